@@ -1,0 +1,243 @@
+//! What a client is told.
+
+use crate::body::Body;
+use crate::headers::{IDEMPOTENT_REPLAYED, OPERATION_ID, operation_id_value};
+use crate::layer::Config;
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::{HeaderName, HeaderValue, Response, StatusCode};
+use semel::problem::{Code, Problem};
+use semel::{
+    BeginError, Decision, InFlight, OperationId, Policy, Record, State, StoreError, StoredResponse, Ticket,
+};
+use std::time::Duration;
+
+/// A decision: to execute, or an answer.
+pub(crate) enum Decided {
+    Execute(Ticket),
+    Answer(Response<Body>),
+}
+
+impl Config {
+    pub(crate) fn decided(&self, decision: Decision, policy: &Policy) -> Decided {
+        Decided::Answer(match decision {
+            Decision::Execute(ticket) => return Decided::Execute(ticket),
+            Decision::Replay(record) => self.replay(*record),
+            Decision::NotStored(record) => self.not_stored(*record),
+            Decision::InProgress { operation_id, retry_after } => {
+                self.in_progress(operation_id, retry_after, policy.in_flight)
+            }
+            Decision::Unknown { operation_id, retry_after } => {
+                let answer = self.unknown(operation_id).with_retry_after(retry_after);
+                self.pending_or_problem(answer, policy.in_flight)
+            }
+            Decision::KeyReused { operation_id } => self.problem(
+                Problem::new(
+                    Code::KeyReused,
+                    self.profile,
+                    "This key was used before for a different request. Send the first request's body unchanged, or use a new \
+                     key for a new operation.",
+                )
+                .with_operation_id(operation_id),
+            ),
+            Decision::Expired { operation_id } => self.problem(
+                Problem::new(
+                    Code::KeyExpired,
+                    self.profile,
+                    "This key was used before, and the time in which its answer is repeated is over. Find out what became of \
+                     that operation, and use a new key for a new one.",
+                )
+                .with_operation_id(operation_id),
+            ),
+            Decision::CannotTell { operation_id } => {
+                let mut problem = self.unknown(operation_id);
+                problem.detail = "This key was used before, and this instance cannot tell whether it was for the same request, \
+                                  because its rules of comparison are not known here. Send it again later, unchanged."
+                    .into();
+                self.problem(problem)
+            }
+        })
+    }
+
+    pub(crate) fn replay(&self, record: Record) -> Response<Body> {
+        let operation_id = record.operation_id;
+        match record.response {
+            Some(stored) => {
+                let mut response = self.stored(stored, operation_id);
+                response.headers_mut().insert(IDEMPOTENT_REPLAYED, HeaderValue::from_static("true"));
+                response
+            }
+            None => self.not_stored(record),
+        }
+    }
+
+    /// A stored answer as it went out the first time; without its body if that was not stored.
+    pub(crate) fn stored(&self, stored: StoredResponse, operation_id: OperationId) -> Response<Body> {
+        let semel::Body::Stored(bytes) = stored.body else {
+            return self.problem(self.answer_is_gone(operation_id));
+        };
+        let Ok(status) = StatusCode::from_u16(stored.status) else {
+            return self.problem(self.damaged());
+        };
+        let mut response = Response::new(Body::from(bytes));
+        *response.status_mut() = status;
+        for (name, value) in stored.headers {
+            let field = (HeaderName::try_from(name), HeaderValue::from_maybe_shared(value));
+            let (Ok(name), Ok(value)) = field else {
+                return self.problem(self.damaged());
+            };
+            response.headers_mut().append(name, value);
+        }
+        response.headers_mut().insert(OPERATION_ID, operation_id_value(operation_id));
+        response
+    }
+
+    fn not_stored(&self, record: Record) -> Response<Body> {
+        let mut problem = self.answer_is_gone(record.operation_id);
+        if let Some(resource) = record.resource {
+            problem = problem.with_resource(resource);
+        }
+        if let Some(stored) = record.response {
+            problem = problem.with_upstream_status(stored.status);
+        }
+        self.problem(problem)
+    }
+
+    fn answer_is_gone(&self, operation_id: OperationId) -> Problem {
+        Problem::new(
+            Code::ResponseNotStored,
+            self.profile,
+            "The operation was carried out once and will not be again, but its answer was not stored. Fetch what it made instead.",
+        )
+        .with_operation_id(operation_id)
+    }
+
+    fn in_progress(
+        &self,
+        operation_id: Option<OperationId>,
+        retry_after: Duration,
+        in_flight: InFlight,
+    ) -> Response<Body> {
+        let mut problem = Problem::new(
+            Code::InProgress,
+            self.profile,
+            "The first request with this key is still being worked on. Send the same request again after a while to get its answer.",
+        )
+        .with_retry_after(retry_after);
+        if let Some(operation_id) = operation_id {
+            problem = problem.with_operation_id(operation_id);
+        }
+        self.pending_or_problem(problem, in_flight)
+    }
+
+    /// The policy `accepted` answers 202 to what would be a 409: not an error, but come back.
+    fn pending_or_problem(&self, problem: Problem, in_flight: InFlight) -> Response<Body> {
+        if in_flight != InFlight::Accepted {
+            return self.problem(problem);
+        }
+        let mut accepted = problem;
+        accepted.status = StatusCode::ACCEPTED;
+        let mut response = self.problem(accepted);
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        response
+    }
+
+    fn unknown(&self, operation_id: OperationId) -> Problem {
+        Problem::new(
+            Code::OutcomeUnknown,
+            self.profile,
+            "It is not known whether the operation was carried out. It will not be carried out again; send the same request again \
+             later to learn how it ended. Do not use a new key.",
+        )
+        .with_operation_id(operation_id)
+    }
+
+    /// For the request whose own execution ended in doubt.
+    pub(crate) fn unknown_to_first(&self, operation_id: OperationId, status: Option<StatusCode>) -> Response<Body> {
+        let mut problem = self.unknown(operation_id).for_first_request();
+        if let Some(status) = status {
+            problem = problem.with_upstream_status(status.as_u16());
+        }
+        self.problem(problem)
+    }
+
+    /// For a request that was cut off by the end of the process.
+    pub(crate) fn unknown_at_exit(&self) -> Response<Body> {
+        let detail = "The service is stopping, and it is not known whether the operation was carried out. Send the same request \
+                      again later.";
+        self.problem(Problem::new(Code::OutcomeUnknown, self.profile, detail).for_first_request())
+    }
+
+    /// For an owner that came too late: what its retries will get.
+    pub(crate) fn fenced(&self, record: Option<Box<Record>>, operation_id: OperationId) -> Response<Body> {
+        match record {
+            Some(record)
+                if record.operation_id == operation_id
+                    && matches!(record.state, State::Completed | State::FailedReplayable) =>
+            {
+                self.replay(*record)
+            }
+            _ => self.unknown_to_first(operation_id, None),
+        }
+    }
+
+    pub(crate) fn begin_error(&self, error: &BeginError) -> Response<Body> {
+        match error {
+            BeginError::Store(StoreError::Damaged(_)) => {
+                tracing::error!(%error, "a record is damaged");
+                self.problem(self.damaged())
+            }
+            _ => self.store_unavailable(error),
+        }
+    }
+
+    pub(crate) fn store_unavailable(&self, error: &dyn std::fmt::Display) -> Response<Body> {
+        tracing::error!(%error, "nothing was executed: the store did not answer");
+        self.problem(Problem::new(
+            Code::StoreUnavailable,
+            self.profile,
+            "The memory of past requests cannot be reached, so nothing was carried out. Send the same request again after a while.",
+        ))
+    }
+
+    fn damaged(&self) -> Problem {
+        Problem::new(
+            Code::RecordDamaged,
+            self.profile,
+            "What is stored of this operation is damaged and cannot be repeated. It will not be carried out again. Ask the \
+             operators of this service.",
+        )
+    }
+
+    pub(crate) fn key_problem(&self, code: Code, detail: String) -> Response<Body> {
+        self.problem(Problem::new(code, self.profile, detail))
+    }
+
+    pub(crate) fn scope_unresolved(&self) -> Response<Body> {
+        let mut response = self.problem(Problem::new(
+            Code::ScopeUnresolved,
+            self.profile,
+            "It is not known whose request this is, so its key means nothing. Authenticate, and send the same request again.",
+        ));
+        // A 401 has to name a scheme; which one the application wants, only it knows.
+        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        response
+    }
+
+    pub(crate) fn too_large(&self, limit: usize) -> Response<Body> {
+        self.problem(Problem::new(
+            Code::RequestTooLarge,
+            self.profile,
+            format!("The request body is longer than the {limit} bytes that a protected request may have."),
+        ))
+    }
+
+    fn problem(&self, problem: Problem) -> Response<Body> {
+        let operation_id = problem.operation_id;
+        let (mut parts, bytes): (_, Bytes) = problem.into_response(&self.docs).into_parts();
+        if let Some(operation_id) = operation_id {
+            parts.headers.insert(OPERATION_ID, operation_id_value(operation_id));
+        }
+        Response::from_parts(parts, Body::from(bytes))
+    }
+}

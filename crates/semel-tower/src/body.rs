@@ -1,0 +1,146 @@
+//! The body of an answer: bytes that are there, or a stream that is passed on.
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use http_body_util::BodyExt as _;
+use http_body_util::combinators::UnsyncBoxBody;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// Any error.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The body of an answer of [`Idempotency`](crate::Idempotency), and a request body for hyper services, which need one that
+/// can be made of bytes as well as of a connection.
+pub struct Body(Kind);
+
+enum Kind {
+    Whole(Option<Bytes>),
+    Stream(UnsyncBoxBody<Bytes, BoxError>),
+}
+
+impl Body {
+    /// A body that is passed on as it comes.
+    pub fn stream<B>(body: B) -> Self
+    where
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        Self(Kind::Stream(body.map_err(Into::into).boxed_unsync()))
+    }
+
+    /// No body.
+    #[must_use]
+    pub const fn empty() -> Self {
+        Self(Kind::Whole(None))
+    }
+}
+
+impl From<Bytes> for Body {
+    fn from(bytes: Bytes) -> Self {
+        Self(Kind::Whole((!bytes.is_empty()).then_some(bytes)))
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match &mut self.0 {
+            Kind::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Kind::Stream(stream) => Pin::new(stream).poll_frame(context),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Kind::Whole(bytes) => bytes.is_none(),
+            Kind::Stream(stream) => stream.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Kind::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
+            Kind::Stream(stream) => stream.size_hint(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Body {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self.0 {
+            Kind::Whole(_) => "Body::Whole",
+            Kind::Stream(_) => "Body::Stream",
+        })
+    }
+}
+
+/// What reading a body up to a limit came to.
+pub(crate) enum Collected<B> {
+    /// All of it.
+    Whole(Bytes),
+    /// It is longer than the limit: what was read, and the rest.
+    TooLong(Vec<Bytes>, B),
+    /// It broke off.
+    Broken(BoxError),
+}
+
+/// Reads a body, but no more than one frame beyond `limit` bytes. Trailers are dropped: a stored answer has none.
+pub(crate) async fn collect<B>(mut body: B, limit: usize) -> Collected<B>
+where
+    B: http_body::Body<Data = Bytes> + Unpin,
+    B::Error: Into<BoxError>,
+{
+    let mut read = Vec::new();
+    let mut length = 0;
+    while let Some(frame) = body.frame().await {
+        match frame.map(Frame::into_data) {
+            Ok(Ok(bytes)) => {
+                length += bytes.len();
+                read.push(bytes);
+                if length > limit {
+                    return Collected::TooLong(read, body);
+                }
+            }
+            Ok(Err(_trailers)) => {}
+            Err(error) => return Collected::Broken(error.into()),
+        }
+    }
+    Collected::Whole(match read.len() {
+        0 => Bytes::new(),
+        1 => read.swap_remove(0),
+        _ => read.concat().into(),
+    })
+}
+
+/// What was read of a body, and then the rest of it.
+pub(crate) struct Resumed<B> {
+    read: std::vec::IntoIter<Bytes>,
+    rest: B,
+}
+
+impl<B> Resumed<B> {
+    pub(crate) fn new(read: Vec<Bytes>, rest: B) -> Self {
+        Self { read: read.into_iter(), rest }
+    }
+}
+
+impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for Resumed<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        match self.read.next() {
+            Some(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
+            None => Pin::new(&mut self.rest).poll_frame(context),
+        }
+    }
+}

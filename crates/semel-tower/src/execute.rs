@@ -1,0 +1,226 @@
+//! The owner's task: runs the service, classifies what came back, stores it, and only then answers.
+
+use crate::body::{Body, BoxError, Collected, Resumed, collect};
+use crate::headers::{self, OUTCOME, operation_id_value};
+use crate::layer::Config;
+use crate::operation::{FinishedInside, Operation};
+use crate::outcome::OutcomeClass;
+use crate::protection::Protection;
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::request::Parts;
+use http::{Request, Response, StatusCode};
+use semel::{Finish, Outcome, Resource, StoredResponse, Ticket};
+use std::future::{Future, poll_fn};
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use tokio::sync::oneshot;
+use tower::Service;
+
+/// One execution, and who waits for it.
+pub(crate) struct Execution {
+    pub(crate) config: Arc<Config>,
+    pub(crate) protection: Arc<Protection>,
+    pub(crate) ticket: Ticket,
+    pub(crate) answer: oneshot::Sender<Response<Body>>,
+}
+
+/// Runs the service as the owner of the operation.
+pub(crate) async fn execute<S, B, R>(execution: Execution, mut inner: S, mut parts: Parts, body: Bytes)
+where
+    S: Service<Request<B>, Response = Response<R>>,
+    S::Error: Into<BoxError>,
+    B: From<Bytes>,
+    R: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
+    R::Error: Into<BoxError>,
+{
+    let Execution { config, protection, ticket, answer } = execution;
+    let operation = Operation::new(ticket);
+    headers::tell_service(&mut parts.headers, operation.id(), operation.attempt());
+    parts.extensions.insert(operation.clone());
+
+    let request = Request::from_parts(parts, B::from(body));
+    let mut served = pin!(caught(async {
+        let response = inner.call(request).await.map_err(|error| Unserved::Error(error.into()))?;
+        Ok(receive(response, &protection).await)
+    }));
+    let mut answer = Some(answer);
+    let in_time = tokio::time::timeout(protection.timeout, &mut served).await;
+    let served = match in_time {
+        Ok(served) => served,
+        Err(_) => {
+            // The client is told now; the work goes on, and its late outcome still counts.
+            operation.doubt("timeout").await;
+            respond(&mut answer, config.unknown_to_first(operation.id(), None));
+            served.await
+        }
+    };
+    let response = conclude(&config, &protection, &operation, served).await;
+    respond(&mut answer, response);
+}
+
+fn respond(answer: &mut Option<oneshot::Sender<Response<Body>>>, response: Response<Body>) {
+    if let Some(answer) = answer.take() {
+        // A client that has hung up gets the same answer when it comes back.
+        let _ = answer.send(response);
+    }
+}
+
+/// Why there is no answer of the service's.
+enum Unserved {
+    Panicked,
+    Error(BoxError),
+}
+
+/// An answer of the service's.
+struct Served {
+    parts: http::response::Parts,
+    body: ServedBody,
+}
+
+enum ServedBody {
+    Whole(Bytes),
+    /// Too long to be stored, or without an end in sight.
+    Passing(Body),
+    Broken(BoxError),
+}
+
+/// Runs `work`; a panic in it is a value.
+async fn caught<T>(work: impl Future<Output = Result<T, Unserved>>) -> Result<T, Unserved> {
+    let mut work = pin!(work);
+    poll_fn(|context| {
+        // What a panic left behind is dropped with `work`, and nobody looks at it again.
+        match std::panic::catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
+            Ok(poll) => poll,
+            Err(_) => Poll::Ready(Err(Unserved::Panicked)),
+        }
+    })
+    .await
+}
+
+/// Reads the answer as far as it can be stored.
+async fn receive<R>(response: Response<R>, protection: &Protection) -> Served
+where
+    R: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
+    R::Error: Into<BoxError>,
+{
+    let (parts, body) = response.into_parts();
+    let endless = parts
+        .headers
+        .get(CONTENT_TYPE)
+        .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
+    if endless {
+        return Served { parts, body: ServedBody::Passing(Body::stream(body)) };
+    }
+    let body = match collect(body, protection.max_stored_response).await {
+        Collected::Whole(bytes) => ServedBody::Whole(bytes),
+        Collected::TooLong(read, rest) => ServedBody::Passing(Body::stream(Resumed::new(read, rest))),
+        Collected::Broken(error) => ServedBody::Broken(error),
+    };
+    Served { parts, body }
+}
+
+/// Classifies and stores what came back, and makes the answer of it.
+async fn conclude(
+    config: &Config,
+    protection: &Protection,
+    operation: &Operation,
+    served: Result<Served, Unserved>,
+) -> Response<Body> {
+    let (ticket, declared, resource, schema_version, finished) = {
+        let mut slot = operation.slot();
+        (slot.ticket.take(), slot.outcome, slot.resource.take(), slot.schema_version.take(), slot.finished.take())
+    };
+    let id = operation.id();
+    match finished {
+        // What the handler's transaction stored is the answer, whatever the handler made of it afterwards.
+        Some(FinishedInside::Committed(stored)) => return config.stored(stored, id),
+        Some(FinishedInside::Unknown) => return config.unknown_to_first(id, None),
+        None => {}
+    }
+    let Some(ticket) = ticket else {
+        // The handler took the ticket, and with it the duty to finish; its answer is passed on.
+        return match served {
+            Ok(Served { parts, body: ServedBody::Whole(bytes) }) => passed_on(parts, Body::from(bytes), operation),
+            Ok(Served { parts, body: ServedBody::Passing(body) }) => passed_on(parts, body, operation),
+            Ok(_) | Err(_) => config.unknown_to_first(id, None),
+        };
+    };
+    let served = match served {
+        Ok(served) => served,
+        Err(unserved) => {
+            let error = match unserved {
+                Unserved::Panicked => "panicked",
+                Unserved::Error(error) => {
+                    tracing::error!(operation_id = %id, %error, "the service failed");
+                    "service_error"
+                }
+            };
+            let _ = ticket.finish(Outcome::Unknown { error: error.into() }).await;
+            return config.unknown_to_first(id, None);
+        }
+    };
+    let Served { mut parts, body } = served;
+    let status = parts.status;
+    let class = match &body {
+        ServedBody::Broken(error) => {
+            tracing::error!(operation_id = %id, %error, "the service's answer broke off");
+            OutcomeClass::Unknown
+        }
+        _ => declared.unwrap_or_else(|| classify(&parts, protection, operation)),
+    };
+    let resource = resource.or_else(|| headers::resource(&parts.headers));
+    let kept = StoredResponse {
+        status: status.as_u16(),
+        headers: protection.kept_headers.of(&parts.headers),
+        body: match &body {
+            ServedBody::Whole(bytes) => semel::Body::Stored(bytes.clone()),
+            ServedBody::Passing(_) | ServedBody::Broken(_) => semel::Body::NotStored,
+        },
+        schema_version: schema_version.or_else(|| headers::schema_version(&parts.headers)),
+    };
+    headers::drop_ours(&mut parts.headers);
+    let finish = ticket.finish(outcome(class, kept, resource, status)).await;
+    match (finish, body) {
+        (Ok(Finish::Stored), ServedBody::Whole(bytes)) => passed_on(parts, Body::from(bytes), operation),
+        (Ok(Finish::Stored), ServedBody::Passing(body)) => passed_on(parts, body, operation),
+        (Ok(Finish::Fenced(record)), _) => config.fenced(record, id),
+        _ => config.unknown_to_first(id, Some(status)),
+    }
+}
+
+fn passed_on(mut parts: http::response::Parts, body: Body, operation: &Operation) -> Response<Body> {
+    headers::drop_ours(&mut parts.headers);
+    parts.headers.insert(headers::OPERATION_ID, operation_id_value(operation.id()));
+    Response::from_parts(parts, body)
+}
+
+/// What the answer says of the operation: the service's own word, else its status.
+fn classify(parts: &http::response::Parts, protection: &Protection, operation: &Operation) -> OutcomeClass {
+    let Some(word) = parts.headers.get(OUTCOME) else {
+        return protection.outcomes.class_of(parts.status);
+    };
+    word.to_str().ok().and_then(|word| word.parse().ok()).unwrap_or_else(|| {
+        // It meant to say something, and nobody knows what.
+        tracing::error!(operation_id = %operation.id(), "the service's Semel-Outcome is no outcome: taken for unknown");
+        OutcomeClass::Unknown
+    })
+}
+
+fn outcome(
+    class: OutcomeClass,
+    kept: StoredResponse,
+    resource: Option<Resource>,
+    status: StatusCode,
+) -> Outcome {
+    let error = || format!("status_{}", status.as_u16());
+    match class {
+        OutcomeClass::Completed => Outcome::Completed { response: Some(kept), resource },
+        OutcomeClass::Failed => Outcome::Failed { response: Some(kept), resource },
+        OutcomeClass::Retryable => Outcome::Retryable { error: error() },
+        OutcomeClass::Released => Outcome::Released,
+        OutcomeClass::Unknown => Outcome::Unknown { error: error() },
+    }
+}

@@ -1,0 +1,125 @@
+//! Which header fields pass, which are kept for retries, and which are Semel's own.
+
+use bytes::Bytes;
+use http::header::{
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName,
+    HeaderValue, LINK, LOCATION,
+};
+use semel::{OperationId, Resource};
+
+/// The client's key.
+pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// Marks an answer that is a replay.
+pub(crate) const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+/// The operation's id, to the service and to the client.
+pub const OPERATION_ID: HeaderName = HeaderName::from_static("semel-operation-id");
+/// The attempt, to the service.
+pub const ATTEMPT: HeaderName = HeaderName::from_static("semel-attempt");
+/// The service's word on what became of the operation.
+pub const OUTCOME: HeaderName = HeaderName::from_static("semel-outcome");
+/// The service's word on what it made, as `payment/pay_1`.
+pub const RESOURCE: HeaderName = HeaderName::from_static("semel-resource");
+/// The service's word on the schema of its answer.
+pub const SCHEMA_VERSION: HeaderName = HeaderName::from_static("semel-schema-version");
+
+/// Kept for retries without being asked to.
+const KEPT: [HeaderName; 6] = [CONTENT_TYPE, CONTENT_ENCODING, CONTENT_LANGUAGE, LOCATION, ETAG, LINK];
+
+/// Never kept, whatever a policy says: cookies and credentials are one caller's, and hop-by-hop fields one connection's. The length
+/// is that of the stored body.
+const NEVER_KEPT: [&str; 17] = [
+    "set-cookie",
+    "set-cookie2",
+    "authorization",
+    "proxy-authorization",
+    "authentication-info",
+    "proxy-authentication-info",
+    "www-authenticate",
+    "proxy-authenticate",
+    "cookie",
+    "connection",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "content-length",
+];
+
+/// Which fields of an answer are kept for retries: an allow-list.
+#[derive(Clone, Debug, Default)]
+pub struct KeptHeaders {
+    more: Vec<HeaderName>,
+}
+
+/// A header that no policy can keep.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` cannot be kept for retries: cookies, credentials and hop-by-hop fields belong to one caller or one connection")]
+pub struct CannotKeep(pub HeaderName);
+
+impl KeptHeaders {
+    /// Keeps these fields as well.
+    ///
+    /// # Errors
+    /// One of them must never be replayed.
+    pub fn and(mut self, names: impl IntoIterator<Item = HeaderName>) -> Result<Self, CannotKeep> {
+        for name in names {
+            if !may_be_kept(&name) {
+                return Err(CannotKeep(name));
+            }
+            self.more.push(name);
+        }
+        Ok(self)
+    }
+
+    pub(crate) fn of(&self, headers: &HeaderMap) -> Vec<(String, Bytes)> {
+        headers
+            .iter()
+            .filter(|(name, _)| KEPT.contains(name) || self.more.contains(name))
+            .map(|(name, value)| (name.as_str().to_owned(), Bytes::copy_from_slice(value.as_bytes())))
+            .collect()
+    }
+}
+
+/// Whether a field may ever be replayed.
+pub(crate) fn may_be_kept(name: &HeaderName) -> bool {
+    !NEVER_KEPT.contains(&name.as_str()) && !is_ours(name)
+}
+
+fn is_ours(name: &HeaderName) -> bool {
+    name.as_str().starts_with("semel-") || *name == IDEMPOTENT_REPLAYED
+}
+
+/// Drops every `Semel-*` field: what a client sends under such a name must not pass for ours, and what a service tells us is
+/// not the client's business.
+pub(crate) fn drop_ours(headers: &mut HeaderMap) {
+    let ours: Vec<HeaderName> = headers.keys().filter(|name| is_ours(name)).cloned().collect();
+    for name in ours {
+        headers.remove(name);
+    }
+}
+
+/// What the service is told of the attempt. Its answer has to suit every retry, whatever encodings that accepts.
+pub(crate) fn tell_service(headers: &mut HeaderMap, operation_id: OperationId, attempt: u32) {
+    drop_ours(headers);
+    headers.insert(OPERATION_ID, operation_id_value(operation_id));
+    headers.insert(ATTEMPT, HeaderValue::from(attempt));
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+}
+
+pub(crate) fn operation_id_value(operation_id: OperationId) -> HeaderValue {
+    #[expect(clippy::expect_used, reason = "a UUID is hexadecimal digits and hyphens")]
+    HeaderValue::try_from(operation_id.to_string()).expect("a UUID is a header value")
+}
+
+/// The resource that a service declared: `payment/pay_1`.
+pub(crate) fn resource(headers: &HeaderMap) -> Option<Resource> {
+    let (kind, id) = headers.get(RESOURCE)?.to_str().ok()?.split_once('/')?;
+    (!kind.is_empty() && !id.is_empty()).then(|| Resource { kind: kind.to_owned(), id: id.to_owned() })
+}
+
+/// The schema version that a service declared.
+pub(crate) fn schema_version(headers: &HeaderMap) -> Option<String> {
+    headers.get(SCHEMA_VERSION)?.to_str().ok().map(str::to_owned)
+}

@@ -1,0 +1,146 @@
+//! The layer: how an application configures its protection.
+
+use crate::protection::{InvalidProtection, Protection};
+use crate::scope::Scope;
+use crate::service::Idempotency;
+use http::Method;
+use http::request::Parts;
+use semel::fingerprint::FingerprintSecret;
+use semel::key::KeyRules;
+use semel::problem::{DocsBase, Profile};
+use semel::{Engine, Store};
+use std::sync::Arc;
+
+/// Protects a service: every POST and PATCH with an `Idempotency-Key` happens once.
+///
+/// `IdempotencyLayer::new(store)` is safe as it stands: the key is compulsory on POST and PATCH, other methods pass untouched,
+/// tenants are told apart by their credential, and an outcome that cannot be known is said to be unknown.
+#[derive(Clone)]
+pub struct IdempotencyLayer {
+    pub(crate) shared: Arc<Config>,
+}
+
+/// A request that is to be protected: the operation's name, and how.
+pub type Protected = (String, Arc<Protection>);
+
+type Select = Arc<dyn Fn(&Parts) -> Option<Protected> + Send + Sync>;
+
+#[derive(Clone)]
+pub(crate) struct Config {
+    pub(crate) engine: Engine,
+    pub(crate) scope: Scope,
+    pub(crate) select: Select,
+    pub(crate) key_rules: KeyRules,
+    pub(crate) profile: Profile,
+    pub(crate) docs: DocsBase,
+    pub(crate) secret: Option<Arc<FingerprintSecret>>,
+}
+
+impl IdempotencyLayer {
+    /// Protects by `store`, with defaults that are safe as they stand.
+    #[must_use]
+    pub fn new(store: impl Store) -> Self {
+        Self::over(Engine::new(store))
+    }
+
+    /// Protects by an engine that others use too.
+    #[must_use]
+    pub fn over(engine: Engine) -> Self {
+        let config = Config {
+            engine,
+            scope: Scope::default(),
+            select: select_writes(Protection::default()),
+            key_rules: KeyRules::default(),
+            profile: Profile::default(),
+            docs: DocsBase::default(),
+            secret: None,
+        };
+        Self { shared: Arc::new(config) }
+    }
+
+    /// Finds the tenant of a request: account, merchant or user, as the application authenticated it. A request for which it
+    /// is `None` is refused with 401.
+    ///
+    /// Without this, it is the [`Tenant`](crate::Tenant) extension if there is one, else the caller's credential, hashed: a
+    /// refreshed bearer token is another tenant then.
+    #[must_use]
+    pub fn tenant(self, of: impl Fn(&Parts) -> Option<String> + Send + Sync + 'static) -> Self {
+        self.with(|config| config.scope = Scope::Told(Arc::new(of)))
+    }
+
+    /// Protects every POST and PATCH like this. The operation is the method and the matched route (without axum: the path).
+    ///
+    /// # Errors
+    /// The protection cannot keep its promise.
+    pub fn protect_writes(self, protection: Protection) -> Result<Self, InvalidProtection> {
+        protection.check()?;
+        Ok(self.with(|config| config.select = select_writes(protection)))
+    }
+
+    /// Protects the requests that `select` names an operation for; others pass untouched. [`Protection::check`] what you hand
+    /// out. GET, HEAD, PUT, DELETE and OPTIONS are idempotent by themselves and are better left alone.
+    #[must_use]
+    pub fn protect(self, select: impl Fn(&Parts) -> Option<Protected> + Send + Sync + 'static) -> Self {
+        self.with(|config| config.select = Arc::new(select))
+    }
+
+    /// Which spellings of a key are taken, and how long it may be.
+    #[must_use]
+    pub fn key_rules(self, rules: KeyRules) -> Self {
+        self.with(|config| config.key_rules = rules)
+    }
+
+    /// Which status codes problems have. Default: those of the IETF draft.
+    #[must_use]
+    pub fn profile(self, profile: Profile) -> Self {
+        self.with(|config| config.profile = profile)
+    }
+
+    /// Where the problem codes are explained to clients.
+    #[must_use]
+    pub fn docs(self, base: DocsBase) -> Self {
+        self.with(|config| config.docs = base)
+    }
+
+    /// The secret of the recipes that were built with one.
+    #[must_use]
+    pub fn fingerprint_secret(self, secret: FingerprintSecret) -> Self {
+        self.with(|config| config.secret = Some(Arc::new(secret)))
+    }
+
+    /// The engine, for watching and draining.
+    #[must_use]
+    pub fn engine(&self) -> &Engine {
+        &self.shared.engine
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Config)) -> Self {
+        change(Arc::make_mut(&mut self.shared));
+        self
+    }
+}
+
+impl<S> tower::Layer<S> for IdempotencyLayer {
+    type Service = Idempotency<S>;
+
+    fn layer(&self, inner: S) -> Idempotency<S> {
+        Idempotency::new(inner, Arc::clone(&self.shared))
+    }
+}
+
+fn select_writes(protection: Protection) -> Select {
+    let protection = Arc::new(protection);
+    Arc::new(move |parts| {
+        matches!(parts.method, Method::POST | Method::PATCH)
+            .then(|| (operation_name(parts), Arc::clone(&protection)))
+    })
+}
+
+/// The method and the route: `POST /payments/{id}/refunds`.
+fn operation_name(parts: &Parts) -> String {
+    #[cfg(feature = "axum")]
+    if let Some(route) = parts.extensions.get::<axum::extract::MatchedPath>() {
+        return format!("{} {}", parts.method, route.as_str());
+    }
+    format!("{} {}", parts.method, parts.uri.path())
+}

@@ -1,0 +1,157 @@
+//! What a handler holds of the operation that it executes.
+
+use crate::outcome::OutcomeClass;
+use semel::{OperationId, Resource, StoredResponse, Ticket, downstream_key};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The operation that a handler executes: its identity, and what the handler has to say of it.
+///
+/// axum handlers take it as an argument; others find it in the request's extensions. Cheap to clone.
+///
+/// ```
+/// # use semel_tower::Operation;
+/// async fn create_payment(operation: Operation) -> String {
+///     // The same on every attempt: the provider can deduplicate by it.
+///     let charge_key = operation.downstream_key("charge");
+///     operation.declare_resource("payment", "pay_1");
+///     charge_key
+/// }
+/// ```
+#[derive(Clone)]
+pub struct Operation {
+    id: OperationId,
+    attempt: u32,
+    slot: Arc<Mutex<Slot>>,
+}
+
+/// What the handler and the layer share.
+#[derive(Default)]
+pub(crate) struct Slot {
+    /// Taken by whoever finishes.
+    pub(crate) ticket: Option<Ticket>,
+    pub(crate) outcome: Option<OutcomeClass>,
+    pub(crate) resource: Option<Resource>,
+    pub(crate) schema_version: Option<String>,
+    /// What retries get, where a transaction of the handler's finished the operation.
+    pub(crate) finished: Option<FinishedInside>,
+}
+
+/// An operation that was finished inside the handler.
+#[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "only a store with transactions finishes inside"))]
+pub(crate) enum FinishedInside {
+    /// Committed with this answer.
+    Committed(StoredResponse),
+    /// Nobody knows.
+    Unknown,
+}
+
+impl Operation {
+    pub(crate) fn new(ticket: Ticket) -> Self {
+        Self {
+            id: ticket.operation_id(),
+            attempt: ticket.attempt(),
+            slot: Arc::new(Mutex::new(Slot { ticket: Some(ticket), ..Slot::default() })),
+        }
+    }
+
+    /// The operation's id, the same on every attempt.
+    #[must_use]
+    pub fn id(&self) -> OperationId {
+        self.id
+    }
+
+    /// The attempt, counted from 1.
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// The identity of one effect, to send to whoever carries it out: the same on every attempt, another one for every effect.
+    #[must_use]
+    pub fn downstream_key(&self, effect: &str) -> String {
+        downstream_key(self.id, effect)
+    }
+
+    /// Says what the operation made, as `Semel-Resource` does.
+    pub fn declare_resource(&self, kind: impl Into<String>, id: impl Into<String>) {
+        self.slot().resource = Some(Resource { kind: kind.into(), id: id.into() });
+    }
+
+    /// Says what became of the operation, as `Semel-Outcome` does: it beats the status.
+    pub fn declare_outcome(&self, outcome: OutcomeClass) {
+        self.slot().outcome = Some(outcome);
+    }
+
+    /// Says which schema the answer has, as `Semel-Schema-Version` does.
+    pub fn declare_schema_version(&self, version: impl Into<String>) {
+        self.slot().schema_version = Some(version.into());
+    }
+
+    /// The ticket itself, for a handler that finishes the operation on its own. `None` if it was taken before.
+    ///
+    /// Whoever takes it has to finish it: dropped, the outcome is unknown, whatever the handler answers.
+    #[must_use]
+    pub fn take_ticket(&self) -> Option<Ticket> {
+        self.slot().ticket.take()
+    }
+
+    /// Says that the outcome is in doubt while the handler goes on.
+    pub(crate) async fn doubt(&self, error: &str) {
+        let doubting = self.slot().ticket.as_ref().map(|ticket| ticket.doubt(error));
+        if let Some(doubting) = doubting {
+            doubting.await;
+        }
+    }
+
+    pub(crate) fn slot(&self) -> MutexGuard<'_, Slot> {
+        // Only fields are set under the lock: a poisoned one is as good as any.
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Operation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Operation").field("id", &self.id).field("attempt", &self.attempt).finish_non_exhaustive()
+    }
+}
+
+#[cfg(feature = "axum")]
+mod extract {
+    use super::Operation;
+    use axum_core::extract::{FromRequestParts, OptionalFromRequestParts};
+    use axum_core::response::{IntoResponse, Response};
+    use http::StatusCode;
+    use http::request::Parts;
+    use std::convert::Infallible;
+
+    /// A handler wants the operation, but the request was not protected.
+    #[derive(Debug, Clone, Copy, thiserror::Error)]
+    #[error("this request is not protected: the handler needs an `IdempotencyLayer` around it, and the request a key")]
+    pub struct NotProtected;
+
+    impl IntoResponse for NotProtected {
+        fn into_response(self) -> Response {
+            tracing::error!("{self}");
+            (StatusCode::INTERNAL_SERVER_ERROR, "this operation is not set up to be protected").into_response()
+        }
+    }
+
+    impl<S: Send + Sync> FromRequestParts<S> for Operation {
+        type Rejection = NotProtected;
+
+        async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, NotProtected> {
+            parts.extensions.get::<Self>().cloned().ok_or(NotProtected)
+        }
+    }
+
+    impl<S: Send + Sync> OptionalFromRequestParts<S> for Operation {
+        type Rejection = Infallible;
+
+        async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Option<Self>, Infallible> {
+            Ok(parts.extensions.get::<Self>().cloned())
+        }
+    }
+}
+
+#[cfg(feature = "axum")]
+pub use extract::NotProtected;

@@ -1,0 +1,108 @@
+//! What an answer of the service says of the operation.
+
+use http::StatusCode;
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+/// What became of an operation, in one word.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum OutcomeClass {
+    /// It happened.
+    Completed,
+    /// It failed for good; retries get the failure.
+    Failed,
+    /// Nothing happened; a retry executes.
+    Retryable,
+    /// Nothing happened and nothing is remembered.
+    Released,
+    /// Nobody knows.
+    Unknown,
+}
+
+/// A word that is no outcome.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("an outcome is one of completed, failed, retryable, released, unknown")]
+pub struct NoOutcome;
+
+impl FromStr for OutcomeClass {
+    type Err = NoOutcome;
+
+    fn from_str(word: &str) -> Result<Self, NoOutcome> {
+        match word.trim() {
+            "completed" => Ok(Self::Completed),
+            "failed" => Ok(Self::Failed),
+            "retryable" => Ok(Self::Retryable),
+            "released" => Ok(Self::Released),
+            "unknown" => Ok(Self::Unknown),
+            _ => Err(NoOutcome),
+        }
+    }
+}
+
+/// What a status says where the service does not say it better with `Semel-Outcome`.
+///
+/// By default 2xx and 3xx are completed; 400, 401, 403, 407 and 429 are released, the service's word that nothing happened;
+/// 502, 503 and 504 are unknown, for they speak of somebody behind the service; every other 4xx and 5xx is failed, and replayed.
+#[derive(Clone, Debug, Default)]
+pub struct OutcomeRules {
+    overrides: BTreeMap<u16, OutcomeClass>,
+}
+
+impl OutcomeRules {
+    /// Takes `status` for `class`.
+    #[must_use]
+    pub fn with(mut self, status: StatusCode, class: OutcomeClass) -> Self {
+        self.overrides.insert(status.as_u16(), class);
+        self
+    }
+
+    /// What `status` says.
+    #[must_use]
+    pub fn class_of(&self, status: StatusCode) -> OutcomeClass {
+        if let Some(class) = self.overrides.get(&status.as_u16()) {
+            return *class;
+        }
+        match status.as_u16() {
+            100..=399 => OutcomeClass::Completed,
+            400 | 401 | 403 | 407 | 429 => OutcomeClass::Released,
+            502..=504 => OutcomeClass::Unknown,
+            _ => OutcomeClass::Failed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_status_has_its_class() {
+        let rules = OutcomeRules::default();
+        let of = |status: u16| rules.class_of(StatusCode::from_u16(status).unwrap());
+        for status in [200, 201, 202, 204, 301, 302, 303, 307, 308] {
+            assert_eq!(of(status), OutcomeClass::Completed, "{status}");
+        }
+        for status in [400, 401, 403, 407, 429] {
+            assert_eq!(of(status), OutcomeClass::Released, "{status}");
+        }
+        for status in [402, 404, 405, 408, 409, 410, 412, 413, 415, 418, 422, 423, 451, 500, 501, 505, 511] {
+            assert_eq!(of(status), OutcomeClass::Failed, "{status}");
+        }
+        for status in [502, 503, 504] {
+            assert_eq!(of(status), OutcomeClass::Unknown, "{status}");
+        }
+    }
+
+    #[test]
+    fn an_override_beats_the_default() {
+        let rules = OutcomeRules::default().with(StatusCode::SERVICE_UNAVAILABLE, OutcomeClass::Retryable);
+        assert_eq!(rules.class_of(StatusCode::SERVICE_UNAVAILABLE), OutcomeClass::Retryable);
+        assert_eq!(rules.class_of(StatusCode::BAD_GATEWAY), OutcomeClass::Unknown);
+    }
+
+    #[test]
+    fn a_word_that_is_no_outcome_is_refused() {
+        assert_eq!("Completed".parse::<OutcomeClass>(), Err(NoOutcome));
+        assert_eq!(" retryable ".parse::<OutcomeClass>(), Ok(OutcomeClass::Retryable));
+    }
+}

@@ -1,0 +1,202 @@
+//! Gathers what concurrent requests want of the store at the same moment into one call.
+//!
+//! One call is one commit, one fsync and one round trip, however many requests share it. A lone request never waits for
+//! company: while fewer calls than the store has lanes are under way, it is sent at once, and what comes in the meantime makes up
+//! the next batch.
+
+use crate::identity::RecordKey;
+use crate::record::{Draft, Expected, Record};
+use crate::store::{Answer, Created, Store, StoreError, StoreFuture, Swap, Swapped};
+use crate::time::Timestamp;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// Items per call. More would make the first of a batch wait for the last without saving much: an fsync shared by 512 is free.
+const MAX_BATCH: usize = 512;
+
+/// Items waiting at most. A store that stands still must not fill the memory: past this, requests are refused at once.
+const MAX_WAITING: usize = 64 * 1024;
+
+/// The store's calls, batched. Cheap to clone.
+#[derive(Clone)]
+pub struct Batcher {
+    creates: Arc<Lane<Draft, Created>>,
+    swaps: Arc<Lane<Swap, Swapped>>,
+    removes: Arc<Lane<Expected, Swapped>>,
+    reads: Arc<Lane<RecordKey, Option<Record>>>,
+    timeout: Duration,
+}
+
+impl Batcher {
+    /// Batches calls to `store`. No call takes longer than `timeout`: what has not begun by then is withdrawn
+    /// ([`StoreError::Unavailable`]), what has begun counts as lost ([`StoreError::Lost`]).
+    #[must_use]
+    pub fn new(store: &Arc<dyn Store>, timeout: Duration) -> Self {
+        Self {
+            creates: Lane::new(store, timeout, |store, batch| store.create(batch)),
+            swaps: Lane::new(store, timeout, |store, batch| store.swap(batch)),
+            removes: Lane::new(store, timeout, |store, batch| store.remove(batch)),
+            reads: Lane::new(store, timeout, |store, batch| store.read(batch)),
+            timeout,
+        }
+    }
+
+    /// [`Store::create`] of one draft.
+    ///
+    /// # Errors
+    /// As the store's, and [`StoreError::Unavailable`] or [`StoreError::Lost`] after the time-out.
+    pub async fn create(&self, draft: Draft) -> Result<(Timestamp, Created), StoreError> {
+        self.creates.submit(draft, self.timeout).await
+    }
+
+    /// [`Store::swap`] of one record.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub async fn swap(&self, swap: Swap) -> Result<(Timestamp, Swapped), StoreError> {
+        self.swaps.submit(swap, self.timeout).await
+    }
+
+    /// [`Store::remove`] of one record.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub async fn remove(&self, expected: Expected) -> Result<(Timestamp, Swapped), StoreError> {
+        self.removes.submit(expected, self.timeout).await
+    }
+
+    /// [`Store::read`] of one key.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub async fn read(&self, key: RecordKey) -> Result<(Timestamp, Option<Record>), StoreError> {
+        self.reads.submit(key, self.timeout).await
+    }
+}
+
+type Call<I, O> = for<'a> fn(&'a dyn Store, Vec<I>) -> StoreFuture<'a, Answer<O>>;
+type Reply<O> = oneshot::Sender<Result<(Timestamp, O), StoreError>>;
+
+/// One kind of call.
+struct Lane<I, O> {
+    store: Arc<dyn Store>,
+    call: Call<I, O>,
+    width: usize,
+    timeout: Duration,
+    queue: Mutex<Queue<I, O>>,
+}
+
+struct Queue<I, O> {
+    waiting: VecDeque<Waiting<I, O>>,
+    next_number: u64,
+    in_flight: usize,
+}
+
+struct Waiting<I, O> {
+    number: u64,
+    item: I,
+    reply: Reply<O>,
+}
+
+impl<I: Send + 'static, O: Send + 'static> Lane<I, O> {
+    fn new(store: &Arc<dyn Store>, timeout: Duration, call: Call<I, O>) -> Arc<Self> {
+        Arc::new(Self {
+            store: Arc::clone(store),
+            call,
+            width: store.lanes().max(1),
+            timeout,
+            queue: Mutex::new(Queue { waiting: VecDeque::new(), next_number: 0, in_flight: 0 }),
+        })
+    }
+
+    async fn submit(self: &Arc<Self>, item: I, timeout: Duration) -> Result<(Timestamp, O), StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let (number, idle_lane) = {
+            let mut queue = self.lock();
+            if queue.waiting.len() >= MAX_WAITING {
+                return Err(StoreError::Unavailable("too many requests wait for the store".into()));
+            }
+            let number = queue.next_number;
+            queue.next_number += 1;
+            queue.waiting.push_back(Waiting { number, item, reply });
+            let idle_lane = queue.in_flight < self.width;
+            queue.in_flight += usize::from(idle_lane);
+            (number, idle_lane)
+        };
+        if idle_lane {
+            // On a task of its own: the request that happened to start the batch may be cancelled, the others in it must not.
+            tokio::spawn(Arc::clone(self).run());
+        }
+        match tokio::time::timeout(timeout, answer).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) => Err(StoreError::Lost("the batch was abandoned".into())),
+            Err(_) if self.withdraw(number) => {
+                Err(StoreError::Unavailable("the store did not get to it in time".into()))
+            }
+            Err(_) => Err(StoreError::Lost("the store did not answer in time".into())),
+        }
+    }
+
+    /// Sends batch after batch until nothing waits.
+    async fn run(self: Arc<Self>) {
+        let _lane = OnPanic(&self);
+        while let Some((items, replies)) = self.next_batch() {
+            let call = (self.call)(&*self.store, items);
+            let outcome = tokio::time::timeout(self.timeout, call)
+                .await
+                .unwrap_or_else(|_| Err(StoreError::Lost("the store did not answer in time".into())));
+            match outcome {
+                Ok(answer) if answer.items.len() == replies.len() => {
+                    for (reply, item) in replies.into_iter().zip(answer.items) {
+                        let _ = reply.send(Ok((answer.now, item)));
+                    }
+                }
+                Ok(_) => refuse(replies, &StoreError::Lost("the store's answer does not fit the batch".into())),
+                Err(error) => refuse(replies, &error),
+            }
+        }
+    }
+
+    fn next_batch(&self) -> Option<(Vec<I>, Vec<Reply<O>>)> {
+        let mut queue = self.lock();
+        let count = queue.waiting.len().min(MAX_BATCH);
+        if count == 0 {
+            queue.in_flight -= 1;
+            return None;
+        }
+        Some(queue.waiting.drain(..count).map(|waiting| (waiting.item, waiting.reply)).unzip())
+    }
+
+    /// Takes back an item that no call has begun with.
+    fn withdraw(&self, number: u64) -> bool {
+        let mut queue = self.lock();
+        match queue.waiting.binary_search_by_key(&number, |waiting| waiting.number) {
+            Ok(index) => queue.waiting.remove(index).is_some(),
+            Err(_) => false,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue<I, O>> {
+        // Nothing that runs under this lock can leave the queue half-changed, so a poisoned one is as good as any.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Gives the lane back if a store panics: its batch is lost, the ones after it must not be.
+struct OnPanic<'a, I: Send + 'static, O: Send + 'static>(&'a Lane<I, O>);
+
+impl<I: Send + 'static, O: Send + 'static> Drop for OnPanic<'_, I, O> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.lock().in_flight -= 1;
+        }
+    }
+}
+
+fn refuse<O>(replies: Vec<Reply<O>>, error: &StoreError) {
+    for reply in replies {
+        let _ = reply.send(Err(error.clone()));
+    }
+}

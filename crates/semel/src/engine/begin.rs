@@ -1,0 +1,283 @@
+//! A request comes in: reserve first, then decide.
+
+use super::{Engine, Ticket};
+use crate::fingerprint::Subject;
+use crate::identity::{Fingerprint, OperationId, Owner, RecipeId, RecordKey};
+use crate::policy::{InFlight, Policy};
+use crate::record::{Draft, Record};
+use crate::store::{Created, StoreError, Swap, Swapped};
+use crate::time::Timestamp;
+use crate::transition::{Arrival, Arrived, Change, Claim, Match, Reservation, arrive, reserve};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A request, as the engine sees it.
+pub struct Incoming<'a> {
+    /// The scope and the client's key.
+    pub key: RecordKey,
+    /// What is asked for, to be fingerprinted.
+    pub subject: &'a dyn Subject,
+    /// The rules of the operation.
+    pub policy: Arc<Policy>,
+}
+
+/// What becomes of a request.
+#[derive(Debug)]
+pub enum Decision {
+    /// Execute it, and finish the ticket.
+    Execute(Ticket),
+    /// Answer with the record's stored response.
+    Replay(Box<Record>),
+    /// The operation has ended, but its answer was not stored or is gone. The record tells the resource.
+    NotStored(Box<Record>),
+    /// Another request executes it.
+    InProgress {
+        /// The operation, unless somebody's open transaction hides it.
+        operation_id: Option<OperationId>,
+        /// When to ask again.
+        retry_after: Duration,
+    },
+    /// Nobody knows whether it happened.
+    Unknown {
+        /// The operation.
+        operation_id: OperationId,
+        /// When to ask again.
+        retry_after: Duration,
+    },
+    /// The key belongs to a different request.
+    KeyReused {
+        /// The operation that it belongs to.
+        operation_id: OperationId,
+    },
+    /// The key's window is over.
+    Expired {
+        /// The operation that it stood for.
+        operation_id: OperationId,
+    },
+    /// The record was made by a fingerprint recipe that is not to be had here: nobody can say whether it is the same request.
+    CannotTell {
+        /// The operation in question.
+        operation_id: OperationId,
+    },
+}
+
+/// Why nothing could be decided. Nothing was executed.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum BeginError {
+    /// The store did not answer, or not for certain: fail closed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The request cannot be fingerprinted under its own recipe: it was made with another secret than is configured.
+    #[error("the configured fingerprint recipe cannot be computed here")]
+    Recipe,
+}
+
+/// Retries of a decision that lost on the version. Each loss means that somebody else's write went through, so running out
+/// of them takes a storm; the answer then is that the operation is in progress, which is true.
+const MAX_LOSSES: usize = 32;
+
+/// What a client is told to wait for work under way: most of it is over by then.
+const RETRY_SOON: Duration = Duration::from_secs(1);
+/// What it is told where the next poll is not known.
+const RETRY_UNKNOWN: Duration = Duration::from_secs(5);
+/// What it is told where only a person can help.
+const RETRY_DEAD_LETTER: Duration = Duration::from_secs(60);
+
+/// What a request brings to every step of its decision.
+pub(super) struct Asked<'a> {
+    pub(super) incoming: &'a Incoming<'a>,
+    pub(super) fingerprint: Fingerprint,
+    pub(super) recipe: RecipeId,
+    pub(super) owner: Owner,
+}
+
+/// What one look at a record leads to.
+enum Next {
+    Decided(Decision),
+    /// Somebody changed it meanwhile: look at this one.
+    Again(Box<Record>, Timestamp),
+    /// The record is gone: reserve.
+    Reserve,
+}
+
+impl Engine {
+    /// Reserves the operation, or finds out how it stands.
+    ///
+    /// Call it on a task of its own: once the reservation is made, only the ticket's holder can finish it, and a client that hangs
+    /// up must not take it along.
+    ///
+    /// # Errors
+    /// Nothing could be decided, and nothing may be executed.
+    pub async fn begin(&self, incoming: Incoming<'_>) -> Result<Decision, BeginError> {
+        let recipe = incoming.subject.recipe();
+        let recipe_id = recipe.id();
+        let fingerprint = incoming.subject.fingerprint_under(recipe).map_err(|_| BeginError::Recipe)?;
+        self.shared.keep_recipe(recipe_id, recipe).await?;
+        let asked = Asked { incoming: &incoming, fingerprint, recipe: recipe_id, owner: Owner::random() };
+        let decision = self.reserve(&asked).await?;
+        match (decision, incoming.policy.in_flight) {
+            (Decision::InProgress { operation_id, retry_after }, InFlight::Wait(patience)) => {
+                self.wait(&asked, operation_id, retry_after, patience).await
+            }
+            (decision, _) => Ok(decision),
+        }
+    }
+
+    async fn reserve(&self, asked: &Asked<'_>) -> Result<Decision, BeginError> {
+        let mut next = Next::Reserve;
+        for _ in 0..MAX_LOSSES {
+            next = match next {
+                Next::Decided(decision) => return Ok(decision),
+                Next::Again(record, now) => self.decide(asked, *record, now).await?,
+                Next::Reserve => self.create(asked).await?,
+            };
+        }
+        match next {
+            Next::Decided(decision) => Ok(decision),
+            Next::Again(..) | Next::Reserve => Ok(in_progress(None)),
+        }
+    }
+
+    async fn create(&self, asked: &Asked<'_>) -> Result<Next, BeginError> {
+        let draft = reserve(
+            Reservation {
+                key: asked.incoming.key.clone(),
+                operation_id: OperationId::random(),
+                fingerprint: asked.fingerprint,
+                recipe: asked.recipe,
+                owner: asked.owner,
+            },
+            &asked.incoming.policy,
+        );
+        match self.shared.batcher.create(draft.clone()).await {
+            Ok((now, Created::Inserted)) => Ok(self.execute(asked, draft, now)),
+            Ok((now, Created::Exists(record))) => Ok(Next::Again(record, now)),
+            Ok((_, Created::Locked)) => Ok(Next::Decided(in_progress(None))),
+            Err(error @ StoreError::Lost(_)) => self.read_back(asked, Claim::of(&draft), error).await,
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn decide(&self, asked: &Asked<'_>, record: Record, now: Timestamp) -> Result<Next, BeginError> {
+        let matches = self.compare(asked, &record).await?;
+        let arrival = Arrival { matches, owner: asked.owner, policy: &asked.incoming.policy };
+        match arrive(&record, &arrival, now) {
+            Arrived::Take(Change::Put { next, history }) => {
+                let swap = Swap { expected: record.expected(), next: next.clone(), history };
+                match self.shared.batcher.swap(swap).await {
+                    Ok((now, Swapped::Done)) => Ok(self.execute(asked, *next, now)),
+                    Err(error @ StoreError::Lost(_)) => self.read_back(asked, Claim::of(&next), error).await,
+                    other => lost(other?),
+                }
+            }
+            Arrived::Doubt(Change::Put { next, history }) => {
+                let swap = Swap { expected: record.expected(), next: next.clone(), history };
+                match self.shared.batcher.swap(swap).await {
+                    Ok((now, Swapped::Done)) => {
+                        tracing::warn!(operation_id = %record.operation_id, "the lease ran out: the outcome is unknown");
+                        Ok(Next::Again(Box::new(next.at(now)), now))
+                    }
+                    other => lost(other?),
+                }
+            }
+            Arrived::Forgotten | Arrived::Take(Change::Remove) | Arrived::Doubt(Change::Remove) => {
+                match self.shared.batcher.remove(record.expected()).await? {
+                    (_, Swapped::Done) => Ok(Next::Reserve),
+                    other => lost(other),
+                }
+            }
+            answer => Ok(Next::Decided(answered(answer, record, now))),
+        }
+    }
+
+    /// How the request compares with a record, under the record's own recipe.
+    async fn compare(&self, asked: &Asked<'_>, record: &Record) -> Result<Match, StoreError> {
+        let fingerprint = if record.recipe == asked.recipe {
+            Some(asked.fingerprint)
+        } else {
+            let recipe = self.shared.recipe(record.recipe).await?;
+            recipe.and_then(|recipe| asked.incoming.subject.fingerprint_under(&recipe).ok())
+        };
+        Ok(match fingerprint {
+            Some(fingerprint) if fingerprint == record.fingerprint => Match::Same,
+            Some(_) => Match::Different,
+            None => Match::CannotTell,
+        })
+    }
+
+    /// The store's answer to a write that would have made us the owner was lost. If our token is there, it was written; if
+    /// not, it may yet be: then nothing is executed, and what may turn up is given back.
+    async fn read_back(&self, asked: &Asked<'_>, claim: Claim, error: StoreError) -> Result<Next, BeginError> {
+        match self.shared.batcher.read(asked.incoming.key.clone()).await {
+            Ok((_, Some(record))) if claim.holds(&record) => {
+                Ok(Next::Decided(Decision::Execute(self.ticket(record, &asked.incoming.policy))))
+            }
+            _ => {
+                self.give_back(asked.incoming.key.clone(), claim, Arc::clone(&asked.incoming.policy));
+                Err(error.into())
+            }
+        }
+    }
+
+    fn execute(&self, asked: &Asked<'_>, draft: Draft, now: Timestamp) -> Next {
+        Next::Decided(Decision::Execute(self.ticket(draft.at(now), &asked.incoming.policy)))
+    }
+
+    /// What a waiter or a fenced owner is told of a record: it never becomes an owner.
+    pub(super) async fn look(
+        &self,
+        asked: &Asked<'_>,
+        record: Record,
+        now: Timestamp,
+    ) -> Result<Decision, StoreError> {
+        let matches = self.compare(asked, &record).await?;
+        let arrival = Arrival { matches, owner: asked.owner, policy: &asked.incoming.policy };
+        Ok(match arrive(&record, &arrival, now) {
+            Arrived::Take(_) | Arrived::Forgotten => in_progress(Some(record.operation_id)),
+            Arrived::Doubt(_) => unknown(&record, now),
+            answer => answered(answer, record, now),
+        })
+    }
+}
+
+/// A conditional write did not find what it expected.
+fn lost((now, swapped): (Timestamp, Swapped)) -> Result<Next, BeginError> {
+    Ok(match swapped {
+        Swapped::Changed(record) => Next::Again(record, now),
+        Swapped::Missing => Next::Reserve,
+        Swapped::Locked | Swapped::Done => Next::Decided(in_progress(None)),
+    })
+}
+
+fn answered(answer: Arrived, record: Record, now: Timestamp) -> Decision {
+    let operation_id = record.operation_id;
+    match answer {
+        Arrived::KeyReused => {
+            // A client's bug, or somebody trying keys: either way, somebody should look.
+            tracing::warn!(%operation_id, "the key came back with a different request");
+            Decision::KeyReused { operation_id }
+        }
+        Arrived::CannotTell => Decision::CannotTell { operation_id },
+        Arrived::Expired => Decision::Expired { operation_id },
+        Arrived::Replay => Decision::Replay(Box::new(record)),
+        Arrived::NotStored => Decision::NotStored(Box::new(record)),
+        Arrived::Unknown => unknown(&record, now),
+        Arrived::InProgress { .. } | Arrived::Doubt(_) | Arrived::Take(_) | Arrived::Forgotten => {
+            in_progress(Some(operation_id))
+        }
+    }
+}
+
+fn in_progress(operation_id: Option<OperationId>) -> Decision {
+    Decision::InProgress { operation_id, retry_after: RETRY_SOON }
+}
+
+fn unknown(record: &Record, now: Timestamp) -> Decision {
+    let retry_after = match record.times.reconcile {
+        _ if record.dead_letter => RETRY_DEAD_LETTER,
+        Some(at) => at.after(now).max(RETRY_SOON),
+        None => RETRY_UNKNOWN,
+    };
+    Decision::Unknown { operation_id: record.operation_id, retry_after }
+}

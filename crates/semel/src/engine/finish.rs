@@ -1,0 +1,187 @@
+//! How an attempt ends, and what happens if the store does not take it.
+
+use super::ticket::{Held, Written, write};
+use super::{Engine, Ticket};
+use crate::identity::RecordKey;
+use crate::policy::{Policy, StoreResponse};
+use crate::record::{Body, Record, Resource, StoredResponse};
+use crate::transition::{Act, Claim, Refusal, Windows};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// How an attempt ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// It happened.
+    Completed {
+        /// What retries get; `None` where nothing is to be kept.
+        response: Option<StoredResponse>,
+        /// What was made.
+        resource: Option<Resource>,
+    },
+    /// It failed for good, and retries get the failure.
+    Failed {
+        /// What retries get; `None` where nothing is to be kept.
+        response: Option<StoredResponse>,
+        /// What it concerns.
+        resource: Option<Resource>,
+    },
+    /// It is proved that nothing happened: a retry executes.
+    Retryable {
+        /// A code for what went wrong.
+        error: String,
+    },
+    /// Nothing happened and nothing is to be remembered: malformed, unauthenticated, rate-limited.
+    Released,
+    /// Nobody knows whether it happened.
+    Unknown {
+        /// A code for what went wrong.
+        error: String,
+    },
+}
+
+impl Outcome {
+    /// The owner's act that writes this outcome by the rules of `policy`.
+    #[must_use]
+    pub fn into_act(self, policy: &Policy) -> Act {
+        let windows = Windows::from(policy);
+        let kept = |response: Option<StoredResponse>| match policy.store_response {
+            StoreResponse::Full => response,
+            StoreResponse::Reference => response.map(|kept| StoredResponse { body: Body::NotStored, headers: Vec::new(), ..kept }),
+        };
+        match self {
+            Self::Completed { response, resource } => {
+                Act::Complete { response: kept(response), resource, windows }
+            }
+            Self::Failed { response, resource } => Act::Fail { response: kept(response), resource, windows },
+            Self::Retryable { error } => Act::Retryable { error, windows },
+            Self::Released => Act::Release { windows },
+            Self::Unknown { error } => Act::Doubt { error, settling: policy.settling },
+        }
+    }
+}
+
+/// What became of an outcome.
+#[derive(Debug)]
+pub enum Finish {
+    /// It is stored as it was said.
+    Stored,
+    /// The outcome is unknown now: it was said to be, or it could not be called retryable or released any more.
+    Unknown,
+    /// Somebody else took the operation over or settled it. This is what is there now.
+    Fenced(Option<Box<Record>>),
+}
+
+/// The outcome could not be stored in time. It is tried on in the background, until it is stored or fenced.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("the outcome could not be stored yet")]
+pub struct FinishError;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+impl Ticket {
+    /// Says how the attempt ended. The answer may go out once this has returned `Ok`.
+    ///
+    /// Dropping the future does not take the outcome back: it is written in the background.
+    ///
+    /// # Errors
+    /// The store did not take it in time. Whoever asked must be told that the outcome is unknown; it is tried on.
+    pub async fn finish(mut self, outcome: Outcome) -> Result<Finish, FinishError> {
+        // Only a ticket that was finished already holds nothing, and finishing consumes it.
+        let Some(held) = self.take() else { return Err(FinishError) };
+        let act = outcome.into_act(&held.policy);
+        let mut finishing = Finishing { work: Some((held, act)) };
+        finishing.in_time().await
+    }
+}
+
+/// An outcome on its way to the store. Dropped on the way, it goes on in the background.
+struct Finishing {
+    work: Option<(Held, Act)>,
+}
+
+impl Finishing {
+    async fn in_time(&mut self) -> Result<Finish, FinishError> {
+        let Some((held, act)) = &mut self.work else { return Err(FinishError) };
+        let timeout = held.shared.store_timeout;
+        let finish = tokio::time::timeout(timeout, held.write_outcome(act)).await.map_err(|_| FinishError)?;
+        self.work = None;
+        Ok(finish)
+    }
+}
+
+impl Drop for Finishing {
+    fn drop(&mut self) {
+        if let Some((held, mut act)) = self.work.take() {
+            tracing::warn!(operation_id = %held.claim.operation_id, "the outcome is not stored yet; trying on");
+            let runtime = held.runtime.clone();
+            runtime.spawn(async move { held.write_outcome(&mut act).await });
+        }
+    }
+}
+
+impl Held {
+    /// Writes the outcome, however long it takes, or finds out that it is not ours to write any more.
+    async fn write_outcome(&self, act: &mut Act) -> Finish {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match write(&self.shared, &self.claim, &self.seen, act).await {
+                Ok(Written::Done) if matches!(act, Act::Doubt { .. }) => return Finish::Unknown,
+                // Our own final word is there: an answer of the store's was lost, and the word was not.
+                Ok(Written::Done | Written::Refused(Refusal::Finished, _)) => return Finish::Stored,
+                Ok(Written::Refused(Refusal::InDoubt, _)) => return Finish::Unknown,
+                // The service says that nothing happened in this attempt; what earlier phases committed stays, and the next
+                // attempt goes on after them.
+                Ok(Written::Refused(Refusal::PastRecoveryPoint, _)) => {
+                    *act = Act::Retryable { error: "released".into(), windows: Windows::from(&*self.policy) };
+                }
+                Ok(Written::Refused(Refusal::TookOverDoubt, _)) => {
+                    *act = Act::Doubt { error: "took_over_doubt".into(), settling: self.policy.settling };
+                }
+                Ok(Written::Refused(refusal, record)) => {
+                    tracing::warn!(operation_id = %self.claim.operation_id, ?refusal, "a late owner was refused");
+                    return Finish::Fenced(record);
+                }
+                Err(error) => {
+                    tracing::warn!(operation_id = %self.claim.operation_id, %error, "the outcome could not be stored");
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+            }
+        }
+    }
+
+    /// Makes the outcome unknown in the background.
+    pub(super) fn doubt_later(self, error: &str) {
+        let mut act = Act::Doubt { error: error.into(), settling: self.policy.settling };
+        let runtime = self.runtime.clone();
+        runtime.spawn(async move { self.write_outcome(&mut act).await });
+    }
+}
+
+impl Engine {
+    /// Gives back what may have been reserved by a write whose answer was lost, and was certainly not executed.
+    ///
+    /// It looks for the record until the lease that it would have is over: by then nothing can turn up any more that the lease
+    /// does not catch.
+    pub(super) fn give_back(&self, key: RecordKey, claim: Claim, policy: Arc<Policy>) {
+        let shared = Arc::clone(&self.shared);
+        tokio::spawn(async move {
+            let deadline = tokio::time::Instant::now() + policy.lease;
+            let mut pause = FIRST_PAUSE;
+            while tokio::time::Instant::now() < deadline {
+                if let Ok((_, Some(record))) = shared.batcher.read(key.clone()).await
+                    && claim.holds(&record)
+                {
+                    let release = Act::Release { windows: Windows::from(&*policy) };
+                    if write(&shared, &claim, &Mutex::new(record), &release).await.is_ok() {
+                        return;
+                    }
+                }
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+        });
+    }
+}

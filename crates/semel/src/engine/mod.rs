@@ -1,0 +1,121 @@
+//! The engine: carries the decisions of [`transition`](crate::transition) to the store and back.
+//!
+//! [`Engine::begin`] reserves and decides; whoever gets [`Decision::Execute`] holds a [`Ticket`] and executes. Nothing is
+//! decided in process memory: any number of engines may share one store.
+
+mod begin;
+mod finish;
+mod outstanding;
+mod recipes;
+mod ticket;
+mod wait;
+
+pub use begin::{BeginError, Decision, Incoming};
+pub use finish::{Finish, FinishError, Outcome};
+pub use ticket::{AdvanceError, Ticket, downstream_key};
+
+use crate::batcher::Batcher;
+use crate::fingerprint::FingerprintSecret;
+use crate::store::{Store, StoreError};
+use bytes::Bytes;
+use outstanding::Outstanding;
+use recipes::Recipes;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{OnceCell, Semaphore};
+use uuid::Uuid;
+
+/// The engine over one store. Cheap to clone; all clones share batches and limits.
+#[derive(Clone)]
+pub struct Engine {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    store: Arc<dyn Store>,
+    batcher: Batcher,
+    recipes: Recipes,
+    waiters: Semaphore,
+    outstanding: Outstanding,
+    secret: OnceCell<FingerprintSecret>,
+    store_timeout: Duration,
+}
+
+/// How an engine treats its store.
+#[derive(Clone, Debug)]
+pub struct EngineOptions {
+    /// Bounds every call to the store. Default 2 s.
+    pub store_timeout: Duration,
+    /// How many requests at most may wait for another one's answer ([`InFlight::Wait`](crate::InFlight::Wait)); past it they
+    /// get 409 at once. Default 1024.
+    pub max_waiters: usize,
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        Self { store_timeout: Duration::from_secs(2), max_waiters: 1024 }
+    }
+}
+
+impl Engine {
+    /// An engine over `store` with the default options.
+    #[must_use]
+    pub fn new(store: impl Store) -> Self {
+        Self::with_options(Arc::new(store), EngineOptions::default())
+    }
+
+    /// An engine over a shared store.
+    #[must_use]
+    pub fn with_options(store: Arc<dyn Store>, options: EngineOptions) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                batcher: Batcher::new(&store, options.store_timeout),
+                recipes: Recipes::default(),
+                waiters: Semaphore::new(options.max_waiters),
+                outstanding: Outstanding::default(),
+                secret: OnceCell::new(),
+                store_timeout: options.store_timeout,
+                store,
+            }),
+        }
+    }
+
+    /// The store, for what the engine does not do: listing, watching, reaping.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.shared.store
+    }
+
+    /// How long a call to the store may take.
+    #[must_use]
+    pub fn store_timeout(&self) -> Duration {
+        self.shared.store_timeout
+    }
+
+    /// The secret of keyed hashes that all instances on this store share: made by the first, kept in the store.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    pub async fn shared_secret(&self) -> Result<&FingerprintSecret, StoreError> {
+        self.shared
+            .secret
+            .get_or_try_init(|| async {
+                let random = [Uuid::new_v4().into_bytes(), Uuid::new_v4().into_bytes()].concat();
+                let remembered = self.shared.store.remember("secret/keyed-hashes".into(), Bytes::from(random));
+                let secret = self.shared.in_time(remembered).await?;
+                FingerprintSecret::new(&secret).map_err(|error| StoreError::Damaged(error.to_string()))
+            })
+            .await
+    }
+
+    /// Waits until no ticket is out and nothing is left to be written, as before the process ends.
+    pub async fn drained(&self) {
+        self.shared.outstanding.none_left().await;
+    }
+
+    /// How many tickets are out, or have an outcome that is yet to be written.
+    #[must_use]
+    pub fn outstanding(&self) -> usize {
+        self.shared.outstanding.count()
+    }
+}

@@ -1,0 +1,254 @@
+//! The right to execute one attempt.
+
+use super::outstanding::OneOutstanding;
+use super::{Engine, Shared};
+use crate::identity::OperationId;
+use crate::policy::Policy;
+use crate::record::Record;
+use crate::store::{StoreError, Swap, Swapped};
+use crate::transition::{Act, Change, Claim, Refusal, act};
+use bytes::Bytes;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
+
+/// The right to execute one attempt, and the duty to say how it ended.
+///
+/// It can only be had from a reservation. While it lives, a heartbeat extends the lease at a third of it. Finishing consumes it;
+/// dropped unfinished (a panic, a forgotten branch), the outcome becomes unknown, never released.
+#[must_use = "a ticket that is dropped makes the outcome unknown"]
+pub struct Ticket {
+    held: Option<Held>,
+}
+
+/// What a ticket holds, and what is left of it while an outcome is yet to be written.
+pub(super) struct Held {
+    pub(super) shared: Arc<Shared>,
+    pub(super) claim: Claim,
+    pub(super) policy: Arc<Policy>,
+    /// The record as last seen. The heartbeat and the owner's other acts both write, and whoever loses on the version goes on
+    /// from what came back.
+    pub(super) seen: Arc<Mutex<Record>>,
+    pub(super) runtime: Handle,
+    heartbeat: AbortHandle,
+    _outstanding: OneOutstanding,
+}
+
+/// Why a recovery point was not committed. The work must stop: it is not the owner's any more, or nobody can know.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum AdvanceError {
+    /// The owner may not write any more.
+    #[error("this attempt may not go on: {0:?}")]
+    Refused(Refusal),
+    /// The store did not take it.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Engine {
+    /// The ticket of whoever owns `record`.
+    pub(super) fn ticket(&self, record: Record, policy: &Arc<Policy>) -> Ticket {
+        let claim = Claim::of(&record);
+        let seen = Arc::new(Mutex::new(record));
+        let beat = heartbeat(Arc::clone(&self.shared), claim, Arc::clone(&seen), policy.lease);
+        Ticket {
+            held: Some(Held {
+                _outstanding: self.shared.outstanding.one_more(),
+                shared: Arc::clone(&self.shared),
+                claim,
+                policy: Arc::clone(policy),
+                seen,
+                runtime: Handle::current(),
+                heartbeat: tokio::spawn(beat).abort_handle(),
+            }),
+        }
+    }
+}
+
+impl Ticket {
+    /// The operation's id, the same on every attempt.
+    #[must_use]
+    pub fn operation_id(&self) -> OperationId {
+        self.claim().operation_id
+    }
+
+    /// The attempt, counted from 1.
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        self.claim().attempt
+    }
+
+    /// What the owner names itself by in writes of its own, as inside an application's transaction.
+    #[must_use]
+    pub fn claim(&self) -> Claim {
+        self.held().claim
+    }
+
+    /// The rules of the operation.
+    #[must_use]
+    pub fn policy(&self) -> &Arc<Policy> {
+        &self.held().policy
+    }
+
+    /// The last committed recovery point, and what was left there.
+    #[must_use]
+    pub fn recovery_point(&self) -> Option<(String, Option<Bytes>)> {
+        let seen = self.held().seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.recovery_point.clone().map(|point| (point, seen.checkpoint.clone()))
+    }
+
+    /// The identity of one effect of this operation, to send to whoever carries it out: the same on every attempt, another one for
+    /// every `effect`.
+    #[must_use]
+    pub fn downstream_key(&self, effect: &str) -> String {
+        downstream_key(self.operation_id(), effect)
+    }
+
+    /// Commits a recovery point: whoever takes over goes on after it.
+    ///
+    /// # Errors
+    /// It was not committed, or nobody can know. Stop, and finish the ticket as unknown.
+    pub async fn advance(&mut self, point: &str, checkpoint: Option<Bytes>) -> Result<(), AdvanceError> {
+        let held = self.held();
+        let act = Act::Advance { point: point.to_owned(), checkpoint, lease: held.policy.lease };
+        match write(&held.shared, &held.claim, &held.seen, &act).await {
+            Ok(Written::Done) => Ok(()),
+            Ok(Written::Refused(refusal, _)) => Err(AdvanceError::Refused(refusal)),
+            // What the store has is what it says when asked again.
+            Err(StoreError::Lost(_)) => match write(&held.shared, &held.claim, &held.seen, &act).await? {
+                Written::Done => Ok(()),
+                Written::Refused(refusal, _) => Err(AdvanceError::Refused(refusal)),
+            },
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Says that the outcome is in doubt, without giving the ticket up: the work goes on, and its late outcome still counts.
+    ///
+    /// The future does not borrow the ticket. If the store does not take it in time, the end of the lease will say the same.
+    pub fn doubt(&self, error: &str) -> impl Future<Output = ()> + Send + 'static {
+        let held = self.held();
+        let (shared, claim, seen) = (Arc::clone(&held.shared), held.claim, Arc::clone(&held.seen));
+        let act = Act::Doubt { error: error.to_owned(), settling: held.policy.settling };
+        async move {
+            if let Err(error) = write(&shared, &claim, &seen, &act).await {
+                tracing::warn!(operation_id = %claim.operation_id, %error, "the doubt could not be written");
+            }
+        }
+    }
+
+    /// Gives the ticket up without a write: a transaction of the store's own has finished the operation.
+    pub fn committed_elsewhere(mut self) {
+        drop(self.take());
+    }
+
+    pub(super) fn take(&mut self) -> Option<Held> {
+        self.held.take()
+    }
+
+    fn held(&self) -> &Held {
+        #[expect(clippy::expect_used, reason = "only finishing and dropping take it, and both consume the ticket")]
+        self.held.as_ref().expect("a ticket that can be named has not been finished")
+    }
+}
+
+/// The identity of one effect of an operation.
+#[must_use]
+pub fn downstream_key(operation_id: OperationId, effect: &str) -> String {
+    format!("{operation_id}:{effect}")
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if let Some(held) = self.take() {
+            tracing::error!(operation_id = %held.claim.operation_id, "dropped unfinished: the outcome is unknown");
+            held.doubt_later("dropped_unfinished");
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.heartbeat.abort();
+    }
+}
+
+impl fmt::Debug for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let claim = self.held.as_ref().map(|held| held.claim);
+        f.debug_struct("Ticket").field("claim", &claim).finish_non_exhaustive()
+    }
+}
+
+/// Extends the lease until the owner is done, or may not any more. A store that does not answer does not end it: it may be back
+/// before the lease is over.
+async fn heartbeat(shared: Arc<Shared>, claim: Claim, seen: Arc<Mutex<Record>>, lease: Duration) {
+    loop {
+        tokio::time::sleep(lease / 3).await;
+        match write(&shared, &claim, &seen, &Act::Extend { lease }).await {
+            Ok(Written::Done) => {}
+            Ok(Written::Refused(refusal, _)) => {
+                tracing::warn!(operation_id = %claim.operation_id, ?refusal, "the lease cannot be extended");
+                return;
+            }
+            Err(error) => tracing::warn!(operation_id = %claim.operation_id, %error, "no sign of life could be written"),
+        }
+    }
+}
+
+/// What became of an owner's write.
+pub(super) enum Written {
+    Done,
+    /// Refused, and what is there, if anything.
+    Refused(Refusal, Option<Box<Record>>),
+}
+
+/// Writes as the owner: decided on the record as last seen, and again on whatever the store says is there instead.
+pub(super) async fn write(
+    shared: &Shared,
+    claim: &Claim,
+    seen: &Mutex<Record>,
+    owner_act: &Act,
+) -> Result<Written, StoreError> {
+    loop {
+        let record = seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let change = match act(&record, claim, owner_act) {
+            Ok(change) => change,
+            Err(refusal) => return Ok(Written::Refused(refusal, Some(Box::new(record)))),
+        };
+        let (swapped, written) = match change {
+            Change::Put { next, history } => {
+                let swap = Swap { expected: record.expected(), next: next.clone(), history };
+                let (now, swapped) = shared.batcher.swap(swap).await?;
+                (swapped, Some(next.at(now)))
+            }
+            Change::Remove => (shared.batcher.remove(record.expected()).await?.1, None),
+        };
+        match (swapped, written) {
+            (Swapped::Done, written) => {
+                if let Some(written) = written {
+                    see(seen, written);
+                }
+                return Ok(Written::Done);
+            }
+            (Swapped::Changed(record), _) => see(seen, *record),
+            // It is gone, as it should be: an answer of ours was lost, and this is the second time.
+            (Swapped::Missing, None) => return Ok(Written::Done),
+            (Swapped::Missing, Some(_)) => return Ok(Written::Refused(Refusal::Fenced, None)),
+            (Swapped::Locked, _) => {
+                return Err(StoreError::Unavailable("an open transaction holds the record".into()));
+            }
+        }
+    }
+}
+
+/// Remembers the newest record seen: of one operation, a higher version; of another operation, whatever the store said last.
+fn see(seen: &Mutex<Record>, record: Record) {
+    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+    if seen.operation_id != record.operation_id || seen.version < record.version {
+        *seen = record;
+    }
+}

@@ -1,0 +1,49 @@
+//! A bounded wait for another request's answer.
+
+use super::Engine;
+use super::begin::{Asked, BeginError, Decision};
+use crate::identity::OperationId;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Between two looks at the store. Reads of many waiters share a batch, so a short pause costs little; it grows, because what
+/// has not ended soon will not end at once either.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_millis(200);
+
+impl Engine {
+    /// Watches the store until the operation has ended, `patience` runs out, or it turns out that it will not end: a waiter never
+    /// becomes an owner. Nothing is remembered of waiters but their number.
+    pub(super) async fn wait(
+        &self,
+        asked: &Asked<'_>,
+        operation_id: Option<OperationId>,
+        retry_after: Duration,
+        patience: Duration,
+    ) -> Result<Decision, BeginError> {
+        let still = Decision::InProgress { operation_id, retry_after };
+        let Ok(_permit) = self.shared.waiters.try_acquire() else {
+            return Ok(still);
+        };
+        let deadline = Instant::now() + patience;
+        let mut pause = FIRST_PAUSE;
+        while Instant::now() < deadline {
+            tokio::time::sleep_until((Instant::now() + pause).min(deadline)).await;
+            pause = (pause * 3 / 2).min(LONGEST_PAUSE);
+            let (now, record) = self.shared.batcher.read(asked.incoming.key.clone()).await?;
+            let Some(record) = record else {
+                // The owner released it, or an open transaction hides it: the client may try again.
+                if operation_id.is_some() {
+                    return Ok(still);
+                }
+                continue;
+            };
+            let moved_on = operation_id.is_some_and(|waited_for| waited_for != record.operation_id);
+            match self.look(asked, record, now).await? {
+                Decision::InProgress { .. } if !moved_on => {}
+                decision => return Ok(decision),
+            }
+        }
+        Ok(still)
+    }
+}

@@ -1,0 +1,319 @@
+//! The rules that a fingerprint is made by: data, with a text of its own, kept as long as its records.
+
+use super::FingerprintSecret;
+use super::header::never_counts;
+use crate::RecipeId;
+use crate::canonical::{NotCanonical, Shape, ShapeError, canonical};
+use http::HeaderName;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The version of the way in which this code computes. Another way is another version, beside this one, never in its
+/// place: texts of this version are in stores.
+const VERSION: u32 = 1;
+
+/// The recipe as it is written down.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    version: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    command: Option<String>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    ignore: BTreeSet<String>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    only: BTreeSet<String>,
+    /// The values are JSON texts, because a number in them must keep its exact value.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    defaults: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    headers: BTreeSet<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    secret: Option<String>,
+}
+
+/// The rules that fingerprints are made by. By default everything counts: the whole body, and no header but the media
+/// type and the content coding.
+///
+/// A recipe does not change; it is known by the hash of its text.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "Document", into = "Document")]
+pub struct Recipe {
+    document: Document,
+    shape: Shape,
+    text: String,
+    id: RecipeId,
+}
+
+impl PartialEq for Recipe {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Recipe {}
+
+impl From<Recipe> for Document {
+    fn from(recipe: Recipe) -> Self {
+        recipe.document
+    }
+}
+
+impl TryFrom<Document> for Recipe {
+    type Error = RecipeError;
+
+    fn try_from(document: Document) -> Result<Self, RecipeError> {
+        document
+            .headers
+            .iter()
+            .try_for_each(|name| match never_counts(name) {
+                Some(reason) => Err(RecipeError::HeaderNever {
+                    name: name.to_ascii_lowercase(),
+                    reason,
+                }),
+                None => Ok(()),
+            })?;
+        Self::compile(document)
+    }
+}
+
+impl Recipe {
+    fn compile(mut document: Document) -> Result<Self, RecipeError> {
+        if document.version != VERSION {
+            return Err(RecipeError::Version {
+                version: document.version,
+            });
+        }
+        document.headers = document
+            .headers
+            .iter()
+            .map(|name| header_name(name))
+            .collect::<Result<_, _>>()?;
+        let shape = Shape::new(
+            document.ignore.iter().map(String::as_str),
+            document.only.iter().map(String::as_str),
+            document
+                .defaults
+                .iter()
+                .map(|(pointer, text)| (pointer.as_str(), text.as_str())),
+        )?;
+        for default in document.defaults.values_mut() {
+            // One default, one spelling, one recipe.
+            *default = canonical(default.as_bytes())?;
+        }
+        let text = canonical(&serde_json::to_vec(&document)?)?;
+        let mut id = [0; 16];
+        id.copy_from_slice(&Sha256::digest(&text)[..16]);
+        Ok(Self {
+            document,
+            shape,
+            text,
+            id: RecipeId(id),
+        })
+    }
+
+    /// Starts from the recipe under which everything counts.
+    pub fn builder() -> RecipeBuilder {
+        RecipeBuilder { document: empty() }
+    }
+
+    /// The recipe's name: the first 16 bytes of the SHA-256 of its text.
+    #[must_use]
+    pub fn id(&self) -> RecipeId {
+        self.id
+    }
+
+    /// The recipe as text, to keep in the store.
+    #[must_use]
+    pub fn to_text(&self) -> &str {
+        &self.text
+    }
+
+    /// The recipe that a text from the store tells.
+    ///
+    /// # Errors
+    /// [`RecipeUnavailable`] where the text is of another version of Semel, or damaged.
+    pub fn from_text(text: &str) -> Result<Self, RecipeUnavailable> {
+        #[derive(Deserialize)]
+        struct Versioned {
+            version: u32,
+        }
+        let Versioned { version } = serde_json::from_str(text).map_err(|_| RecipeUnavailable::Damaged)?;
+        if version != VERSION {
+            return Err(RecipeUnavailable::Version { version });
+        }
+        // Which headers may be chosen is a matter of configuration. A recipe that is in use stays in use, even if one
+        // of its headers could not be chosen any more.
+        let document = serde_json::from_str(text).map_err(|_| RecipeUnavailable::Damaged)?;
+        Self::compile(document).map_err(|_| RecipeUnavailable::Damaged)
+    }
+
+    /// The headers that count, in lower case, sorted.
+    pub fn headers(&self) -> impl Iterator<Item = &str> + Clone {
+        self.document.headers.iter().map(String::as_str)
+    }
+
+    /// The command type that it is for, with its version; `None` where it is for requests.
+    #[must_use]
+    pub fn command(&self) -> Option<&str> {
+        self.document.command.as_deref()
+    }
+
+    pub(super) fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// The secret to hash with: none where the recipe was made without one, even if there is one by now.
+    pub(super) fn keyed_with<'a>(
+        &self,
+        secret: Option<&'a FingerprintSecret>,
+    ) -> Result<Option<&'a FingerprintSecret>, RecipeUnavailable> {
+        match (&self.document.secret, secret) {
+            (None, _) => Ok(None),
+            (Some(id), Some(secret)) if id == secret.id() => Ok(Some(secret)),
+            (Some(_), _) => Err(RecipeUnavailable::OtherSecret),
+        }
+    }
+}
+
+fn header_name(name: &str) -> Result<String, RecipeError> {
+    let parsed = HeaderName::from_bytes(name.as_bytes());
+    parsed
+        .map(|name| name.as_str().to_owned())
+        .map_err(|_| RecipeError::HeaderName { name: name.into() })
+}
+
+impl Default for Recipe {
+    /// Everything counts.
+    fn default() -> Self {
+        #[expect(clippy::expect_used, reason = "nothing in it comes from outside, and every test of the layer builds it")]
+        Self::builder().build().expect("the recipe under which everything counts is valid")
+    }
+}
+
+fn empty() -> Document {
+    Document {
+        version: VERSION,
+        command: None,
+        ignore: BTreeSet::new(),
+        only: BTreeSet::new(),
+        defaults: BTreeMap::new(),
+        headers: BTreeSet::new(),
+        secret: None,
+    }
+}
+
+/// Makes a [`Recipe`]; what is wrong is told by [`build`](Self::build).
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct RecipeBuilder {
+    document: Document,
+}
+
+impl RecipeBuilder {
+    /// Leaves out of a JSON body what a JSON Pointer leads to.
+    pub fn ignore(mut self, pointer: impl Into<String>) -> Self {
+        self.document.ignore.insert(pointer.into());
+        self
+    }
+
+    /// Takes of a JSON body nothing but what this JSON Pointer, and others given so, lead to.
+    pub fn only(mut self, pointer: impl Into<String>) -> Self {
+        self.document.only.insert(pointer.into());
+        self
+    }
+
+    /// Fills in the member that a JSON Pointer leads to, where its parent is there and it is not. The value is a JSON
+    /// text: `"\"EUR\""`, `"0"`.
+    pub fn default(mut self, pointer: impl Into<String>, json: impl Into<String>) -> Self {
+        self.document.defaults.insert(pointer.into(), json.into());
+        self
+    }
+
+    /// Includes a header, such as `api-version`.
+    pub fn header(mut self, name: impl Into<String>) -> Self {
+        self.document.headers.insert(name.into());
+        self
+    }
+
+    /// Keys the hash.
+    pub fn secret(mut self, secret: &FingerprintSecret) -> Self {
+        self.document.secret = Some(secret.id().to_owned());
+        self
+    }
+
+    /// Makes it the recipe of a command type of your own: its name and a version, such as `create_payment/1`. Change
+    /// the version whenever the type is serialised in another way.
+    pub fn command(mut self, name_and_version: impl Into<String>) -> Self {
+        self.document.command = Some(name_and_version.into());
+        self
+    }
+
+    /// The recipe.
+    ///
+    /// # Errors
+    /// [`RecipeError`] says which rule is wrong and what would be right.
+    pub fn build(self) -> Result<Recipe, RecipeError> {
+        self.document.try_into()
+    }
+}
+
+/// Why there is no such recipe: an error in the configuration.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecipeError {
+    /// A version that is not known here.
+    #[error("recipe version {version} is not known here: only version {VERSION} is")]
+    Version {
+        /// The version asked for.
+        version: u32,
+    },
+    /// Something that cannot be the name of a header.
+    #[error("\"{name}\" is no header name")]
+    HeaderName {
+        /// The name as given.
+        name: String,
+    },
+    /// A header that can never be part of a fingerprint.
+    #[error("the header \"{name}\" can never be part of a fingerprint: {reason}")]
+    HeaderNever {
+        /// The header.
+        name: String,
+        /// Why not.
+        reason: &'static str,
+    },
+    /// Pointers or defaults that are wrong.
+    #[error(transparent)]
+    Shape(#[from] ShapeError),
+    /// A text without a canonical form.
+    #[error("the recipe cannot be written down: {0}")]
+    NotCanonical(#[from] NotCanonical),
+    /// A text that cannot be written at all.
+    #[error("the recipe cannot be written down: {0}")]
+    Text(#[from] serde_json::Error),
+}
+
+/// Why a fingerprint cannot be computed as a record's was. The requests may be the same or not: it cannot be known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecipeUnavailable {
+    /// The store does not hold its text.
+    #[error("the fingerprint recipe of the record is not in the store")]
+    NotStored,
+    /// It is of another version of Semel.
+    #[error("the fingerprint recipe of the record has version {version}, which is not known here")]
+    Version {
+        /// The recipe's version.
+        version: u32,
+    },
+    /// Its text cannot be read.
+    #[error("the fingerprint recipe of the record cannot be read")]
+    Damaged,
+    /// It was keyed with a secret that is not the one at hand.
+    #[error("the fingerprint recipe of the record uses another secret")]
+    OtherSecret,
+    /// It is the recipe of something else: a command of another type or version, or a request.
+    #[error("the fingerprint recipe of the record is for another kind of command or request")]
+    OtherSubject,
+}

@@ -1,0 +1,40 @@
+//! What can be fingerprinted now, and again under the recipe of a record that is found later.
+
+use super::{FingerprintSecret, HttpRequest, Recipe, RecipeUnavailable, fingerprint};
+use crate::Fingerprint;
+
+/// What is asked for, in a form that can be hashed by any recipe.
+///
+/// The engine first hashes by the configured recipe. If it then finds a record of another recipe, it loads that one's
+/// text from the store and hashes again by it; what cannot be hashed so is not comparable, rather than different.
+pub trait Subject: Send + Sync {
+    /// The recipe that new records are made by.
+    fn recipe(&self) -> &Recipe;
+
+    /// The fingerprint by some recipe, the configured one or that of an old record.
+    ///
+    /// # Errors
+    /// [`RecipeUnavailable`] where it cannot be computed as it was then.
+    fn fingerprint_under(&self, recipe: &Recipe) -> Result<Fingerprint, RecipeUnavailable>;
+}
+
+/// An HTTP request as a subject. All headers are there: an older recipe may count others than the one of today.
+#[derive(Clone, Copy)]
+pub struct RequestSubject<'a> {
+    /// The recipe of today.
+    pub recipe: &'a Recipe,
+    /// The secret, where the recipe has one.
+    pub secret: Option<&'a FingerprintSecret>,
+    /// The request.
+    pub request: HttpRequest<'a>,
+}
+
+impl Subject for RequestSubject<'_> {
+    fn recipe(&self) -> &Recipe {
+        self.recipe
+    }
+
+    fn fingerprint_under(&self, recipe: &Recipe) -> Result<Fingerprint, RecipeUnavailable> {
+        fingerprint(recipe, self.secret, &self.request)
+    }
+}

@@ -1,0 +1,79 @@
+//! The engine of Semel: retry anything, it happens once.
+//!
+//! For one (tenant, operation, key) at most one execution is under way; once it has ended, every retry gets its answer; a key that
+//! comes back with another request is refused; and where nobody can know whether the work was done, the outcome is
+//! [`Unknown`](State::Unknown) and stays so until there is evidence.
+//!
+//! Services use it through the layer of `semel-tower`. Whoever needs less uses the [`Engine`]:
+//!
+//! ```
+//! use semel::fingerprint::{Command, Recipe};
+//! use semel::{Decision, Engine, Incoming, MemoryStore, Outcome, Policy, RecordKey};
+//! use std::sync::Arc;
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let engine = Engine::new(MemoryStore::new());
+//! let recipe = Arc::new(Recipe::builder().command("create_payment/1").build()?);
+//! let command = Command::new(recipe, None, &serde_json::json!({ "amount": "10.00", "currency": "EUR" }))?;
+//! let incoming = || Incoming {
+//!     key: RecordKey::new("acc_1", "create_payment", "0a4f6c1e-8f5e-4c3a-9d57-7f0a9a6f2b11"),
+//!     subject: &command,
+//!     policy: Arc::new(Policy::default()),
+//! };
+//!
+//! // The first request executes …
+//! let Decision::Execute(ticket) = engine.begin(incoming()).await? else { unreachable!() };
+//! ticket.finish(Outcome::Completed { response: None, resource: None }).await?;
+//! // … and its retry never does.
+//! assert!(matches!(engine.begin(incoming()).await?, Decision::NotStored(_)));
+//! # Ok(()) }
+//! ```
+//!
+//! Without the feature `std` (on by default) only the pure parts remain: [`Record`], [`Policy`] and [`transition`].
+#![cfg_attr(not(feature = "std"), no_std)]
+
+extern crate alloc;
+
+mod history;
+mod identity;
+mod policy;
+mod record;
+mod time;
+pub mod transition;
+
+#[cfg(feature = "std")]
+mod batcher;
+#[cfg(feature = "std")]
+pub mod canonical;
+#[cfg(feature = "std")]
+mod engine;
+#[cfg(feature = "std")]
+pub mod fingerprint;
+#[cfg(feature = "std")]
+pub mod key;
+#[cfg(feature = "std")]
+mod memory;
+#[cfg(feature = "std")]
+pub mod problem;
+#[cfg(feature = "std")]
+mod store;
+
+pub use history::{Actor, Happening, HistoryEntry, HistoryLine};
+pub use identity::{Fingerprint, OperationId, Owner, RecipeId, RecordKey};
+pub use policy::{Expired, InFlight, Policy, Settling, Stale, StoreResponse};
+pub use record::{Body, Draft, DueKind, Expected, Origin, Record, Resource, State, StoredResponse, Times};
+pub use time::{Timestamp, When};
+
+#[cfg(feature = "std")]
+pub use batcher::Batcher;
+#[cfg(feature = "std")]
+pub use engine::{
+    AdvanceError, BeginError, Decision, Engine, EngineOptions, Finish, FinishError, Incoming, Outcome, Ticket,
+    downstream_key,
+};
+#[cfg(feature = "std")]
+pub use memory::{ManualClock, MemoryStore};
+#[cfg(feature = "std")]
+pub use store::{
+    Answer, Created, Cursor, DueQuery, Filter, Page, Store, StoreError, StoreFuture, Swap, Swapped,
+};

@@ -1,0 +1,329 @@
+//! A store in memory, for tests: what it holds is gone with the process.
+
+use crate::history::{HistoryEntry, HistoryLine};
+use crate::identity::{OperationId, RecordKey};
+use crate::record::{Body, Draft, Expected, Record};
+use crate::store::{
+    Answer, Created, Cursor, DueQuery, Filter, Page, Store, StoreError, StoreFuture, Swap, Swapped,
+};
+use crate::time::Timestamp;
+use bytes::Bytes;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+/// A [`Store`] in memory. **Not durable**: a restart forgets every key, and a retry that comes after it executes again.
+///
+/// It is for tests and for trying things out, and says so in the log when it is made. It is also the reference that durable
+/// stores are compared with: one lock, plain maps, nothing clever. It grows until its records are reaped and has no bound
+/// of its own. Clones share what they hold; [`list`](Store::list) and [`due`](Store::due) look at every record.
+///
+/// ```
+/// use semel::{ManualClock, MemoryStore, Store, Timestamp};
+/// use std::time::Duration;
+///
+/// # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+/// # runtime.block_on(async {
+/// let clock = ManualClock::at(Timestamp::from_millis(1_000));
+/// let store = MemoryStore::with_clock(clock.clone());
+/// clock.advance(Duration::from_secs(30));
+/// assert_eq!(store.read(vec![]).await?.now, Timestamp::from_millis(31_000));
+/// # Ok::<(), semel::StoreError>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct MemoryStore {
+    shared: Arc<Shared>,
+}
+
+/// A clock that stands still until a test moves it. Clones are the same clock.
+#[derive(Clone, Debug)]
+pub struct ManualClock(Arc<AtomicI64>);
+
+impl ManualClock {
+    /// A clock that says `moment`.
+    #[must_use]
+    pub fn at(moment: Timestamp) -> Self {
+        Self(Arc::new(AtomicI64::new(moment.as_millis())))
+    }
+
+    /// What it says.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.load(Ordering::SeqCst))
+    }
+
+    /// Lets time pass.
+    pub fn advance(&self, by: Duration) {
+        self.set(self.now().plus(by));
+    }
+
+    /// Sets the clock, back as well: a store has to stand that, and its own time stands still meanwhile.
+    pub fn set(&self, moment: Timestamp) {
+        self.0.store(moment.as_millis(), Ordering::SeqCst);
+    }
+}
+
+#[derive(Debug)]
+enum Clock {
+    /// The wall clock at the start, carried on by the monotonic one: setting the machine's clock moves nothing.
+    Machine { start: Timestamp, since: Instant },
+    Manual(ManualClock),
+}
+
+impl Clock {
+    fn now(&self) -> Timestamp {
+        match self {
+            Self::Machine { start, since } => start.plus(since.elapsed()),
+            Self::Manual(clock) => clock.now(),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Shared {
+    clock: Clock,
+    contents: Mutex<Contents>,
+}
+
+#[derive(Debug)]
+struct Contents {
+    /// The highest time ever told.
+    now: Timestamp,
+    /// Counts creations: the order of listings.
+    created: i64,
+    records: BTreeMap<RecordKey, Kept>,
+    keys: HashMap<OperationId, RecordKey>,
+    remembered: HashMap<String, Bytes>,
+}
+
+/// History lives beside its record, so that one removal takes both.
+#[derive(Debug)]
+struct Kept {
+    record: Record,
+    history: Vec<HistoryLine>,
+    place: i64,
+}
+
+impl MemoryStore {
+    /// An empty store on the machine's clock.
+    #[must_use]
+    pub fn new() -> Self {
+        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let start = Timestamp::from_millis(0).plus(since_1970);
+        Self::on(Clock::Machine { start, since: Instant::now() })
+    }
+
+    /// An empty store whose time is moved by hand.
+    #[must_use]
+    pub fn with_clock(clock: ManualClock) -> Self {
+        Self::on(Clock::Manual(clock))
+    }
+
+    fn on(clock: Clock) -> Self {
+        tracing::warn!("records are kept in memory: NOT DURABLE, a restart forgets every idempotency key");
+        let contents = Contents {
+            now: Timestamp::from_millis(i64::MIN),
+            created: 0,
+            records: BTreeMap::new(),
+            keys: HashMap::new(),
+            remembered: HashMap::new(),
+        };
+        Self { shared: Arc::new(Shared { clock, contents: Mutex::new(contents) }) }
+    }
+
+    /// The contents, and the time: read under the lock, so that it never goes back from one holder to the next.
+    fn lock(&self) -> (MutexGuard<'_, Contents>, Timestamp) {
+        let mut contents = self.shared.contents.lock().unwrap_or_else(PoisonError::into_inner);
+        contents.now = contents.now.max(self.shared.clock.now());
+        let now = contents.now;
+        (contents, now)
+    }
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Contents {
+    fn create(&mut self, draft: Draft, now: Timestamp) -> Created {
+        if let Some(kept) = self.records.get(&draft.key) {
+            return Created::Exists(Box::new(kept.record.clone()));
+        }
+        let record = draft.at(now);
+        self.created += 1;
+        self.keys.insert(record.operation_id, record.key.clone());
+        let kept = Kept { record, history: Vec::new(), place: self.created };
+        self.records.insert(kept.record.key.clone(), kept);
+        Created::Inserted
+    }
+
+    fn swap(&mut self, swap: Swap, now: Timestamp) -> Swapped {
+        let kept = match self.expected(&swap.expected) {
+            Ok(kept) => kept,
+            Err(otherwise) => return otherwise,
+        };
+        kept.record = swap.next.at(now);
+        let version = kept.record.version;
+        kept.history.extend(swap.history.map(|entry: HistoryEntry| HistoryLine { at: now, version, entry }));
+        Swapped::Done
+    }
+
+    fn remove(&mut self, expected: &Expected) -> Swapped {
+        if let Err(otherwise) = self.expected(expected) {
+            return otherwise;
+        }
+        self.keys.remove(&expected.operation_id);
+        self.records.remove(&expected.key);
+        Swapped::Done
+    }
+
+    fn expected(&mut self, expected: &Expected) -> Result<&mut Kept, Swapped> {
+        match self.records.get_mut(&expected.key) {
+            None => Err(Swapped::Missing),
+            Some(kept) if kept.record.expected() == *expected => Ok(kept),
+            Some(kept) => Err(Swapped::Changed(Box::new(kept.record.clone()))),
+        }
+    }
+
+    fn find(&self, id: OperationId) -> Option<&Kept> {
+        self.keys.get(&id).and_then(|key| self.records.get(key))
+    }
+}
+
+/// A record that was read without its body must not be written back: the body would be lost.
+fn whole<'a>(drafts: impl IntoIterator<Item = &'a Draft>) -> Result<(), StoreError> {
+    let omitted = |draft: &Draft| draft.response.as_ref().is_some_and(|kept| kept.body == Body::Omitted);
+    if drafts.into_iter().any(omitted) {
+        return Err(StoreError::Unavailable("a record without its body is not written".into()));
+    }
+    Ok(())
+}
+
+fn without_body(record: &Record) -> Record {
+    let mut record = record.clone();
+    if let Some(response) = &mut record.response
+        && matches!(response.body, Body::Stored(_))
+    {
+        response.body = Body::Omitted;
+    }
+    record
+}
+
+fn passes(filter: &Filter, record: &Record) -> bool {
+    fn is<T: PartialEq>(wanted: &Option<T>, found: &T) -> bool {
+        wanted.as_ref().is_none_or(|wanted| wanted == found)
+    }
+    is(&filter.state, &record.state)
+        && is(&filter.tenant, &record.key.tenant)
+        && is(&filter.operation, &record.key.operation)
+        && is(&filter.key, &record.key.key)
+        && is(&filter.dead_letter, &record.dead_letter)
+}
+
+// Each call is one critical section without an await: atomic, and nothing is done before the future is polled.
+impl Store for MemoryStore {
+    fn create(&self, batch: Vec<Draft>) -> StoreFuture<'_, Answer<Created>> {
+        Box::pin(async move {
+            whole(&batch)?;
+            let (mut contents, now) = self.lock();
+            Ok(Answer { now, items: batch.into_iter().map(|draft| contents.create(draft, now)).collect() })
+        })
+    }
+
+    fn swap(&self, batch: Vec<Swap>) -> StoreFuture<'_, Answer<Swapped>> {
+        Box::pin(async move {
+            whole(batch.iter().map(|swap| &*swap.next))?;
+            let (mut contents, now) = self.lock();
+            Ok(Answer { now, items: batch.into_iter().map(|swap| contents.swap(swap, now)).collect() })
+        })
+    }
+
+    fn remove(&self, batch: Vec<Expected>) -> StoreFuture<'_, Answer<Swapped>> {
+        Box::pin(async move {
+            let (mut contents, now) = self.lock();
+            Ok(Answer { now, items: batch.iter().map(|expected| contents.remove(expected)).collect() })
+        })
+    }
+
+    fn read(&self, keys: Vec<RecordKey>) -> StoreFuture<'_, Answer<Option<Record>>> {
+        Box::pin(async move {
+            let (contents, now) = self.lock();
+            let read = |key| contents.records.get(key).map(|kept| kept.record.clone());
+            Ok(Answer { now, items: keys.iter().map(read).collect() })
+        })
+    }
+
+    fn find(&self, ids: Vec<OperationId>) -> StoreFuture<'_, Answer<Option<Record>>> {
+        Box::pin(async move {
+            let (contents, now) = self.lock();
+            let find = |id| contents.find(id).map(|kept| kept.record.clone());
+            Ok(Answer { now, items: ids.into_iter().map(find).collect() })
+        })
+    }
+
+    fn history(&self, id: OperationId) -> StoreFuture<'_, Vec<HistoryLine>> {
+        Box::pin(async move {
+            let (contents, _) = self.lock();
+            Ok(contents.find(id).map(|kept| kept.history.clone()).unwrap_or_default())
+        })
+    }
+
+    fn list(&self, filter: Filter, from: Option<Cursor>, limit: usize) -> StoreFuture<'_, Page> {
+        Box::pin(async move {
+            let (contents, _) = self.lock();
+            let mut found: Vec<&Kept> = contents
+                .records
+                .values()
+                .filter(|kept| from.is_none_or(|Cursor(place)| kept.place < place))
+                .filter(|kept| passes(&filter, &kept.record))
+                .collect();
+            found.sort_by_key(|kept| std::cmp::Reverse(kept.place));
+            let more = found.len() > limit;
+            found.truncate(limit);
+            let next = found.last().filter(|_| more).map(|kept| Cursor(kept.place));
+            Ok(Page { records: found.into_iter().map(|kept| without_body(&kept.record)).collect(), next })
+        })
+    }
+
+    fn due(&self, query: DueQuery) -> StoreFuture<'_, Answer<Record>> {
+        Box::pin(async move {
+            let (contents, now) = self.lock();
+            let mut due: Vec<((Timestamp, OperationId), &Record)> = contents
+                .records
+                .values()
+                .filter_map(|kept| {
+                    let (kind, at) = kept.record.due()?;
+                    let wanted = kind == query.kind && at.has_come(now);
+                    wanted.then_some(((at, kept.record.operation_id), &kept.record))
+                })
+                .filter(|(place, _)| query.after.is_none_or(|after| *place > after))
+                .collect();
+            due.sort_by_key(|(place, _)| *place);
+            due.truncate(query.limit);
+            Ok(Answer { now, items: due.into_iter().map(|(_, record)| without_body(record)).collect() })
+        })
+    }
+
+    fn remember(&self, name: String, value: Bytes) -> StoreFuture<'_, Bytes> {
+        Box::pin(async move {
+            let (mut contents, _) = self.lock();
+            Ok(contents.remembered.entry(name).or_insert(value).clone())
+        })
+    }
+
+    fn recall(&self, name: String) -> StoreFuture<'_, Option<Bytes>> {
+        Box::pin(async move {
+            let (contents, _) = self.lock();
+            Ok(contents.remembered.get(&name).cloned())
+        })
+    }
+
+    fn lanes(&self) -> usize {
+        1
+    }
+}

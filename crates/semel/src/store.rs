@@ -1,0 +1,159 @@
+//! What a store has to do: create, swap, remove and read, in batches.
+
+use crate::history::{HistoryEntry, HistoryLine};
+use crate::identity::{OperationId, RecordKey};
+use crate::record::{Draft, DueKind, Expected, Record, State};
+use crate::time::Timestamp;
+use bytes::Bytes;
+use std::future::Future;
+use std::pin::Pin;
+
+/// The future of a store's call.
+pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// An answer, and what time it was by the store's clock when it was found. All moments in what was written count from it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Answer<T> {
+    /// The store's now.
+    pub now: Timestamp,
+    /// One result per item asked for, in the same order (or, for a listing, what was found).
+    pub items: Vec<T>,
+}
+
+/// What became of a [`create`](Store::create).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Created {
+    /// There was none of that key: the draft is written, its moments counted from the answer's `now`.
+    Inserted,
+    /// This is there already; nothing was written.
+    Exists(Box<Record>),
+    /// Somebody's open transaction holds the key; nothing was written and nothing can be read. It means: in progress.
+    Locked,
+}
+
+/// A conditional write.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Swap {
+    /// What has to be there.
+    pub expected: Expected,
+    /// What is to be there instead.
+    pub next: Box<Draft>,
+    /// What is appended to the history in the same commit.
+    pub history: Option<HistoryEntry>,
+}
+
+/// What became of a [`swap`](Store::swap) or a [`remove`](Store::remove).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Swapped {
+    /// What was expected was there, and it was done.
+    Done,
+    /// Something else is there; nothing was done.
+    Changed(Box<Record>),
+    /// Nothing is there; nothing was done.
+    Missing,
+    /// Somebody's open transaction holds the record; nothing was done.
+    Locked,
+}
+
+/// Which records to list. All that is given has to hold.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Filter {
+    /// Only this state.
+    pub state: Option<State>,
+    /// Only this tenant's.
+    pub tenant: Option<String>,
+    /// Only this operation's.
+    pub operation: Option<String>,
+    /// Only of this client key.
+    pub key: Option<String>,
+    /// Only dead letters, or only others.
+    pub dead_letter: Option<bool>,
+}
+
+/// One page of a listing, newest first, bodies left out ([`Body::Omitted`](crate::Body::Omitted)).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Page {
+    /// The records.
+    pub records: Vec<Record>,
+    /// Where the next page begins; `None`: this was the last.
+    pub next: Option<Cursor>,
+}
+
+/// A place in a listing, opaque but to the store that made it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cursor(pub i64);
+
+/// Which records wait for something that is due.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DueQuery {
+    /// What they wait for.
+    pub kind: DueKind,
+    /// Only what comes after this place in the order of (moment, operation id): lets a caller pass over what it leaves be.
+    pub after: Option<(Timestamp, OperationId)>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// Why a store did not answer.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// Nothing was written, for certain.
+    #[error("the store is unavailable: {0}")]
+    Unavailable(String),
+    /// It may have been written or not: the answer was lost.
+    #[error("the store's answer was lost: {0}")]
+    Lost(String),
+    /// What is stored cannot be what was written.
+    #[error("a stored record is damaged: {0}")]
+    Damaged(String),
+}
+
+/// A durable memory of records. Every store behind it passes the same conformance kit.
+///
+/// What must hold of every method:
+/// - **Atomic per item, durable before it answers.** After an `Ok`, what was done survives a crash of process and machine.
+///   A crash before the answer leaves each item either done whole or not at all.
+/// - **Items of one batch are independent.** One that finds something unexpected changes nothing for the others. Two items of
+///   one record in one batch: at most one of them is done, and the other one is told what is there.
+/// - **Never waits for a row that somebody's open transaction holds**: such an item is `Locked`.
+/// - **Time is the store's**: it never goes back, and instances that share a store share its time.
+/// - **Errors are whole.** [`StoreError::Unavailable`] only if no item was done; if anything may have been, it is
+///   [`StoreError::Lost`], and the caller reads back.
+///
+/// No method has a default body: no store can weaken a promise by leaving one out.
+pub trait Store: Send + Sync + 'static {
+    /// Inserts each draft if there is no record of its key; else tells what is there. One atomic step: nobody reads first.
+    fn create(&self, batch: Vec<Draft>) -> StoreFuture<'_, Answer<Created>>;
+
+    /// Replaces each record, and appends to its history, if operation id and version are the expected ones.
+    fn swap(&self, batch: Vec<Swap>) -> StoreFuture<'_, Answer<Swapped>>;
+
+    /// Removes each record and its history, if operation id and version are the expected ones.
+    fn remove(&self, batch: Vec<Expected>) -> StoreFuture<'_, Answer<Swapped>>;
+
+    /// The records of these keys.
+    fn read(&self, keys: Vec<RecordKey>) -> StoreFuture<'_, Answer<Option<Record>>>;
+
+    /// The records of these operation ids.
+    fn find(&self, ids: Vec<OperationId>) -> StoreFuture<'_, Answer<Option<Record>>>;
+
+    /// The history of an operation, oldest first.
+    fn history(&self, id: OperationId) -> StoreFuture<'_, Vec<HistoryLine>>;
+
+    /// Records by filter, newest first, without bodies.
+    fn list(&self, filter: Filter, from: Option<Cursor>, limit: usize) -> StoreFuture<'_, Page>;
+
+    /// Records that wait for something that is due by the store's now, earliest first, without bodies.
+    fn due(&self, query: DueQuery) -> StoreFuture<'_, Answer<Record>>;
+
+    /// Keeps `value` under `name` unless there is one already; returns the one that is there in the end. Recipes and the secret
+    /// of keyed hashes live here, so that all instances agree.
+    fn remember(&self, name: String, value: Bytes) -> StoreFuture<'_, Bytes>;
+
+    /// What is kept under `name`.
+    fn recall(&self, name: String) -> StoreFuture<'_, Option<Bytes>>;
+
+    /// How many batches of one kind the store can work on at once to advantage.
+    fn lanes(&self) -> usize;
+}

@@ -1,0 +1,80 @@
+//! Moments and durations by the store's clock.
+
+use core::fmt;
+use core::time::Duration;
+
+/// A moment by the store's clock, in milliseconds since 1970 (UTC).
+///
+/// There is no `now()`: only a store knows what time it is, and says so with every answer.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// The moment that is this many milliseconds after the beginning of 1970.
+    #[must_use]
+    pub const fn from_millis(millis: i64) -> Self {
+        Self(millis)
+    }
+
+    /// Milliseconds since the beginning of 1970.
+    #[must_use]
+    pub const fn as_millis(self) -> i64 {
+        self.0
+    }
+
+    /// The moment that is `duration` later; the end of time where it would overflow.
+    #[must_use]
+    pub fn plus(self, duration: Duration) -> Self {
+        let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+        Self(self.0.saturating_add(millis))
+    }
+
+    /// How long it is from now until this moment; zero if it has passed.
+    #[must_use]
+    pub fn after(self, now: Self) -> Duration {
+        let millis = self.0.saturating_sub(now.0).max(0);
+        Duration::from_millis(millis.unsigned_abs())
+    }
+
+    /// Whether the moment has come at `now`.
+    #[must_use]
+    pub fn has_come(self, now: Self) -> bool {
+        self.0 <= now.0
+    }
+}
+
+impl fmt::Debug for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}ms", self.0)
+    }
+}
+
+/// A moment in a record that is yet to be written: one that stands already, or one that the store counts from its own
+/// clock at the time of writing.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum When {
+    /// This very moment.
+    At(Timestamp),
+    /// This long after the store's now.
+    In(Duration),
+}
+
+impl When {
+    /// The store's now itself.
+    pub const NOW: Self = Self::In(Duration::ZERO);
+
+    /// The moment, for a store whose clock says `now`.
+    #[must_use]
+    pub fn at(self, now: Timestamp) -> Timestamp {
+        match self {
+            Self::At(moment) => moment,
+            Self::In(duration) => now.plus(duration),
+        }
+    }
+}
+
+impl From<Timestamp> for When {
+    fn from(moment: Timestamp) -> Self {
+        Self::At(moment)
+    }
+}

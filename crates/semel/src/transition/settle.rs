@@ -1,0 +1,122 @@
+//! Evidence: the provider's word by poll or webhook, or a person's.
+
+use super::{Change, Refusal, Windows, finish, next_version, put, told};
+use crate::history::{Actor, Happening, HistoryEntry};
+use crate::identity::Owner;
+use crate::record::{Record, Resource, State, StoredResponse};
+use crate::time::{Timestamp, When};
+use alloc::string::String;
+use core::time::Duration;
+
+/// What is known now about an outcome that was unknown.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Evidence {
+    /// It happened.
+    Completed {
+        /// What retries get; `None`: they are told that the answer was not stored.
+        response: Option<StoredResponse>,
+        /// What was made.
+        resource: Option<Resource>,
+    },
+    /// It was refused for good.
+    Failed {
+        /// What retries get; `None`: they are told that the answer was not stored.
+        response: Option<StoredResponse>,
+        /// What it concerns.
+        resource: Option<Resource>,
+    },
+    /// Somebody who knows says that it did not happen.
+    NotExecuted,
+    /// Whoever would know found no trace of this attempt. Counts only once the lease is over, and only for the attempt that
+    /// was asked about: an owner with a live lease may be about to execute.
+    Absent {
+        /// The attempt that was asked about.
+        attempt: u32,
+    },
+}
+
+/// Evidence, and who brings it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Settlement {
+    /// A token of the settler's own: it fences the old owner, and tells whether a write whose answer was lost was ours.
+    pub settler: Owner,
+    /// Who brings it.
+    pub actor: Actor,
+    /// What is known.
+    pub evidence: Evidence,
+    /// A code, or a person's reason.
+    pub note: Option<String>,
+    /// How long the final state is kept.
+    pub windows: Windows,
+}
+
+/// Evidence comes. It moves unknown alone.
+///
+/// # Errors
+/// Why the evidence changes nothing.
+pub fn settle(record: &Record, settlement: &Settlement, now: Timestamp) -> Result<Change, Refusal> {
+    if record.state != State::Unknown {
+        return Err(Refusal::NotUnknown);
+    }
+    if let Evidence::Absent { attempt } = settlement.evidence {
+        if attempt != record.attempt {
+            return Err(Refusal::OtherAttempt);
+        }
+        if !record.times.lease.has_come(now) {
+            return Err(Refusal::LeaseRunning);
+        }
+    }
+    let (state, happening, response, resource) = match &settlement.evidence {
+        Evidence::Completed { response, resource } => {
+            (State::Completed, Happening::SettledCompleted, response.clone(), resource.clone())
+        }
+        Evidence::Failed { response, resource } => {
+            (State::FailedReplayable, Happening::SettledFailed, response.clone(), resource.clone())
+        }
+        Evidence::NotExecuted | Evidence::Absent { .. } => {
+            (State::FailedRetryable, Happening::SettledNotExecuted, None, None)
+        }
+    };
+    let mut next = finish(next_version(record), state, response, resource, settlement.windows);
+    next.owner = settlement.settler;
+    Ok(put(next, told(happening, settlement.actor.clone(), record.attempt, settlement.note.clone())))
+}
+
+/// Evidence that changes nothing is kept in the history.
+#[must_use]
+pub fn remark(record: &Record, actor: Actor, note: Option<String>) -> Change {
+    let entry = HistoryEntry { happening: Happening::Remarked, actor, attempt: record.attempt, note };
+    put(next_version(record), Some(entry))
+}
+
+/// How often, and when next, an unknown outcome is asked about.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Polling {
+    /// So many questions, then a dead letter.
+    pub attempts: u32,
+    /// How long until the next one.
+    pub next: Duration,
+}
+
+/// The reconciler takes it upon itself to ask. Whoever's write succeeds asks; nobody else does until the next time.
+///
+/// # Errors
+/// Why nobody is to ask now.
+pub fn poll(record: &Record, polling: &Polling, now: Timestamp) -> Result<Change, Refusal> {
+    if record.state != State::Unknown || record.dead_letter {
+        return Err(Refusal::NotUnknown);
+    }
+    if !record.times.reconcile.is_some_and(|at| at.has_come(now)) {
+        return Err(Refusal::NotDue);
+    }
+    let mut next = next_version(record);
+    if record.reconcile_attempts >= polling.attempts {
+        next.dead_letter = true;
+        next.times.reconcile = None;
+        let note = Some("polls_used_up".into());
+        return Ok(put(next, told(Happening::DeadLettered, Actor::Reconciler, record.attempt, note)));
+    }
+    next.reconcile_attempts += 1;
+    next.times.reconcile = Some(When::In(polling.next));
+    Ok(put(next, None))
+}

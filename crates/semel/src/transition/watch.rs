@@ -1,0 +1,25 @@
+//! The lease watch: finds owners that gave no sign of life, without a request coming by.
+
+use super::{Change, Refusal, doubt};
+use crate::history::Actor;
+use crate::policy::{Policy, Stale};
+use crate::record::{Record, State};
+use crate::time::Timestamp;
+
+/// The error code of a lease that ran out.
+pub(super) const LEASE_OVER: &str = "lease_over";
+
+/// The lease watch comes by.
+///
+/// # Errors
+/// Why nothing changes.
+pub fn watch(record: &Record, policy: &Policy, now: Timestamp) -> Result<Change, Refusal> {
+    if record.state != State::InProgress || !record.times.lease.has_come(now) {
+        return Err(Refusal::NotDue);
+    }
+    match policy.stale {
+        Stale::Unknown => Ok(doubt(record, policy.settling, LEASE_OVER, Actor::LeaseWatch)),
+        // Only a request brings along what has to be executed.
+        Stale::Resume | Stale::Rerun => Err(Refusal::LeftToRetry),
+    }
+}

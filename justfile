@@ -1,0 +1,31 @@
+# What there is to do here. Everything is a cargo command underneath: `just` only saves typing.
+
+# list everything
+[private]
+default:
+    @just --list --unsorted
+
+# everything that must pass: format, lints, no_std, tests, documentation; edits nothing
+verify:
+    cargo xtask test
+
+# format, and let clippy repair what it can; edits files
+fix:
+    cargo clippy --workspace --all-targets --fix --allow-dirty --allow-staged
+    cargo fmt --all
+
+# the whole thing on one machine, case by case (`just demo --once` ends after the walk)
+demo *args:
+    cargo run --release -- demo {{args}}
+
+# measure: store
+bench what="store" *args:
+    cargo xtask bench {{what}} {{args}}
+
+# the proofs that take longer than a test may: model
+prove what="model" *args:
+    cargo xtask prove {{what}} {{args}}
+
+# licences, duplicate versions and sources of all dependencies (needs cargo-deny)
+deny:
+    cargo deny check

@@ -1,0 +1,84 @@
+//! What the project does to itself: `cargo xtask test`, `cargo xtask prove model`, `cargo xtask bench store`.
+//!
+//! A program in place of shell scripts, so that a machine with Rust and git alone can run it.
+#![allow(
+    clippy::print_stdout,
+    reason = "a tool for the terminal: what it prints is what it is for"
+)]
+
+mod bench;
+mod links;
+mod prove;
+mod step;
+mod test;
+mod tools;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Test, prove and measure Semel.
+#[derive(Parser)]
+#[command(
+    bin_name = "cargo xtask",
+    after_help = "Start with `cargo xtask test`: if it passes, the tree is good."
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run everything that must pass before a change is good; edits nothing.
+    ///
+    /// In this order, stopping at the first that fails: formatting, clippy with warnings as errors, the engine's pure
+    /// part without the standard library, all tests, the documentation's examples, the documentation itself, and
+    /// the links between the pages. CI runs exactly this.
+    ///
+    /// What the tests need besides Rust is looked for first. As root on Debian, what is not there is installed; anywhere
+    /// else you are told what to install.
+    Test,
+
+    /// Prove what takes longer than a test may.
+    #[command(subcommand)]
+    Prove(prove::Subject),
+
+    /// Measure. Results are ratios within one run, so they can be compared between machines.
+    #[command(subcommand)]
+    Bench(bench::Subject),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Test => test::run(),
+        Command::Prove(subject) => prove::run(&subject),
+        Command::Bench(subject) => bench::run(&subject),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("\n{}", step::in_red(&failure));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_subject_passes_what_follows_it_on() {
+        let cli = Cli::try_parse_from(["xtask", "bench", "store", "--seconds", "3"]).unwrap();
+        let Command::Bench(bench::Subject::Store { arguments }) = cli.command else {
+            panic!("parsed as another command")
+        };
+        assert_eq!(arguments, ["--seconds", "3"]);
+    }
+}

@@ -1,0 +1,51 @@
+//! `cargo xtask test`: everything that must pass, in the order in which a failure costs least to find.
+
+use crate::step::{self, Outcome, cargo};
+use crate::{links, tools};
+use std::env;
+use std::time::Instant;
+
+pub(crate) fn run() -> Outcome {
+    let start = Instant::now();
+    step::timed("tools", "what the steps need besides cargo", tools::ensure)?;
+    step::run("format", &mut cargo(["fmt", "--all", "--check"]))
+        .map_err(|failure| format!("{failure}; `just fix` or `cargo fmt --all` repairs it"))?;
+    step::run(
+        "clippy",
+        &mut cargo(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
+    )?;
+    // The decisions (record, policy, transition) must not touch clock, thread, file or socket. Without the feature `std`
+    // the crate is `no_std`, where none of these has a name: that it compiles is the proof.
+    step::run(
+        "no_std",
+        &mut cargo(["check", "-p", "semel", "--no-default-features", "--lib"]),
+    )?;
+    // `--tests` takes libraries, binaries and integration tests, and leaves out benchmarks, which measure and belong in
+    // `cargo xtask bench`.
+    step::run("tests", &mut cargo(["test", "--workspace", "--tests"]))?;
+    step::run("doc tests", &mut cargo(["test", "--workspace", "--doc"]))?;
+    // Libraries alone: the binary `semel` would be documented under the same name as the library.
+    step::run(
+        "docs",
+        cargo(["doc", "--workspace", "--no-deps", "--lib"]).env("RUSTDOCFLAGS", rustdoc_flags()),
+    )?;
+    step::timed(
+        "links",
+        "every link from one page to another leads to a file",
+        || links::check(&step::root()),
+    )?;
+    println!(
+        "\n{}",
+        step::in_bold(&format!(
+            "test: all steps passed in {}",
+            step::seconds(start.elapsed())
+        ))
+    );
+    Ok(())
+}
+
+/// The caller's own flags stay: setting the variable alone would replace them.
+fn rustdoc_flags() -> String {
+    let own = env::var("RUSTDOCFLAGS").unwrap_or_default();
+    format!("{own} -D warnings").trim_start().to_owned()
+}

@@ -1,1 +1,120 @@
-//! To come.
+//! Measurements as ratios: two things measured alternately in one run, several rounds, median and spread.
+//!
+//! Machines are noisy and differ; a ratio of neighbours in time does neither. The raw numbers stand beside it for orientation.
+#![allow(clippy::print_stdout, reason = "a report is printed")]
+
+use serde::Serialize;
+use std::io::Write as _;
+use std::path::Path;
+
+/// What one comparison came to.
+#[derive(Clone, Debug, Serialize)]
+pub struct Comparison {
+    /// What was compared.
+    pub name: String,
+    /// The median over the rounds of ours by the other's.
+    pub ratio: f64,
+    /// The smallest and the largest ratio of a round.
+    pub spread: [f64; 2],
+    /// The median of what was measured of ours.
+    pub ours: f64,
+    /// The median of what was measured of the other.
+    pub other: f64,
+    /// What both were measured in.
+    pub unit: &'static str,
+    /// What the ratio has to be, as `>= 0.6`.
+    pub bar: String,
+    /// Whether it is.
+    pub met: bool,
+}
+
+/// What a ratio has to be.
+#[derive(Clone, Copy, Debug)]
+pub enum Bar {
+    /// At least this.
+    AtLeast(f64),
+    /// At most this.
+    AtMost(f64),
+}
+
+impl Comparison {
+    /// Compares what was measured alternately, a pair a round.
+    #[must_use]
+    pub fn of(name: &str, unit: &'static str, bar: Bar, rounds: &[(f64, f64)]) -> Self {
+        let ratios: Vec<f64> = rounds.iter().map(|(ours, other)| ours / other).collect();
+        let ratio = median(&ratios);
+        let (bar, met) = match bar {
+            Bar::AtLeast(least) => (format!(">= {least}"), ratio >= least),
+            Bar::AtMost(most) => (format!("<= {most}"), ratio <= most),
+        };
+        Self {
+            name: name.to_owned(),
+            ratio,
+            spread: [
+                ratios.iter().copied().fold(f64::INFINITY, f64::min),
+                ratios.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            ],
+            ours: median(&rounds.iter().map(|round| round.0).collect::<Vec<_>>()),
+            other: median(&rounds.iter().map(|round| round.1).collect::<Vec<_>>()),
+            unit,
+            bar,
+            met,
+        }
+    }
+}
+
+/// The middle one; of none, not a number.
+#[must_use]
+pub fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    match sorted.len() {
+        0 => f64::NAN,
+        count if count % 2 == 1 => sorted[count / 2],
+        count => f64::midpoint(sorted[count / 2 - 1], sorted[count / 2]),
+    }
+}
+
+/// Prints the comparisons as a table, and writes them as JSON beside.
+///
+/// # Errors
+/// The JSON file could not be written.
+pub fn report(comparisons: &[Comparison], json: &Path) -> std::io::Result<()> {
+    let width = comparisons.iter().map(|comparison| comparison.name.len()).max().unwrap_or(0);
+    println!();
+    println!("{:width$}  {:>7}  {:>15}  {:>12}  {:>12}  {:8}  bar", "", "ratio", "spread", "ours", "other", "unit");
+    for it in comparisons {
+        let spread = format!("{:.2} to {:.2}", it.spread[0], it.spread[1]);
+        let verdict = if it.met { "met" } else { "MISSED" };
+        println!(
+            "{:width$}  {:>7.2}  {spread:>15}  {:>12.1}  {:>12.1}  {:8}  {} {verdict}",
+            it.name, it.ratio, it.ours, it.other, it.unit, it.bar
+        );
+    }
+    if let Some(directory) = json.parent() {
+        std::fs::create_dir_all(directory)?;
+    }
+    let mut file = std::fs::File::create(json)?;
+    serde_json::to_writer_pretty(&mut file, comparisons)?;
+    writeln!(file)?;
+    println!("\nas JSON: {}", json.display());
+    Ok(())
+}
+
+/// Says what is being measured, on one line that is written over.
+pub fn progress(what: &str) {
+    eprint!("\r\x1b[K{what}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comparison_is_the_median_of_its_rounds() {
+        let it = Comparison::of("x", "op/s", Bar::AtLeast(0.6), &[(1.0, 2.0), (3.0, 4.0), (9.0, 10.0)]);
+        assert!((it.ratio - 0.75).abs() < 1e-9 && it.met);
+        assert_eq!(it.spread, [0.5, 0.9]);
+        assert!(!Comparison::of("x", "us", Bar::AtMost(0.7), &[(3.0, 4.0)]).met);
+    }
+}

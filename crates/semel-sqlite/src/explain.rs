@@ -1,0 +1,114 @@
+//! Every statement goes by an index: `EXPLAIN QUERY PLAN` of each, on an empty file, where the planner has nothing to go by
+//! but the statement itself.
+
+use crate::listing::{DUE, HISTORY, list_sql};
+use crate::{schema, statements};
+use rusqlite::Connection;
+use semel::{Filter, State};
+use std::path::Path;
+
+fn file() -> Connection {
+    let mut conn = Connection::open_in_memory().unwrap();
+    schema::migrate(&mut conn, Path::new("semel.db"), false).unwrap();
+    conn
+}
+
+fn plan(conn: &Connection, sql: &str) -> Vec<String> {
+    let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    let values = vec![rusqlite::types::Value::Integer(1); statement.parameter_count()];
+    let rows = statement.query_map(rusqlite::params_from_iter(values), |row| row.get(3)).unwrap();
+    rows.collect::<Result<_, _>>().unwrap()
+}
+
+fn goes_by(conn: &Connection, sql: &str, index: &str) {
+    let plan = plan(conn, sql);
+    assert!(plan.iter().any(|step| step.contains(index)), "{sql}\nshould go by {index}: {plan:?}");
+    assert!(!plan.iter().any(|step| step.starts_with("SCAN")), "{sql}\nscans: {plan:?}");
+}
+
+#[test]
+fn creating_needs_no_reading_at_all() {
+    assert_eq!(plan(&file(), statements::CREATE), Vec::<String>::new());
+}
+
+#[test]
+fn records_are_found_changed_and_removed_by_their_indexes() {
+    let conn = file();
+    goes_by(&conn, statements::READ, "semel_records_key (key_hash=?)");
+    goes_by(&conn, statements::FIND, "semel_records_operation_id (operation_id=?)");
+    goes_by(&conn, statements::SWAP, "semel_records_operation_id (operation_id=?)");
+    goes_by(&conn, statements::REMOVE, "semel_records_operation_id (operation_id=?)");
+}
+
+#[test]
+fn history_and_what_is_remembered_are_found_by_primary_key() {
+    let conn = file();
+    for sql in [statements::REMOVE_HISTORY, statements::TELL, HISTORY] {
+        goes_by(&conn, sql, "PRIMARY KEY (operation_id=?");
+    }
+    assert!(!plan(&conn, HISTORY).iter().any(|step| step.contains("TEMP B-TREE")));
+    goes_by(&conn, statements::RECALL, "PRIMARY KEY (name=?");
+    for sql in [statements::CLOCK, statements::SET_CLOCK] {
+        goes_by(&conn, sql, "INTEGER PRIMARY KEY (rowid=?)");
+    }
+}
+
+#[test]
+fn what_is_due_comes_in_the_order_of_its_index() {
+    let conn = file();
+    goes_by(&conn, DUE, "semel_records_due (due_kind=? AND (due_at,operation_id)>(?,?)");
+    let plan = plan(&conn, DUE);
+    assert!(!plan.iter().any(|step| step.contains("TEMP B-TREE")), "{plan:?}");
+}
+
+/// Every combination of filters: 7 states or none, and 4 others given or not (dead letters in three ways).
+fn filters() -> impl Iterator<Item = Filter> {
+    let states = State::ALL.into_iter().map(Some).chain([None]);
+    states.flat_map(|state| {
+        (0..24).map(move |bits: u8| Filter {
+            state,
+            tenant: (bits & 1 != 0).then(|| "tenant".into()),
+            operation: (bits & 2 != 0).then(|| "operation".into()),
+            key: (bits & 4 != 0).then(|| "key".into()),
+            dead_letter: [None, Some(true), Some(false)][usize::from(bits / 8)],
+        })
+    })
+}
+
+#[test]
+fn every_listing_but_the_unfiltered_goes_by_an_index_and_is_not_sorted() {
+    let conn = file();
+    for filter in filters() {
+        let (sql, values) = list_sql(&filter);
+        let plan = plan(&conn, &sql);
+        assert_eq!(values.len() + 2, conn.prepare(&sql).unwrap().parameter_count(), "{sql}");
+        let broad = Filter { dead_letter: None, ..filter.clone() } == Filter::default();
+        let expected = match (&filter.key, filter.dead_letter) {
+            // One client key has few records: sorting those is nothing.
+            (Some(_), _) if filter.tenant.is_some() && filter.operation.is_some() => {
+                "semel_records_key (key_hash=?"
+            }
+            (Some(_), _) => "semel_records_key (key_hash>? AND key_hash<?)",
+            (None, Some(true)) => "semel_records_dead_letter (dead_letter=? AND rowid<?)",
+            // Newest first is the table's own order, and few are dead letters: a page is soon full.
+            _ if broad => "USING INTEGER PRIMARY KEY (rowid<?)",
+            _ => "AND rowid<?)",
+        };
+        assert!(
+            plan.iter().any(|step| step.contains(expected)),
+            "{filter:?}\nshould go by {expected}: {plan:?}"
+        );
+        assert!(!plan.iter().any(|step| step.starts_with("SCAN")), "{filter:?} scans: {plan:?}");
+        let sorts = plan.iter().any(|step| step.contains("TEMP B-TREE"));
+        assert!(!sorts || filter.key.is_some(), "{filter:?} sorts: {plan:?}");
+    }
+}
+
+#[test]
+fn a_rare_state_is_looked_up_rather_than_searched_for_in_a_tenant() {
+    let conn = file();
+    let filter = Filter { state: Some(State::Unknown), tenant: Some("tenant".into()), ..Filter::default() };
+    goes_by(&conn, &list_sql(&filter).0, "semel_records_state (state=? AND rowid<?)");
+    let filter = Filter { state: Some(State::Completed), ..filter };
+    goes_by(&conn, &list_sql(&filter).0, "semel_records_tenant (tenant=? AND rowid<?)");
+}

@@ -1,0 +1,178 @@
+//! What the writer is asked to do.
+
+use crate::error::Fault;
+use crate::key::{KeyHash, key_hash};
+use crate::statements;
+use crate::transaction::Fence;
+use bytes::Bytes;
+use rusqlite::Connection;
+use semel::{Answer, Created, Draft, Expected, StoreError, Swap, Swapped, Timestamp};
+use tokio::sync::oneshot;
+
+/// The transaction that a job runs in.
+pub(crate) struct Scope<'a> {
+    pub(crate) conn: &'a Connection,
+    pub(crate) now: Timestamp,
+    pub(crate) fence: &'a Fence,
+}
+
+/// Something to do within the writer's transaction, and somebody who waits for it.
+pub(crate) trait Job: Send {
+    /// Whether anybody still waits. What nobody waits for any more is not begun: a caller whose time ran out before that
+    /// knows that nothing was written.
+    fn wanted(&self) -> bool;
+
+    /// How many items it brings to the transaction.
+    fn items(&self) -> usize;
+
+    /// Whether it can be done again after a rollback. An application's closure cannot.
+    fn repeatable(&self) -> bool;
+
+    /// Does it, and says whether anything was written.
+    fn run(&mut self, scope: &Scope<'_>) -> Result<bool, Fault>;
+
+    /// Tells the caller what [`run`](Self::run) found, now that the transaction is durable.
+    fn committed(self: Box<Self>, now: Timestamp);
+
+    /// Tells the caller that it came to nothing, or that nobody knows.
+    fn failed(self: Box<Self>, error: StoreError);
+}
+
+/// The caller's end of a job.
+pub(crate) type Waiting<T> = oneshot::Receiver<Result<T, StoreError>>;
+
+/// A batch of one kind: items, what became of them, and who waits.
+struct Batch<I, O, F> {
+    input: I,
+    length: usize,
+    run: F,
+    outcome: Option<Vec<O>>,
+    answer: oneshot::Sender<Result<Answer<O>, StoreError>>,
+}
+
+impl<I, O, F> Job for Batch<I, O, F>
+where
+    I: Send,
+    O: Send + Wrote,
+    F: Fn(&Connection, &I, Timestamp) -> Result<Vec<O>, Fault> + Send,
+{
+    fn wanted(&self) -> bool {
+        !self.answer.is_closed()
+    }
+
+    fn items(&self) -> usize {
+        self.length
+    }
+
+    fn repeatable(&self) -> bool {
+        true
+    }
+
+    fn run(&mut self, scope: &Scope<'_>) -> Result<bool, Fault> {
+        let outcome = (self.run)(scope.conn, &self.input, scope.now)?;
+        let wrote = outcome.iter().any(Wrote::wrote);
+        self.outcome = Some(outcome);
+        Ok(wrote)
+    }
+
+    fn committed(self: Box<Self>, now: Timestamp) {
+        if let Some(items) = self.outcome {
+            let _gone = self.answer.send(Ok(Answer { now, items }));
+        }
+    }
+
+    fn failed(self: Box<Self>, error: StoreError) {
+        let _gone = self.answer.send(Err(error));
+    }
+}
+
+/// Whether an item's outcome means that something was written.
+trait Wrote {
+    fn wrote(&self) -> bool;
+}
+
+impl Wrote for Created {
+    fn wrote(&self) -> bool {
+        *self == Self::Inserted
+    }
+}
+
+impl Wrote for Swapped {
+    fn wrote(&self) -> bool {
+        *self == Self::Done
+    }
+}
+
+fn batch<I, O, F>(input: I, length: usize, run: F) -> (Box<dyn Job>, Waiting<Answer<O>>)
+where
+    I: Send + 'static,
+    O: Send + Wrote + 'static,
+    F: Fn(&Connection, &I, Timestamp) -> Result<Vec<O>, Fault> + Send + 'static,
+{
+    let (answer, waiting) = oneshot::channel();
+    (Box::new(Batch { input, length, run, outcome: None, answer }), waiting)
+}
+
+pub(crate) fn create(drafts: Vec<Draft>) -> (Box<dyn Job>, Waiting<Answer<Created>>) {
+    // Hashed on the caller's thread: there are many of those, and one writer.
+    let hashes: Vec<KeyHash> = drafts.iter().map(|draft| key_hash(&draft.key)).collect();
+    let length = drafts.len();
+    batch((drafts, hashes), length, |conn, (drafts, hashes), now| {
+        statements::create(conn, drafts, hashes, now)
+    })
+}
+
+pub(crate) fn swap(swaps: Vec<Swap>) -> (Box<dyn Job>, Waiting<Answer<Swapped>>) {
+    let length = swaps.len();
+    batch(swaps, length, |conn, swaps, now| statements::swap(conn, swaps, now))
+}
+
+pub(crate) fn remove(expected: Vec<Expected>) -> (Box<dyn Job>, Waiting<Answer<Swapped>>) {
+    let length = expected.len();
+    batch(expected, length, |conn, expected, _now| {
+        expected.iter().map(|expected| statements::remove(conn, expected)).collect()
+    })
+}
+
+/// Keeps a value under a name.
+struct Remember {
+    name: String,
+    value: Bytes,
+    kept: Option<Bytes>,
+    answer: oneshot::Sender<Result<Bytes, StoreError>>,
+}
+
+impl Job for Remember {
+    fn wanted(&self) -> bool {
+        !self.answer.is_closed()
+    }
+
+    fn items(&self) -> usize {
+        1
+    }
+
+    fn repeatable(&self) -> bool {
+        true
+    }
+
+    fn run(&mut self, scope: &Scope<'_>) -> Result<bool, Fault> {
+        let (kept, written) = statements::remember(scope.conn, &self.name, &self.value)?;
+        self.kept = Some(kept);
+        Ok(written)
+    }
+
+    fn committed(self: Box<Self>, _now: Timestamp) {
+        if let Some(kept) = self.kept {
+            let _gone = self.answer.send(Ok(kept));
+        }
+    }
+
+    fn failed(self: Box<Self>, error: StoreError) {
+        let _gone = self.answer.send(Err(error));
+    }
+}
+
+pub(crate) fn remember(name: String, value: Bytes) -> (Box<dyn Job>, Waiting<Bytes>) {
+    let (answer, waiting) = oneshot::channel();
+    (Box::new(Remember { name, value, kept: None, answer }), waiting)
+}

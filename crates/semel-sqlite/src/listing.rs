@@ -1,0 +1,141 @@
+//! Listings: by filter, by what is due, and the history of one operation.
+//!
+//! Every statement names the index that it goes by: the planner, which knows nothing of how rare a state is, would guess.
+
+use crate::error::Fault;
+use crate::key::{client_key_range, key_hash};
+use crate::row::{columns, decode, decode_history, due_name, row_number};
+use rusqlite::types::Value;
+use rusqlite::{Connection, params};
+use semel::{Cursor, DueQuery, Filter, HistoryLine, OperationId, Page, Record, RecordKey, State, Timestamp};
+
+pub(crate) const HISTORY: &str = "SELECT at, version, happening, actor, attempt, note FROM semel_history
+  WHERE operation_id = ?1 ORDER BY sequence";
+
+pub(crate) const DUE: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM semel_records INDEXED BY semel_records_due
+  WHERE due_kind = ?1 AND due_at <= ?2 AND (due_at, operation_id) > (?3, ?4)
+  ORDER BY due_at, operation_id LIMIT ?5"
+);
+
+/// The history of an operation, oldest first.
+pub(crate) fn history(conn: &Connection, id: OperationId) -> Result<Vec<HistoryLine>, Fault> {
+    let mut statement = conn.prepare_cached(HISTORY)?;
+    let mut rows = statement.query([id.as_bytes()])?;
+    let mut lines = Vec::new();
+    while let Some(row) = rows.next()? {
+        lines.push(decode_history(row, id)?);
+    }
+    Ok(lines)
+}
+
+/// What waits for something that is due at `now`, earliest first.
+pub(crate) fn due(conn: &Connection, query: &DueQuery, now: Timestamp) -> Result<Vec<Record>, Fault> {
+    // Before every place in the order: no operation id is shorter than none.
+    let (moment, id) = query
+        .after
+        .map_or((i64::MIN, Vec::new()), |(moment, id)| (moment.as_millis(), id.as_bytes().to_vec()));
+    let mut statement = conn.prepare_cached(DUE)?;
+    let mut rows = statement.query(params![
+        due_name(query.kind),
+        now.as_millis(),
+        moment,
+        id,
+        sql_limit(query.limit)
+    ])?;
+    let mut records = Vec::new();
+    while let Some(row) = rows.next()? {
+        records.push(decode(row, false)?);
+    }
+    Ok(records)
+}
+
+/// One page of the records that `filter` lets through, newest first.
+pub(crate) fn list(
+    conn: &Connection,
+    filter: &Filter,
+    from: Option<Cursor>,
+    limit: usize,
+) -> Result<Page, Fault> {
+    let before = from.map_or(i64::MAX, |cursor| cursor.0);
+    let (sql, mut values) = list_sql(filter);
+    // One more than asked for tells whether there is another page.
+    values.extend([Value::Integer(before), Value::Integer(sql_limit(limit).saturating_add(1))]);
+    let mut statement = conn.prepare_cached(&sql)?;
+    let mut rows = statement.query(rusqlite::params_from_iter(values))?;
+    let (mut records, mut last) = (Vec::new(), before);
+    while let Some(row) = rows.next()? {
+        if records.len() == limit {
+            return Ok(Page { records, next: Some(Cursor(last)) });
+        }
+        records.push(decode(row, false)?);
+        last = row_number(row)?;
+    }
+    Ok(Page { records, next: None })
+}
+
+fn sql_limit(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+/// The statement of a listing, and the values of its filter; the place to begin before and the limit come after them.
+pub(crate) fn list_sql(filter: &Filter) -> (String, Vec<Value>) {
+    let (mut terms, mut values) = (String::new(), Vec::new());
+    let mut term = |words: &str, value: Value| {
+        terms.push_str(words);
+        terms.push_str(" AND ");
+        values.push(value);
+    };
+    if let (Some(tenant), Some(operation), Some(key)) = (&filter.tenant, &filter.operation, &filter.key) {
+        let hash = key_hash(&RecordKey::new(tenant.as_str(), operation.as_str(), key.as_str()));
+        term("key_hash = ?", Value::Blob(hash.into()));
+    } else if let Some(key) = &filter.key {
+        let (low, high) = client_key_range(key);
+        term("key_hash >= ?", Value::Blob(low.into()));
+        term("key_hash <= ?", Value::Blob(high.into()));
+    }
+    let mut text = |words: &str, value: &Option<String>| {
+        if let Some(value) = value {
+            term(words, Value::Text(value.clone()));
+        }
+    };
+    text("tenant = ?", &filter.tenant);
+    text("operation = ?", &filter.operation);
+    text("key = ?", &filter.key);
+    if let Some(state) = filter.state {
+        term("state = ?", Value::Text(state.as_str().into()));
+    }
+    match filter.dead_letter {
+        // Spelt out, for only then can SQLite tell that the index of dead letters will do.
+        Some(true) => terms.push_str("dead_letter = 1 AND "),
+        Some(false) => terms.push_str("dead_letter = 0 AND "),
+        None => {}
+    }
+    let index =
+        index_for(filter).map_or("NOT INDEXED".into(), |name| format!("INDEXED BY semel_records_{name}"));
+    let columns = columns!();
+    let sql =
+        format!("SELECT {columns} FROM semel_records {index} WHERE {terms}id < ? ORDER BY id DESC LIMIT ?");
+    (sql, values)
+}
+
+/// The index that leaves the fewest records to look at.
+fn index_for(filter: &Filter) -> Option<&'static str> {
+    // Most records are completed or tombstones; the other states pass.
+    let rare = filter.state.is_some_and(|state| !matches!(state, State::Completed | State::Expired));
+    if filter.key.is_some() {
+        Some("key")
+    } else if filter.dead_letter == Some(true) {
+        Some("dead_letter")
+    } else if rare {
+        Some("state")
+    } else if filter.tenant.is_some() {
+        Some("tenant")
+    } else if filter.operation.is_some() {
+        Some("operation")
+    } else {
+        filter.state.map(|_| "state")
+    }
+}

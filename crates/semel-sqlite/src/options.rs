@@ -1,0 +1,107 @@
+//! How a store is opened.
+
+use crate::clock::{Clock, SystemClock};
+use crate::error::OpenError;
+use crate::store::SqliteStore;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How a [`SqliteStore`] is opened. What `new()` gives is safe as it stands.
+///
+/// ```
+/// # use semel_sqlite::{OpenError, SqliteOptions};
+/// # use std::time::Duration;
+/// # async fn run(directory: &std::path::Path) -> Result<(), OpenError> {
+/// let store = SqliteOptions::new().busy_timeout(Duration::from_millis(500)).open(directory.join("semel.db")).await?;
+/// # drop(store);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct SqliteOptions {
+    pub(crate) busy_timeout: Duration,
+    pub(crate) readers: usize,
+    pub(crate) max_file_size: Option<u64>,
+    pub(crate) beside_other_tables: bool,
+    pub(crate) fsync: bool,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl Default for SqliteOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl SqliteOptions {
+    /// The longest that [`busy_timeout`](Self::busy_timeout) may be: whoever waits longer than a client does, waits in vain.
+    pub const LONGEST_BUSY_TIMEOUT: Duration = Duration::from_secs(60);
+
+    /// The defaults.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            busy_timeout: Duration::from_secs(1),
+            readers: 2,
+            max_file_size: None,
+            beside_other_tables: false,
+            fsync: true,
+            clock: Arc::new(SystemClock::default()),
+        }
+    }
+
+    /// How long a write waits for the lock of another process before it is answered as unavailable. Default 1 s, which is
+    /// below the engine's own time limit; at most [`LONGEST_BUSY_TIMEOUT`](Self::LONGEST_BUSY_TIMEOUT).
+    #[must_use]
+    pub fn busy_timeout(mut self, timeout: Duration) -> Self {
+        self.busy_timeout = timeout.min(Self::LONGEST_BUSY_TIMEOUT);
+        self
+    }
+
+    /// How many threads read, each with a connection of its own. Default 2, at least 1, at most 64.
+    #[must_use]
+    pub fn readers(mut self, readers: usize) -> Self {
+        self.readers = readers.clamp(1, 64);
+        self
+    }
+
+    /// How many bytes the file may grow to. A write that would need more is answered as unavailable. Default: no limit but
+    /// the disk's.
+    #[must_use]
+    pub fn max_file_size(mut self, bytes: u64) -> Self {
+        self.max_file_size = Some(bytes);
+        self
+    }
+
+    /// Puts the store's tables (all named `semel_…`) into a database that already has other tables, so that a domain write
+    /// can share the store's transaction. Without it such a file is refused: it might have been named by mistake.
+    #[must_use]
+    pub fn beside_other_tables(mut self) -> Self {
+        self.beside_other_tables = true;
+        self
+    }
+
+    /// Answers before a commit is on disk (`synchronous=OFF`). A crash of the machine then loses acknowledged outcomes, and
+    /// a retry may execute again. For tests and benchmarks of everything but the disk.
+    #[must_use]
+    pub fn dangerously_without_fsync(mut self) -> Self {
+        self.fsync = false;
+        self
+    }
+
+    /// Takes the time from `clock`. For tests.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Opens the file, or makes it.
+    ///
+    /// # Errors
+    /// What is wrong with the path, the file or the settings, and what to do about it.
+    pub async fn open(self, path: impl AsRef<Path>) -> Result<SqliteStore, OpenError> {
+        SqliteStore::open_with(path.as_ref(), self).await
+    }
+}

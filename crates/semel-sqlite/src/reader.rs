@@ -1,0 +1,75 @@
+//! The readers: threads with a connection each. In WAL mode they wait for nobody, and nobody for them.
+
+use crate::clock::StoreClock;
+use crate::error::{Fault, unavailable};
+use crate::statements::file_time;
+use rusqlite::Connection;
+use semel::{StoreError, Timestamp};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::{mpsc, oneshot};
+
+/// What goes through the readers' channel.
+pub(crate) enum ToReader {
+    /// Read this.
+    Read(Box<dyn FnOnce(&Reader) + Send>),
+    /// Read what is queued, then stop.
+    Stop,
+}
+
+/// How many readings may wait. Beyond that, callers wait for a place.
+pub(crate) const QUEUE: usize = 1_024;
+
+/// The readers' common queue: whoever is free takes the next.
+pub(crate) type ReadQueue = Arc<Mutex<mpsc::Receiver<ToReader>>>;
+
+/// One reader's side of a store.
+pub(crate) struct Reader {
+    pub(crate) conn: Connection,
+    pub(crate) clock: Arc<StoreClock>,
+}
+
+impl Reader {
+    /// Works until every handle is gone or one says stop, and what was queued is read.
+    pub(crate) fn run(&self, queue: &ReadQueue) {
+        loop {
+            // A channel is whole at any time: a panic elsewhere leaves nothing half done.
+            let mut taking = queue.lock().unwrap_or_else(PoisonError::into_inner);
+            let message = taking.blocking_recv();
+            match message {
+                Some(ToReader::Read(read)) => {
+                    drop(taking);
+                    read(self);
+                }
+                Some(ToReader::Stop) => taking.close(),
+                None => return,
+            }
+        }
+    }
+
+    /// One view of the file, and what time it was then.
+    fn view<T>(&self, read: impl FnOnce(&Connection, Timestamp) -> Result<T, Fault>) -> Result<T, Fault> {
+        let view = self.conn.unchecked_transaction()?;
+        let now = self.clock.now(file_time(&view)?);
+        let found = read(&view, now)?;
+        view.finish()?;
+        Ok(found)
+    }
+}
+
+/// A reading, and the end at which its answer comes.
+pub(crate) fn reading<T: Send + 'static>(
+    read: impl FnOnce(&Connection, Timestamp) -> Result<T, Fault> + Send + 'static,
+) -> (ToReader, oneshot::Receiver<Result<T, StoreError>>) {
+    let (answer, waiting) = oneshot::channel();
+    let work = move |reader: &Reader| {
+        if answer.is_closed() {
+            return;
+        }
+        let found = reader.view(read).map_err(|fault| match fault {
+            Fault::Job(error) => error,
+            Fault::Group(error) => unavailable(&error),
+        });
+        let _gone = answer.send(found);
+    };
+    (ToReader::Read(Box::new(work)), waiting)
+}

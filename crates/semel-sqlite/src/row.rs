@@ -1,0 +1,225 @@
+//! A record as a row, and back.
+
+use crate::error::damaged;
+use bytes::Bytes;
+use rusqlite::Row;
+use rusqlite::types::{FromSql, Type, ValueRef};
+use semel::{
+    Actor, Body, DueKind, Fingerprint, Happening, HistoryEntry, HistoryLine, OperationId, Origin, Owner,
+    RecipeId, Record, RecordKey, Resource, State, StoreError, StoredResponse, Times, Timestamp,
+};
+
+/// The columns that [`decode`] reads, in its order, but for the body, which comes last or is left out.
+macro_rules! columns {
+    () => {
+        "operation_id, tenant, operation, key, fingerprint, recipe, state, version, attempt, owner, origin, \
+         created_at, lease_until, completed_at, body_expires_at, expires_at, purge_at, reconcile_at, \
+         reconcile_attempts, dead_letter, last_error, recovery_point, checkpoint, resource_type, resource_id, \
+         response_status, response_headers, response_schema, body_kind, id"
+    };
+}
+pub(crate) use columns;
+
+/// How the file spells what a record waits for.
+pub(crate) fn due_name(kind: DueKind) -> &'static str {
+    match kind {
+        DueKind::Lease => "lease",
+        DueKind::Reconcile => "reconcile",
+        DueKind::Body => "body",
+        DueKind::Window => "window",
+        DueKind::Purge => "purge",
+    }
+}
+
+/// The column `body_kind`, and what goes into `body`.
+pub(crate) fn body_columns(body: &Body) -> (&'static str, Option<&[u8]>) {
+    match body {
+        Body::Stored(bytes) => ("stored", Some(bytes)),
+        Body::NotStored => ("not_stored", None),
+        Body::Dropped => ("dropped", None),
+        // Refused before it comes here; should it ever, the column's content is one that no reading accepts.
+        Body::Omitted => ("omitted", None),
+    }
+}
+
+/// Headers as JSON: `[["content-type", "application/json"], …]`, in order. A value that is not UTF-8, which a header may
+/// hold, is an array of its bytes: `["x-legacy", [255, 254]]`. Nothing is lost, and what is text stays readable.
+pub(crate) fn headers_json(headers: &[(String, Bytes)]) -> String {
+    let pairs: Vec<_> = headers
+        .iter()
+        .map(|(name, value)| match std::str::from_utf8(value) {
+            Ok(text) => serde_json::json!([name, text]),
+            Err(_) => serde_json::json!([name, value.as_ref()]),
+        })
+        .collect();
+    serde_json::Value::Array(pairs).to_string()
+}
+
+fn headers_of(json: &str) -> Option<Vec<(String, Bytes)>> {
+    use serde_json::Value;
+    let pairs: Vec<(String, Value)> = serde_json::from_str(json).ok()?;
+    let value = |value: Value| match value {
+        Value::String(text) => Some(Bytes::from(text)),
+        Value::Array(_) => serde_json::from_value::<Vec<u8>>(value).ok().map(Bytes::from),
+        _ => None,
+    };
+    pairs.into_iter().map(|(name, bytes)| Some((name, value(bytes)?))).collect()
+}
+
+/// The index of the body in a row that was read with it.
+const BODY: usize = 30;
+
+/// The record in `row`. `with_body` says whether the row was read with its body.
+pub(crate) fn decode(row: &Row<'_>, with_body: bool) -> Result<Record, StoreError> {
+    let id = row.get(0).map(OperationId::from_bytes).map_err(|_| {
+        StoreError::Damaged(format!(
+            "row {}: the operation id is not one",
+            row.get::<_, i64>(29).unwrap_or(-1)
+        ))
+    })?;
+    let record = decode_columns(row, id, with_body).map_err(|what| damaged(id, &what))?;
+    record.check().map_err(|what| damaged(id, what))?;
+    Ok(record)
+}
+
+/// The row's own number, by which listings are paged.
+pub(crate) fn row_number(row: &Row<'_>) -> Result<i64, StoreError> {
+    row.get(29).map_err(|error| StoreError::Damaged(error.to_string()))
+}
+
+fn decode_columns(row: &Row<'_>, operation_id: OperationId, with_body: bool) -> Result<Record, String> {
+    let columns = Columns(row);
+    let status: Option<u16> = columns.at(25)?;
+    let response = match status {
+        None => None,
+        Some(status) => Some(StoredResponse {
+            status,
+            headers: columns.parsed(26, headers_of)?,
+            body: body_of(&columns, with_body)?,
+            schema_version: columns.at(27)?,
+        }),
+    };
+    let resource = match (columns.at(23)?, columns.at(24)?) {
+        (Some(kind), Some(id)) => Some(Resource { kind, id }),
+        (None, None) => None,
+        _ => return Err("half of its resource is missing".into()),
+    };
+    Ok(Record {
+        key: RecordKey { tenant: columns.at(1)?, operation: columns.at(2)?, key: columns.at(3)? },
+        operation_id,
+        fingerprint: Fingerprint(columns.at(4)?),
+        recipe: RecipeId(columns.at(5)?),
+        state: columns.parsed(6, State::from_name)?,
+        version: columns.version(7)?,
+        attempt: columns.at(8)?,
+        owner: Owner::from_bytes(columns.at(9)?),
+        origin: columns.parsed(10, Origin::from_name)?,
+        times: Times {
+            created: Timestamp::from_millis(columns.at(11)?),
+            lease: Timestamp::from_millis(columns.at(12)?),
+            completed: columns.moment(13)?,
+            body_expires: columns.moment(14)?,
+            expires: columns.moment(15)?,
+            purge: columns.moment(16)?,
+            reconcile: columns.moment(17)?,
+        },
+        reconcile_attempts: columns.at(18)?,
+        dead_letter: columns.at(19)?,
+        last_error: columns.at(20)?,
+        recovery_point: columns.at(21)?,
+        checkpoint: columns.at::<Option<Vec<u8>>>(22)?.map(Bytes::from),
+        response,
+        resource,
+    })
+}
+
+fn body_of(columns: &Columns<'_, '_>, with_body: bool) -> Result<Body, String> {
+    let kind: &str = columns.text(28)?;
+    match kind {
+        "stored" if !with_body => Ok(Body::Omitted),
+        "stored" => Ok(Body::Stored(columns.at::<Vec<u8>>(BODY)?.into())),
+        "not_stored" => Ok(Body::NotStored),
+        "dropped" => Ok(Body::Dropped),
+        _ => Err("its body_kind is none that is known".into()),
+    }
+}
+
+/// The line of history in `row`: at, version, happening, actor, attempt, note.
+pub(crate) fn decode_history(row: &Row<'_>, id: OperationId) -> Result<HistoryLine, StoreError> {
+    let columns = Columns(row);
+    let line = || -> Result<HistoryLine, String> {
+        Ok(HistoryLine {
+            at: Timestamp::from_millis(columns.at(0)?),
+            version: columns.version(1)?,
+            entry: HistoryEntry {
+                happening: columns.parsed(2, Happening::from_name)?,
+                actor: columns.parsed(3, Actor::from_name)?,
+                attempt: columns.at(4)?,
+                note: columns.at(5)?,
+            },
+        })
+    };
+    line().map_err(|what| damaged(id, &format!("in its history, {what}")))
+}
+
+/// A row whose contents are not taken on trust. What is wrong is told by the column's name alone: contents stay out of errors.
+struct Columns<'r, 's>(&'r Row<'s>);
+
+impl<'r> Columns<'r, '_> {
+    fn at<T: FromSql>(&self, index: usize) -> Result<T, String> {
+        self.0.get(index).map_err(|_| self.wrong(index))
+    }
+
+    fn version(&self, index: usize) -> Result<u64, String> {
+        u64::try_from(self.at::<i64>(index)?).map_err(|_| self.wrong(index))
+    }
+
+    fn moment(&self, index: usize) -> Result<Option<Timestamp>, String> {
+        Ok(self.at::<Option<i64>>(index)?.map(Timestamp::from_millis))
+    }
+
+    fn text(&self, index: usize) -> Result<&'r str, String> {
+        let value = self.0.get_ref(index).map_err(|_| self.wrong(index))?;
+        value.as_str().map_err(|_| self.wrong(index))
+    }
+
+    fn parsed<T>(&self, index: usize, parse: impl Fn(&str) -> Option<T>) -> Result<T, String> {
+        parse(self.text(index)?).ok_or_else(|| self.wrong(index))
+    }
+
+    fn wrong(&self, index: usize) -> String {
+        let name = self.0.as_ref().column_name(index).unwrap_or("a column");
+        let found = self.0.get_ref(index).map_or(Type::Null, |value: ValueRef<'_>| value.data_type());
+        format!("{name} cannot be right ({found})")
+    }
+}
+
+/// A version as SQLite keeps it. One beyond what it can count to is never written, so that looking for it finds nothing.
+pub(crate) fn stored_version(version: u64) -> i64 {
+    i64::try_from(version).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_come_back_as_they_were_even_where_they_are_not_text() {
+        let headers = vec![
+            ("content-type".into(), Bytes::from_static(b"application/json")),
+            ("link".into(), Bytes::from_static("</a>; title=\"\u{e9}\"".as_bytes())),
+            ("link".into(), Bytes::from_static(b"")),
+            ("x-legacy".into(), Bytes::from_static(&[0xff, 0x00, 0x80])),
+        ];
+        let json = headers_json(&headers);
+        assert_eq!(headers_of(&json).unwrap(), headers);
+        assert!(json.contains("application/json") && json.contains("[255,0,128]"), "{json}");
+    }
+
+    #[test]
+    fn headers_that_are_not_pairs_are_damage() {
+        for json in ["", "{}", "[1]", r#"[["a"]]"#, r#"[["a", 1]]"#, r#"[["a", [256]]]"#] {
+            assert_eq!(headers_of(json), None, "{json}");
+        }
+    }
+}

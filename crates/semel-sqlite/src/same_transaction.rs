@@ -1,0 +1,102 @@
+//! Acting on records inside an open transaction, be it the store's or an application's own.
+//!
+//! An application with a rusqlite connection of its own to the same file begins a transaction with `BEGIN IMMEDIATE`, writes
+//! its domain rows, calls [`act_in`] and commits. Domain rows and completion are one commit: there is no moment at which one
+//! of them is there without the other.
+
+use crate::clock::{StoreClock, SystemClock};
+use crate::error::ActError;
+use crate::key::key_hash;
+use crate::statements::{self, check_draft, check_swap, file_time, set_file_time};
+use rusqlite::{Connection, TransactionState};
+use semel::transition::{Act, Change, Claim, Refusal};
+use semel::{Created, Draft, Record, StoreError, Swap, Swapped, Timestamp};
+use std::slice::from_ref;
+use std::sync::{Arc, LazyLock};
+
+/// What became of a reservation inside a transaction.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Reserved {
+    /// The key is reserved: this is the record, and its [`Claim`] is the caller's.
+    New(Box<Record>),
+    /// This is there already; nothing was written.
+    Exists(Box<Record>),
+}
+
+/// Reserves the key of `draft` in the open transaction of `conn`, if nobody has; else tells what is there.
+///
+/// # Errors
+/// [`ActError::NoWriteTransaction`] and [`ActError::NotDurable`] if the connection is not fit for it; [`ActError::Store`] or
+/// [`ActError::Sqlite`] if the file is not. Nothing was reserved.
+pub fn reserve_in(conn: &Connection, draft: Draft) -> Result<Reserved, ActError> {
+    let now = time_in(conn)?;
+    let reserved = reserve(conn, draft, now)?;
+    set_file_time(conn, now)?;
+    Ok(reserved)
+}
+
+/// The owner acts on its record in the open transaction of `conn`. The record as it is then; `None`: it was removed.
+///
+/// # Errors
+/// [`ActError::Refused`] if the claim does not hold any more: roll the transaction back, the domain statements must not
+/// commit. The others as in [`reserve_in`].
+pub fn act_in(conn: &Connection, claim: &Claim, act: &Act) -> Result<Option<Record>, ActError> {
+    let now = time_in(conn)?;
+    let acted = self::act(conn, claim, act, now)?;
+    set_file_time(conn, now)?;
+    Ok(acted)
+}
+
+pub(crate) fn reserve(conn: &Connection, draft: Draft, now: Timestamp) -> Result<Reserved, ActError> {
+    check_draft(&draft)?;
+    let hash = key_hash(&draft.key);
+    let created = statements::create(conn, from_ref(&draft), from_ref(&hash), now)?;
+    match created.into_iter().next() {
+        Some(Created::Exists(record)) => Ok(Reserved::Exists(record)),
+        _ => Ok(Reserved::New(Box::new(draft.at(now)))),
+    }
+}
+
+pub(crate) fn act(
+    conn: &Connection,
+    claim: &Claim,
+    act: &Act,
+    now: Timestamp,
+) -> Result<Option<Record>, ActError> {
+    // A record that is gone is another operation by now, or will be.
+    let record = statements::find(conn, claim.operation_id)?.ok_or(ActError::Refused(Refusal::Fenced))?;
+    let expected = record.expected();
+    let (done, next) = match semel::transition::act(&record, claim, act).map_err(ActError::Refused)? {
+        Change::Put { next, history } => {
+            let swap = Swap { expected, next, history };
+            check_swap(&swap)?;
+            (statements::swap(conn, from_ref(&swap), now)?.pop(), Some(swap.next.at(now)))
+        }
+        Change::Remove => (Some(statements::remove(conn, &expected)?), None),
+    };
+    match done {
+        Some(Swapped::Done) => Ok(next),
+        // The write lock is ours since before the record was read.
+        _ => Err(StoreError::Damaged(format!(
+            "operation {}: it changed under the write lock",
+            claim.operation_id
+        ))
+        .into()),
+    }
+}
+
+/// The store's now on an application's own connection, which has to hold the write lock and to sync its commits.
+fn time_in(conn: &Connection) -> Result<Timestamp, ActError> {
+    // One for the process: a wall clock that leaps is not followed here either.
+    static CLOCK: LazyLock<StoreClock> = LazyLock::new(|| StoreClock::new(Arc::new(SystemClock::default())));
+    if conn.transaction_state(Some("main"))? != TransactionState::Write {
+        return Err(ActError::NoWriteTransaction);
+    }
+    let level: i64 = conn.prepare_cached("PRAGMA synchronous")?.query_row([], |row| row.get(0))?;
+    if level < 2 {
+        return Err(ActError::NotDurable);
+    }
+    // Without the file's time, which is not that of other files: the larger of the two.
+    let own = CLOCK.now(Timestamp::from_millis(i64::MIN));
+    Ok(own.max(file_time(conn)?))
+}

@@ -1,0 +1,245 @@
+//! The statements on records, each prepared once. All of them run inside a transaction.
+
+use crate::error::{Fault, damaged};
+use crate::key::{KeyHash, key_hash};
+use crate::row::{body_columns, columns, decode, due_name, headers_json, stored_version};
+use bytes::Bytes;
+use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
+use semel::{
+    Body, Created, Draft, Expected, HistoryEntry, OperationId, Record, RecordKey, StoreError, Swap, Swapped,
+    Timestamp,
+};
+
+/// Reserves: inserts a record if there is none of its key.
+pub const CREATE: &str = "INSERT INTO semel_records (
+    key_hash, operation_id, tenant, operation, key, fingerprint, recipe, state, version, attempt, owner, origin,
+    due_kind, due_at, created_at, lease_until, completed_at, body_expires_at, expires_at, purge_at, reconcile_at,
+    reconcile_attempts, dead_letter, last_error, recovery_point, checkpoint, resource_type, resource_id,
+    response_status, response_headers, response_schema, body_kind, body)
+  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24,
+    ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33)
+  ON CONFLICT (key_hash) DO NOTHING";
+
+// Found by operation id, whose index is appended to and therefore in memory where the record is young. The key's parts are
+// compared, not looked up (the plus signs): the hash index, written at random, is not touched.
+/// Replaces a record at a version.
+pub const SWAP: &str = "UPDATE semel_records SET
+    fingerprint = ?6, recipe = ?7, state = ?8, version = ?9, attempt = ?10, owner = ?11, origin = ?12, due_kind = ?13,
+    due_at = ?14, created_at = ?15, lease_until = ?16, completed_at = ?17, body_expires_at = ?18, expires_at = ?19,
+    purge_at = ?20, reconcile_at = ?21, reconcile_attempts = ?22, dead_letter = ?23, last_error = ?24,
+    recovery_point = ?25, checkpoint = ?26, resource_type = ?27, resource_id = ?28, response_status = ?29,
+    response_headers = ?30, response_schema = ?31, body_kind = ?32, body = ?33
+  WHERE operation_id = ?2 AND version = ?1 AND +tenant = ?3 AND +operation = ?4 AND +key = ?5";
+
+pub(crate) const REMOVE: &str = "DELETE FROM semel_records
+  WHERE operation_id = ?2 AND version = ?1 AND +tenant = ?3 AND +operation = ?4 AND +key = ?5";
+
+pub(crate) const REMOVE_HISTORY: &str = "DELETE FROM semel_history WHERE operation_id = ?1";
+
+pub(crate) const TELL: &str = "INSERT INTO semel_history
+    (operation_id, sequence, at, version, happening, actor, attempt, note)
+  VALUES (?1, (SELECT coalesce(max(sequence), 0) + 1 FROM semel_history WHERE operation_id = ?1), ?2, ?3, ?4, ?5, ?6, ?7)";
+
+pub(crate) const READ: &str = concat!("SELECT ", columns!(), ", body FROM semel_records WHERE key_hash = ?1");
+
+pub(crate) const FIND: &str =
+    concat!("SELECT ", columns!(), ", body FROM semel_records WHERE operation_id = ?1");
+
+/// The highest time in the file.
+pub const CLOCK: &str = "SELECT now FROM semel_clock WHERE id = 1";
+/// Leaves the time in the file.
+pub const SET_CLOCK: &str = "UPDATE semel_clock SET now = ?1 WHERE id = 1";
+pub(crate) const REMEMBER: &str =
+    "INSERT INTO semel_remembered (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING";
+pub(crate) const RECALL: &str = "SELECT value FROM semel_remembered WHERE name = ?1";
+
+/// Inserts each draft if there is none of its key; else tells what is there.
+pub(crate) fn create(
+    conn: &Connection,
+    drafts: &[Draft],
+    hashes: &[KeyHash],
+    now: Timestamp,
+) -> Result<Vec<Created>, Fault> {
+    let mut statement = conn.prepare_cached(CREATE)?;
+    let mut create = |(draft, hash): (&Draft, &KeyHash)| {
+        if write(&mut statement, hash, draft, now)? == 1 {
+            return Ok(Created::Inserted);
+        }
+        match read(conn, &draft.key, hash)? {
+            Some(record) => Ok(Created::Exists(Box::new(record))),
+            None => Err(damaged(draft.operation_id, "its key is in the index, but not in the table").into()),
+        }
+    };
+    drafts.iter().zip(hashes).map(&mut create).collect()
+}
+
+/// Replaces each expected record, and appends to its history; else tells what is there.
+pub(crate) fn swap(conn: &Connection, swaps: &[Swap], now: Timestamp) -> Result<Vec<Swapped>, Fault> {
+    let mut statement = conn.prepare_cached(SWAP)?;
+    let mut swap = |swap: &Swap| {
+        if write(&mut statement, &stored_version(swap.expected.version), &swap.next, now)? == 0 {
+            return what_is_there(conn, &swap.expected.key);
+        }
+        if let Some(entry) = &swap.history {
+            tell(conn, &swap.next, entry, now)?;
+        }
+        Ok(Swapped::Done)
+    };
+    swaps.iter().map(&mut swap).collect()
+}
+
+/// Removes the expected record and its history; else tells what is there.
+pub(crate) fn remove(conn: &Connection, expected: &Expected) -> Result<Swapped, Fault> {
+    let key = &expected.key;
+    let version = stored_version(expected.version);
+    let id = expected.operation_id.as_bytes();
+    let removed =
+        conn.prepare_cached(REMOVE)?.execute(params![version, id, key.tenant, key.operation, key.key])?;
+    if removed == 0 {
+        return what_is_there(conn, key);
+    }
+    conn.prepare_cached(REMOVE_HISTORY)?.execute([id])?;
+    Ok(Swapped::Done)
+}
+
+fn what_is_there(conn: &Connection, key: &RecordKey) -> Result<Swapped, Fault> {
+    let found = read(conn, key, &key_hash(key))?;
+    Ok(found.map_or(Swapped::Missing, |record| Swapped::Changed(Box::new(record))))
+}
+
+/// The record of this key.
+pub(crate) fn read(conn: &Connection, key: &RecordKey, hash: &KeyHash) -> Result<Option<Record>, Fault> {
+    let found = one(conn, READ, hash)?;
+    match found {
+        Some(record) if record.key != *key => {
+            Err(damaged(record.operation_id, "its key has the hash of another key").into())
+        }
+        found => Ok(found),
+    }
+}
+
+/// The record of this operation id.
+pub(crate) fn find(conn: &Connection, id: OperationId) -> Result<Option<Record>, Fault> {
+    one(conn, FIND, id.as_bytes())
+}
+
+fn one(conn: &Connection, sql: &str, name: &[u8; 16]) -> Result<Option<Record>, Fault> {
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut rows = statement.query([name])?;
+    rows.next()?.map(|row| decode(row, true)).transpose().map_err(Fault::Job)
+}
+
+fn tell(conn: &Connection, next: &Draft, entry: &HistoryEntry, now: Timestamp) -> Result<(), Fault> {
+    conn.prepare_cached(TELL)?.execute(params![
+        next.operation_id.as_bytes(),
+        now.as_millis(),
+        stored_version(next.version),
+        entry.happening.as_str(),
+        entry.actor.to_string(),
+        entry.attempt,
+        entry.note,
+    ])?;
+    Ok(())
+}
+
+/// Keeps a value under a name unless there is one; the one that is there in the end.
+pub(crate) fn remember(conn: &Connection, name: &str, value: &[u8]) -> Result<(Bytes, bool), Fault> {
+    let written = conn.prepare_cached(REMEMBER)?.execute(params![name, value])? == 1;
+    let kept = recall(conn, name)?;
+    let kept = kept.ok_or_else(|| StoreError::Damaged(format!("what is remembered as {name} is gone")))?;
+    Ok((kept, written))
+}
+
+/// What is kept under a name.
+pub(crate) fn recall(conn: &Connection, name: &str) -> Result<Option<Bytes>, Fault> {
+    let value = conn.prepare_cached(RECALL)?.query_row([name], |row| row.get::<_, Vec<u8>>(0)).optional()?;
+    Ok(value.map(Bytes::from))
+}
+
+/// The highest time in the file.
+pub(crate) fn file_time(conn: &Connection) -> rusqlite::Result<Timestamp> {
+    conn.prepare_cached(CLOCK)?.query_row([], |row| row.get(0)).map(Timestamp::from_millis)
+}
+
+/// Leaves the time in the file.
+pub(crate) fn set_file_time(conn: &Connection, now: Timestamp) -> rusqlite::Result<()> {
+    conn.prepare_cached(SET_CLOCK)?.execute([now.as_millis()]).map(drop)
+}
+
+// Both statements number their parameters alike, but for the first: the hash of the new row, or the version of the old one.
+fn write(
+    statement: &mut CachedStatement<'_>,
+    first: &dyn rusqlite::ToSql,
+    draft: &Draft,
+    now: Timestamp,
+) -> rusqlite::Result<usize> {
+    let at = |when: semel::When| when.at(now).as_millis();
+    let due = draft.due();
+    let (times, response, resource) = (&draft.times, draft.response.as_ref(), draft.resource.as_ref());
+    let body = response.map(|response| body_columns(&response.body));
+    statement.execute(params![
+        first,
+        draft.operation_id.as_bytes(),
+        draft.key.tenant,
+        draft.key.operation,
+        draft.key.key,
+        draft.fingerprint.0,
+        draft.recipe.0,
+        draft.state.as_str(),
+        stored_version(draft.version),
+        draft.attempt,
+        draft.owner.as_bytes(),
+        draft.origin.as_str(),
+        due.map(|(kind, _)| due_name(kind)),
+        due.map(|(_, when)| at(when)),
+        at(times.created),
+        at(times.lease),
+        times.completed.map(at),
+        times.body_expires.map(at),
+        times.expires.map(at),
+        times.purge.map(at),
+        times.reconcile.map(at),
+        draft.reconcile_attempts,
+        draft.dead_letter,
+        draft.last_error,
+        draft.recovery_point,
+        draft.checkpoint.as_deref(),
+        resource.map(|resource| &resource.kind),
+        resource.map(|resource| &resource.id),
+        response.map(|response| response.status),
+        response.map(|response| headers_json(&response.headers)),
+        response.and_then(|response| response.schema_version.as_ref()),
+        body.map(|(kind, _)| kind),
+        body.and_then(|(_, bytes)| bytes),
+    ])
+}
+
+/// Refuses what no correct caller hands over, before it costs the others of its batch anything.
+pub(crate) fn check_draft(draft: &Draft) -> Result<(), StoreError> {
+    if draft.response.as_ref().is_some_and(|response| response.body == Body::Omitted) {
+        return Err(programming_error(
+            "a record from a listing, whose body was not read along, is not to be written",
+        ));
+    }
+    if i64::try_from(draft.version).is_err() {
+        return Err(programming_error("a version beyond what SQLite can count to"));
+    }
+    Ok(())
+}
+
+/// Likewise for a swap.
+pub(crate) fn check_swap(swap: &Swap) -> Result<(), StoreError> {
+    check_draft(&swap.next)?;
+    let (expected, next) = (&swap.expected, &swap.next);
+    if next.key != expected.key || next.operation_id != expected.operation_id {
+        return Err(programming_error("a swap may not turn a record into another one"));
+    }
+    if next.version <= expected.version {
+        return Err(programming_error("a swap has to raise the version"));
+    }
+    Ok(())
+}
+
+fn programming_error(what: &str) -> StoreError {
+    StoreError::Unavailable(format!("a programming error: {what}"))
+}

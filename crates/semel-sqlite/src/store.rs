@@ -1,0 +1,268 @@
+//! The store's handle.
+
+use crate::clock::StoreClock;
+use crate::connection::{OpenedFile, check_path, open_reader, open_writer};
+use crate::error::{OpenError, TransactionError};
+use crate::job::{self, Job};
+use crate::key::key_hash;
+use crate::options::SqliteOptions;
+use crate::reader::{self, ReadQueue, Reader, ToReader, reading};
+use crate::schema::opening;
+use crate::statements::{self, check_draft, check_swap};
+use crate::stats::{Counters, Stats};
+use crate::threads::Threads;
+use crate::transaction::{Fence, Transaction, closure, finishing};
+use crate::writer::{self, ToWriter, Writer};
+use crate::{error::Fault, listing};
+use bytes::Bytes;
+use rusqlite::Connection;
+use semel::transition::{Act, Claim};
+use semel::{
+    Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, OperationId, Page, Record,
+    RecordKey, Store, StoreError, StoreFuture, Swap, Swapped, Timestamp,
+};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use tokio::sync::mpsc;
+
+/// A durable memory of records in one SQLite file.
+///
+/// A handle is cheap to clone; the threads behind it end with the last one, after what was queued is done. Several processes
+/// may open the same file.
+///
+/// ```
+/// # use semel_sqlite::{OpenError, SqliteStore};
+/// # async fn run() -> Result<(), OpenError> {
+/// let store = SqliteStore::open("semel.db").await?;
+/// # drop(store);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct SqliteStore {
+    inner: Arc<Inner>,
+}
+
+// Fields are dropped in this order: the channels close first, then the threads are waited for.
+struct Inner {
+    writer: mpsc::Sender<ToWriter>,
+    readers: mpsc::Sender<ToReader>,
+    counters: Arc<Counters>,
+    path: PathBuf,
+    threads: Threads,
+}
+
+impl std::fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SqliteStore").field("path", &self.inner.path).finish_non_exhaustive()
+    }
+}
+
+impl SqliteStore {
+    /// Opens the file at `path`, or makes it, with the default [`SqliteOptions`].
+    ///
+    /// # Errors
+    /// What is wrong with the path, the file or the settings, and what to do about it.
+    pub async fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        SqliteOptions::new().open(path).await
+    }
+
+    pub(crate) async fn open_with(path: &Path, options: SqliteOptions) -> Result<Self, OpenError> {
+        check_path(path)?;
+        // A process may change its directory; the file stays where it is.
+        let path = &std::path::absolute(path).unwrap_or_else(|_| path.into());
+        let clock = Arc::new(StoreClock::new(options.clock.clone()));
+        let counters = Arc::new(Counters::default());
+        let mut threads = Threads::default();
+        let (writer, queue) = mpsc::channel(writer::QUEUE);
+        threads
+            .start("semel-sqlite-writer", {
+                let (path, options) = (path.to_path_buf(), options.clone());
+                let (clock, counters) = (clock.clone(), counters.clone());
+                let open = move || {
+                    let mut conn = open_writer(&path, &options)?;
+                    let fence = Fence::around(&mut conn).map_err(|error| opening(&path, error))?;
+                    Ok(Writer { conn, file: OpenedFile::new(&path), clock, counters, fence })
+                };
+                (open, move |writer: Writer| writer.run(queue))
+            })
+            .await?;
+        let (readers, queue) = mpsc::channel(reader::QUEUE);
+        let queue: ReadQueue = Arc::new(Mutex::new(queue));
+        for number in 0..options.readers {
+            threads
+                .start(&format!("semel-sqlite-reader-{number}"), {
+                    let (path, options) = (path.to_path_buf(), options.clone());
+                    let (clock, queue) = (clock.clone(), queue.clone());
+                    let open = move || Ok(Reader { conn: open_reader(&path, &options)?, clock });
+                    (open, move |reader: Reader| reader.run(&queue))
+                })
+                .await?;
+        }
+        Ok(Self { inner: Arc::new(Inner { writer, readers, counters, path: path.into(), threads }) })
+    }
+
+    /// Runs `work` inside the store's next transaction: domain statements and [`act`](Transaction::act)s commit together, or
+    /// vanish together. It shares commit and sync with whatever else waits at the moment, under a savepoint of its own: if it
+    /// fails, what it wrote is rolled back and the others do not notice.
+    ///
+    /// Everybody's writes wait while `work` runs: it should do its statements and nothing else. A future that is dropped
+    /// before `work` began takes it back; after that, `work` is committed all the same.
+    ///
+    /// # Errors
+    /// [`TransactionError::Application`] with the error of `work`. With all errors but [`StoreError::Lost`], nothing was
+    /// written.
+    pub async fn transaction<T, E, F>(&self, work: F) -> Result<T, TransactionError<E>>
+    where
+        F: FnOnce(&Transaction<'_>) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: Send + 'static,
+    {
+        self.run_closure(|transaction: &Transaction<'_>| {
+            work(transaction).map_err(TransactionError::Application)
+        })
+        .await
+    }
+
+    /// Runs `work`, then the [`Act`] that it returns, on behalf of `claim`, in one transaction: the domain rows and the
+    /// operation's outcome. The value of `work`, and the record as it is then (`None`: it was removed).
+    ///
+    /// # Errors
+    /// [`TransactionError::Refused`] if the claim does not hold any more; the domain rows are rolled back then. The others as
+    /// in [`transaction`](Self::transaction).
+    pub async fn finish_with<T, E, F>(
+        &self,
+        claim: Claim,
+        work: F,
+    ) -> Result<(T, Option<Record>), TransactionError<E>>
+    where
+        F: FnOnce(&Transaction<'_>) -> Result<(T, Act), E> + Send + 'static,
+        T: Send + 'static,
+        E: Send + 'static,
+    {
+        self.run_closure(finishing(claim, work)).await
+    }
+
+    async fn run_closure<T, E, F>(&self, work: F) -> Result<T, TransactionError<E>>
+    where
+        F: FnOnce(&Transaction<'_>) -> Result<T, TransactionError<E>> + Send + 'static,
+        T: Send + 'static,
+        E: Send + 'static,
+    {
+        let (job, waiting) = closure(work);
+        self.queue(job).await?;
+        waiting.await.unwrap_or_else(|_| Err(no_answer().into()))
+    }
+
+    /// What the writer has done since the file was opened.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.inner.counters.stats()
+    }
+
+    /// Does what is queued, stops, and closes the file. Other handles find the store unavailable from then on.
+    pub async fn close(self) {
+        // The readers first: whoever closes the file last tidies the log away, and only the writer may write.
+        let _gone = self.inner.readers.send(ToReader::Stop).await;
+        let (writer, readers) = self.inner.threads.take_ends();
+        for end in readers {
+            let _ended = end.await;
+        }
+        let _gone = self.inner.writer.send(ToWriter::Stop).await;
+        for end in writer {
+            let _ended = end.await;
+        }
+    }
+
+    async fn queue(&self, job: Box<dyn Job>) -> Result<(), StoreError> {
+        self.inner.writer.send(ToWriter::Job(job)).await.map_err(|_| closed())
+    }
+
+    async fn write<T>(&self, (job, waiting): (Box<dyn Job>, job::Waiting<T>)) -> Result<T, StoreError> {
+        self.queue(job).await?;
+        waiting.await.unwrap_or_else(|_| Err(no_answer()))
+    }
+
+    async fn view<T, F>(&self, read: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection, Timestamp) -> Result<T, Fault> + Send + 'static,
+    {
+        let (message, waiting) = reading(read);
+        self.inner.readers.send(message).await.map_err(|_| closed())?;
+        // Nothing was to be written, so nothing can have been.
+        waiting
+            .await
+            .unwrap_or_else(|_| Err(StoreError::Unavailable("a reader of the store has died".into())))
+    }
+}
+
+fn closed() -> StoreError {
+    StoreError::Unavailable("the store is closed".into())
+}
+
+fn no_answer() -> StoreError {
+    StoreError::Lost("the store's writer has died".into())
+}
+
+impl Store for SqliteStore {
+    fn create(&self, batch: Vec<Draft>) -> StoreFuture<'_, Answer<Created>> {
+        Box::pin(async move {
+            batch.iter().try_for_each(check_draft)?;
+            self.write(job::create(batch)).await
+        })
+    }
+
+    fn swap(&self, batch: Vec<Swap>) -> StoreFuture<'_, Answer<Swapped>> {
+        Box::pin(async move {
+            batch.iter().try_for_each(check_swap)?;
+            self.write(job::swap(batch)).await
+        })
+    }
+
+    fn remove(&self, batch: Vec<Expected>) -> StoreFuture<'_, Answer<Swapped>> {
+        Box::pin(self.write(job::remove(batch)))
+    }
+
+    fn read(&self, keys: Vec<RecordKey>) -> StoreFuture<'_, Answer<Option<Record>>> {
+        Box::pin(self.view(move |conn, now| {
+            let items = keys
+                .iter()
+                .map(|key| statements::read(conn, key, &key_hash(key)))
+                .collect::<Result<_, _>>()?;
+            Ok(Answer { now, items })
+        }))
+    }
+
+    fn find(&self, ids: Vec<OperationId>) -> StoreFuture<'_, Answer<Option<Record>>> {
+        Box::pin(self.view(move |conn, now| {
+            let items = ids.into_iter().map(|id| statements::find(conn, id)).collect::<Result<_, _>>()?;
+            Ok(Answer { now, items })
+        }))
+    }
+
+    fn history(&self, id: OperationId) -> StoreFuture<'_, Vec<HistoryLine>> {
+        Box::pin(self.view(move |conn, _now| listing::history(conn, id)))
+    }
+
+    fn list(&self, filter: Filter, from: Option<Cursor>, limit: usize) -> StoreFuture<'_, Page> {
+        Box::pin(self.view(move |conn, _now| listing::list(conn, &filter, from, limit)))
+    }
+
+    fn due(&self, query: DueQuery) -> StoreFuture<'_, Answer<Record>> {
+        Box::pin(self.view(move |conn, now| Ok(Answer { now, items: listing::due(conn, &query, now)? })))
+    }
+
+    fn remember(&self, name: String, value: Bytes) -> StoreFuture<'_, Bytes> {
+        Box::pin(self.write(job::remember(name, value)))
+    }
+
+    fn recall(&self, name: String) -> StoreFuture<'_, Option<Bytes>> {
+        Box::pin(self.view(move |conn, _now| statements::recall(conn, &name)))
+    }
+
+    // While one batch is being synced, the next one gathers.
+    fn lanes(&self) -> usize {
+        2
+    }
+}

@@ -1,0 +1,108 @@
+//! A record that cannot be what was written.
+
+use crate::fixture::{Place, create, draft, key, read};
+use rusqlite::Connection;
+use semel::transition::{Change, Claim, act};
+use semel::{Body, Created, Filter, Store, StoreError, Swap, Swapped};
+
+fn spoil(place: &Place, set: &str, name: &str) {
+    let conn = Connection::open(place.path()).unwrap();
+    conn.execute(&format!("UPDATE semel_records SET {set} WHERE key = ?1"), [name]).unwrap();
+}
+
+#[tokio::test]
+async fn a_spoilt_record_is_damage_told_by_operation_id_without_key_or_body() {
+    let spoilt = [
+        "state = 'nonsense'",
+        "origin = 'nowhere'",
+        "version = 0",
+        "attempt = -1",
+        "owner = x'00'",
+        "fingerprint = x''",
+        "expires_at = 5",
+        "response_status = 200, response_headers = '[]', body_kind = 'secret-body', state = 'completed'",
+        "response_status = 200, response_headers = '{secret-body}', body_kind = 'dropped'",
+        "resource_type = 'payment'",
+        "dead_letter = 1",
+        "key = 'another-key-altogether'",
+    ];
+    for set in spoilt {
+        let place = Place::new();
+        let store = place.open().await;
+        let written = draft("secret-key");
+        create(&store, written.clone()).await;
+        spoil(&place, set, "secret-key");
+        let Err(StoreError::Damaged(text)) = store.read(vec![key("secret-key")]).await else {
+            panic!("{set}")
+        };
+        assert!(text.contains(&written.operation_id.to_string()), "{set}: {text}");
+        assert!(!text.contains("secret"), "{set}: {text}");
+        let again = store.create(vec![draft("secret-key")]).await;
+        assert!(matches!(again, Err(StoreError::Damaged(_))), "{set}: {again:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_record_undoes_its_own_batch_and_no_other() {
+    let place = Place::new();
+    let store = place.open().await;
+    create(&store, draft("damaged")).await;
+    spoil(&place, "state = 'nonsense'", "damaged");
+    let conn = Connection::open(place.path()).unwrap();
+    conn.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let first = tokio::spawn({
+        let store = store.clone();
+        async move { create(&store, draft("first")).await }
+    });
+    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    let hit = store.create(vec![draft("with-it-1"), draft("damaged"), draft("with-it-2")]);
+    let other = store.create(vec![draft("other")]);
+    let letting_go = async {
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        conn.execute_batch("ROLLBACK").unwrap();
+    };
+    let (hit, other, ()) = tokio::join!(hit, other, letting_go);
+    assert!(matches!(hit, Err(StoreError::Damaged(_))), "{hit:?}");
+    assert_eq!(other.unwrap().items, vec![Created::Inserted]);
+    assert_eq!(first.await.unwrap(), Created::Inserted);
+    for name in ["with-it-1", "with-it-2"] {
+        assert_eq!(read(&store, name).await, None, "an error is whole");
+    }
+}
+
+#[tokio::test]
+async fn a_record_from_a_listing_is_not_written_back_without_its_body() {
+    let place = Place::new();
+    let store = place.open().await;
+    let reserved = draft("listed");
+    create(&store, reserved.clone()).await;
+    store.finish_with(Claim::of(&reserved), |_| Ok::<_, ()>(((), crate::fixture::complete()))).await.unwrap();
+    let listed = store.list(Filter::default(), None, 1).await.unwrap().records.remove(0);
+    assert_eq!(listed.response.as_ref().unwrap().body, Body::Omitted);
+    let change = semel::transition::remark(&listed, semel::Actor::Reconciler, None);
+    let Change::Put { next, history } = change else { panic!("{change:?}") };
+    let refused = store.swap(vec![Swap { expected: listed.expected(), next, history }]).await;
+    assert!(
+        matches!(&refused, Err(StoreError::Unavailable(text)) if text.contains("programming error")),
+        "{refused:?}"
+    );
+    let kept = read(&store, "listed").await.unwrap();
+    assert!(matches!(kept.response.unwrap().body, Body::Stored(_)));
+}
+
+#[tokio::test]
+async fn a_swap_that_does_not_raise_the_version_is_refused() {
+    let place = Place::new();
+    let store = place.open().await;
+    let reserved = draft("swapped");
+    create(&store, reserved.clone()).await;
+    let record = read(&store, "swapped").await.unwrap();
+    let same = Swap { expected: record.expected(), next: Box::new(reserved.clone()), history: None };
+    assert!(matches!(store.swap(vec![same]).await, Err(StoreError::Unavailable(_))));
+    let Ok(Change::Put { next, history }) = act(&record, &Claim::of(&record), &crate::fixture::complete())
+    else {
+        panic!("the owner may complete")
+    };
+    let right = Swap { expected: record.expected(), next, history };
+    assert_eq!(store.swap(vec![right]).await.unwrap().items, vec![Swapped::Done]);
+}

@@ -1,0 +1,163 @@
+//! Opening, and refusing to.
+
+use crate::fixture::{Place, create, draft, read};
+use rusqlite::Connection;
+use semel::Created;
+use semel_sqlite::{OpenError, SqliteOptions, SqliteStore};
+
+#[tokio::test]
+async fn what_was_written_is_there_after_reopening() {
+    let place = Place::new();
+    let store = place.open().await;
+    let draft = draft("kept");
+    assert_eq!(create(&store, draft.clone()).await, Created::Inserted);
+    drop(store);
+    let kept = read(&place.open().await, "kept").await.unwrap();
+    assert_eq!((kept.operation_id, kept.owner), (draft.operation_id, draft.owner));
+}
+
+#[tokio::test]
+async fn commits_are_synced_and_the_log_is_written_ahead() {
+    let place = Place::new();
+    let settings = |store: SqliteStore| async move {
+        store
+            .transaction(|tx| {
+                let level: i64 = tx.pragma_query_value(None, "synchronous", |row| row.get(0))?;
+                let mode: String = tx.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+                Ok::<_, rusqlite::Error>((level, mode))
+            })
+            .await
+            .unwrap()
+    };
+    assert_eq!(settings(place.open().await).await, (2, "wal".into()));
+    let unsafe_store = SqliteOptions::new().dangerously_without_fsync().open(place.path()).await.unwrap();
+    assert_eq!(settings(unsafe_store).await, (0, "wal".into()));
+}
+
+#[tokio::test]
+async fn a_closure_cannot_turn_the_syncing_off() {
+    let place = Place::new();
+    let store = place.open().await;
+    let _refused_or_without_effect =
+        store.transaction(|tx| tx.pragma_update(None, "synchronous", "OFF")).await;
+    let level = store
+        .transaction(|tx| tx.pragma_query_value(None, "synchronous", |row| row.get::<_, i64>(0)))
+        .await
+        .unwrap();
+    assert_eq!(level, 2);
+}
+
+#[tokio::test]
+async fn a_newer_file_is_refused_and_both_versions_are_named() {
+    let place = Place::new();
+    place.open().await.close().await;
+    let conn = Connection::open(place.path()).unwrap();
+    conn.execute("UPDATE semel_meta SET value = 99 WHERE name = 'schema_version'", []).unwrap();
+    let error = SqliteStore::open(place.path()).await.unwrap_err();
+    assert!(matches!(error, OpenError::Newer { found: 99, known: 1, .. }), "{error:?}");
+    let text = error.to_string();
+    assert!(text.contains("99") && text.contains("up to 1"), "{text}");
+}
+
+#[tokio::test]
+async fn the_database_of_another_application_is_refused_and_left_as_it_was() {
+    let place = Place::new();
+    let conn = Connection::open(place.path()).unwrap();
+    conn.execute_batch("CREATE TABLE accounts (id INTEGER PRIMARY KEY)").unwrap();
+    let error = SqliteStore::open(place.path()).await.unwrap_err();
+    assert!(matches!(error, OpenError::NotOurs { .. }), "{error:?}");
+    let mode: String = conn.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+    assert_eq!(mode, "delete");
+    let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).unwrap();
+    assert_eq!(tables, 1);
+}
+
+#[tokio::test]
+async fn an_applications_database_is_shared_when_asked_for_and_its_user_version_is_its_own() {
+    let place = Place::new();
+    let conn = Connection::open(place.path()).unwrap();
+    conn.execute_batch("CREATE TABLE accounts (id INTEGER PRIMARY KEY); PRAGMA user_version = 17;").unwrap();
+    let store = SqliteOptions::new().beside_other_tables().open(place.path()).await.unwrap();
+    assert_eq!(create(&store, draft("beside")).await, Created::Inserted);
+    let version: i64 = conn.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+    assert_eq!(version, 17);
+    drop(store);
+    // Once it holds a store, it is ours too.
+    assert!(read(&place.open().await, "beside").await.is_some());
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_database_is_refused_and_left_as_it_was() {
+    let place = Place::new();
+    let text = "dear diary, ".repeat(1000);
+    std::fs::write(place.path(), &text).unwrap();
+    let error = SqliteStore::open(place.path()).await.unwrap_err();
+    assert!(matches!(error, OpenError::NotADatabase { .. }), "{error:?}");
+    assert_eq!(std::fs::read_to_string(place.path()).unwrap(), text);
+}
+
+#[tokio::test]
+async fn what_is_not_a_durable_file_is_refused_and_the_memory_store_is_named() {
+    for path in ["", ":memory:", "file::memory:?cache=shared", "file:semel.db?vfs=memdb"] {
+        let error = SqliteStore::open(path).await.unwrap_err();
+        assert!(matches!(error, OpenError::NotDurable { .. }), "{path}: {error:?}");
+        assert!(error.to_string().contains("memory store"));
+    }
+}
+
+#[tokio::test]
+async fn path_errors_say_what_to_do() {
+    let place = Place::new();
+    let missing = place.path().join("missing").join("semel.db");
+    let error = SqliteStore::open(&missing).await.unwrap_err();
+    assert!(matches!(error, OpenError::NoDirectory { .. }), "{error:?}");
+    assert!(error.to_string().contains("create it first"));
+
+    let error = SqliteStore::open(place.path().parent().unwrap()).await.unwrap_err();
+    assert!(matches!(error, OpenError::IsDirectory { .. }), "{error:?}");
+    assert!(error.to_string().contains("name a file in it"));
+}
+
+#[tokio::test]
+async fn a_file_that_is_held_is_refused_within_bounded_time() {
+    let place = Place::new();
+    let conn = Connection::open(place.path()).unwrap();
+    conn.execute_batch("BEGIN EXCLUSIVE; CREATE TABLE t (x)").unwrap();
+    let began = std::time::Instant::now();
+    let options = SqliteOptions::new().busy_timeout(std::time::Duration::from_millis(100));
+    let error = options.open(place.path()).await.unwrap_err();
+    assert!(matches!(error, OpenError::Locked { .. }), "{error:?}");
+    assert!(began.elapsed() < std::time::Duration::from_secs(5));
+}
+
+#[tokio::test]
+async fn many_that_open_a_new_file_at_once_all_succeed() {
+    let place = Place::new();
+    let tasks: Vec<_> = (0..8)
+        .map(|number| {
+            let path = place.path();
+            tokio::spawn(async move {
+                let store = SqliteStore::open(path).await.unwrap();
+                create(&store, draft(&format!("key-{number}"))).await
+            })
+        })
+        .collect();
+    for task in tasks {
+        assert_eq!(task.await.unwrap(), Created::Inserted);
+    }
+}
+
+#[tokio::test]
+async fn people_can_read_the_file_with_the_sqlite_shell() {
+    let place = Place::new();
+    let store = place.open().await;
+    let draft = draft("for-people");
+    create(&store, draft.clone()).await;
+    let conn = Connection::open(place.path()).unwrap();
+    let (id, state): (String, String) = conn
+        .query_row("SELECT operation_id, state FROM semel_operations WHERE key = 'for-people'", [], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .unwrap();
+    assert_eq!((id, state.as_str()), (draft.operation_id.to_string(), "in_progress"));
+}

@@ -69,7 +69,10 @@ impl ManualClock {
 #[derive(Debug)]
 enum Clock {
     /// The wall clock at the start, carried on by the monotonic one: setting the machine's clock moves nothing.
-    Machine { start: Timestamp, since: Instant },
+    Machine {
+        start: Timestamp,
+        since: Instant,
+    },
     Manual(ManualClock),
 }
 
@@ -196,12 +199,21 @@ impl Contents {
 }
 
 /// A record that was read without its body must not be written back: the body would be lost.
-fn whole<'a>(drafts: impl IntoIterator<Item = &'a Draft>) -> Result<(), StoreError> {
-    let omitted = |draft: &Draft| draft.response.as_ref().is_some_and(|kept| kept.body == Body::Omitted);
-    if drafts.into_iter().any(omitted) {
+fn whole(draft: &Draft) -> Result<(), StoreError> {
+    if draft.response.as_ref().is_some_and(|kept| kept.body == Body::Omitted) {
         return Err(StoreError::Unavailable("a record without its body is not written".into()));
     }
     Ok(())
+}
+
+/// An operation id is fixed for life, and a version goes up with every write.
+fn same_operation(swap: &Swap) -> Result<(), StoreError> {
+    let (expected, next) = (&swap.expected, &swap.next);
+    let same = next.key == expected.key && next.operation_id == expected.operation_id;
+    if !same || next.version <= expected.version {
+        return Err(StoreError::Unavailable("a swap keeps the operation and raises the version".into()));
+    }
+    whole(next)
 }
 
 fn without_body(record: &Record) -> Record {
@@ -229,7 +241,7 @@ fn passes(filter: &Filter, record: &Record) -> bool {
 impl Store for MemoryStore {
     fn create(&self, batch: Vec<Draft>) -> StoreFuture<'_, Answer<Created>> {
         Box::pin(async move {
-            whole(&batch)?;
+            batch.iter().try_for_each(whole)?;
             let (mut contents, now) = self.lock();
             Ok(Answer { now, items: batch.into_iter().map(|draft| contents.create(draft, now)).collect() })
         })
@@ -237,7 +249,7 @@ impl Store for MemoryStore {
 
     fn swap(&self, batch: Vec<Swap>) -> StoreFuture<'_, Answer<Swapped>> {
         Box::pin(async move {
-            whole(batch.iter().map(|swap| &*swap.next))?;
+            batch.iter().try_for_each(same_operation)?;
             let (mut contents, now) = self.lock();
             Ok(Answer { now, items: batch.into_iter().map(|swap| contents.swap(swap, now)).collect() })
         })

@@ -127,6 +127,9 @@ pub trait Store: Send + Sync + 'static {
     fn create(&self, batch: Vec<Draft>) -> StoreFuture<'_, Answer<Created>>;
 
     /// Replaces each record, and appends to its history, if operation id and version are the expected ones.
+    ///
+    /// `next` keeps the key and the operation id and raises the version; anything else is a programming error, refused for the
+    /// whole batch with nothing done. So is a body that is [`Omitted`](crate::Body::Omitted), here and in [`create`](Self::create).
     fn swap(&self, batch: Vec<Swap>) -> StoreFuture<'_, Answer<Swapped>>;
 
     /// Removes each record and its history, if operation id and version are the expected ones.
@@ -141,7 +144,7 @@ pub trait Store: Send + Sync + 'static {
     /// The history of an operation, oldest first.
     fn history(&self, id: OperationId) -> StoreFuture<'_, Vec<HistoryLine>>;
 
-    /// Records by filter, newest first, without bodies.
+    /// Records by filter, newest first, without bodies: a stored one is [`Omitted`](crate::Body::Omitted).
     fn list(&self, filter: Filter, from: Option<Cursor>, limit: usize) -> StoreFuture<'_, Page>;
 
     /// Records that wait for something that is due by the store's now, earliest first, without bodies.

@@ -1,0 +1,374 @@
+//! A client of a store that does what the engine does, step by step: ask, decide with `transition`, write on condition, and
+//! decide again on what came back. Rules are told in its words.
+
+use semel::transition::{
+    self, Act, Arrival, Arrived, Change, Claim, Match, Polling, Refusal, Reservation, Settlement,
+};
+use semel::{
+    Actor, Answer, Created, Cursor, Draft, DueKind, DueQuery, Expected, Filter, Fingerprint, HistoryEntry,
+    HistoryLine, OperationId, Owner, Policy, RecipeId, Record, RecordKey, State, Store, StoreError, Swap,
+    Swapped, Timestamp,
+};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A client of a store.
+#[derive(Clone)]
+pub struct Client {
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// The rules of the operation that it asks for.
+    pub policy: Policy,
+}
+
+/// A request with a key.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// Its key, in its scope.
+    pub key: RecordKey,
+    /// What it asks for.
+    pub fingerprint: Fingerprint,
+}
+
+/// The right to act as the owner of an attempt.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ticket {
+    /// The record's key.
+    pub key: RecordKey,
+    /// What the owner names itself by.
+    pub claim: Claim,
+}
+
+/// What became of a request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Came {
+    /// It executes, as the owner.
+    Executes(Ticket),
+    /// It does not execute: what it is told, and on which record.
+    Told(Arrived, Box<Record>),
+}
+
+impl Came {
+    /// The ticket of a request that has to execute.
+    ///
+    /// # Panics
+    /// If it does not.
+    pub fn executes(self) -> Ticket {
+        match self {
+            Self::Executes(ticket) => ticket,
+            Self::Told(arrived, record) => panic!("told {arrived:?} instead of executing: {record:?}"),
+        }
+    }
+
+    /// What a request is told that must not execute.
+    ///
+    /// # Panics
+    /// If it executes.
+    #[must_use]
+    pub fn told(self) -> (Arrived, Record) {
+        match self {
+            Self::Told(arrived, record) => (arrived, *record),
+            Self::Executes(ticket) => panic!("executes, and must not: {ticket:?}"),
+        }
+    }
+}
+
+/// What a conditional write came to.
+enum Written {
+    Done,
+    Otherwise(Timestamp, Option<Box<Record>>),
+    /// Nobody knows.
+    Lost,
+}
+
+impl Client {
+    /// A client with the default policy.
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, policy: Policy::default() }
+    }
+
+    /// The same client under other rules.
+    #[must_use]
+    pub fn with_policy(&self, change: impl FnOnce(&mut Policy)) -> Self {
+        let mut client = self.clone();
+        change(&mut client.policy);
+        client
+    }
+
+    /// A request comes, with an owner token of its own.
+    pub async fn arrive(&self, request: &Request) -> Came {
+        let owner = Owner::random();
+        let draft = transition::reserve(
+            Reservation {
+                key: request.key.clone(),
+                operation_id: OperationId::random(),
+                fingerprint: request.fingerprint,
+                recipe: RecipeId(*b"the only recipe."),
+                owner,
+            },
+            &self.policy,
+        );
+        let executes = |claim| Came::Executes(Ticket { key: request.key.clone(), claim });
+        let mut found = self.reserve(&draft).await;
+        loop {
+            let Some((now, record)) = found else {
+                return executes(Claim::of(&draft));
+            };
+            // A write of ours whose answer was lost.
+            if record.owner == owner {
+                return executes(Claim::of(&record));
+            }
+            let same = record.fingerprint == request.fingerprint;
+            let matches = if same { Match::Same } else { Match::Different };
+            let arrival = Arrival { matches, owner, policy: &self.policy };
+            let (change, claim) = match transition::arrive(&record, &arrival, now) {
+                Arrived::Doubt(change) => (change, None),
+                Arrived::Take(change) => {
+                    let attempt = record.attempt + 1;
+                    (change, Some(Claim { operation_id: record.operation_id, attempt, owner }))
+                }
+                Arrived::Forgotten => (Change::Remove, None),
+                told => return Came::Told(told, Box::new(record)),
+            };
+            let otherwise = match (self.write(&record, change).await, claim) {
+                (Written::Done, Some(claim)) => return executes(claim),
+                (Written::Done | Written::Lost, _) => self.look(&request.key).await,
+                (Written::Otherwise(now, record), _) => (now, record.map(|record| *record)),
+            };
+            found = match otherwise {
+                (now, Some(record)) => Some((now, record)),
+                (_, None) => self.reserve(&draft).await,
+            };
+        }
+    }
+
+    /// `None`: it is ours. Else what is there.
+    async fn reserve(&self, draft: &Draft) -> Option<(Timestamp, Record)> {
+        loop {
+            match self.store.create(vec![draft.clone()]).await {
+                Ok(answer) => match one(answer) {
+                    (_, Created::Inserted) => return None,
+                    (now, Created::Exists(record)) => return Some((now, *record)),
+                    (_, Created::Locked) => pause().await,
+                },
+                // Read back; what is not there is created again, under the same owner.
+                Err(StoreError::Lost(_)) => {
+                    if let (now, Some(record)) = self.look(&draft.key).await {
+                        return Some((now, record));
+                    }
+                }
+                Err(error) => panic!("the store does not answer: {error}"),
+            }
+        }
+    }
+
+    async fn write(&self, record: &Record, change: Change) -> Written {
+        loop {
+            let expected = record.expected();
+            let answer = match change.clone() {
+                Change::Put { next, history } => {
+                    self.store.swap(vec![Swap { expected, next, history }]).await
+                }
+                Change::Remove => self.store.remove(vec![expected]).await,
+            };
+            match answer {
+                Ok(answer) => match one(answer) {
+                    (_, Swapped::Done) => return Written::Done,
+                    (now, Swapped::Changed(record)) => return Written::Otherwise(now, Some(record)),
+                    (now, Swapped::Missing) => return Written::Otherwise(now, None),
+                    (_, Swapped::Locked) => pause().await,
+                },
+                Err(StoreError::Lost(_)) => return Written::Lost,
+                Err(error) => panic!("the store does not answer: {error}"),
+            }
+        }
+    }
+
+    /// Decides, writes, and decides again for as long as the write loses. After a lost answer `ours` looks at what is there and
+    /// says whether the write was done.
+    async fn change(
+        &self,
+        key: &RecordKey,
+        decide: impl Fn(&Record, Timestamp) -> Result<Change, Refusal>,
+        ours: impl Fn(Option<&Record>) -> bool,
+    ) -> Result<(), Refusal> {
+        let mut lost = false;
+        let (mut now, mut found) = self.look(key).await;
+        loop {
+            if lost && ours(found.as_ref()) {
+                return Ok(());
+            }
+            let Some(record) = found else {
+                return Err(Refusal::Fenced);
+            };
+            (now, found) = match self.write(&record, decide(&record, now)?).await {
+                Written::Done => return Ok(()),
+                Written::Otherwise(now, found) => (now, found.map(|record| *record)),
+                Written::Lost => {
+                    lost = true;
+                    self.look(key).await
+                }
+            };
+        }
+    }
+
+    /// The owner acts.
+    ///
+    /// # Errors
+    /// Why that changes nothing.
+    pub async fn act(&self, ticket: &Ticket, act: Act) -> Result<(), Refusal> {
+        let ours = |found: Option<&Record>| match (found, &act) {
+            (None, act) => matches!(act, Act::Release { .. }),
+            (Some(record), _) if !ticket.claim.holds(record) => false,
+            (Some(record), Act::Complete { .. }) => record.state == State::Completed,
+            (Some(record), Act::Fail { .. }) => record.state == State::FailedReplayable,
+            (Some(record), Act::Retryable { .. } | Act::Release { .. }) => {
+                record.state == State::FailedRetryable
+            }
+            (Some(record), Act::Doubt { .. }) => record.state == State::Unknown,
+            // Done twice, these do the same.
+            (Some(_), Act::Extend { .. } | Act::Advance { .. }) => false,
+        };
+        self.change(&ticket.key, |record, _| transition::act(record, &ticket.claim, &act), ours).await
+    }
+
+    /// The lease watch comes by.
+    ///
+    /// # Errors
+    /// Why that changes nothing.
+    pub async fn watch(&self, key: &RecordKey) -> Result<(), Refusal> {
+        let ours = |found: Option<&Record>| found.is_some_and(|record| record.state == State::Unknown);
+        self.change(key, |record, now| transition::watch(record, &self.policy, now), ours).await
+    }
+
+    /// The reconciler takes it upon itself to ask.
+    ///
+    /// # Errors
+    /// Why it is not to ask.
+    pub async fn poll(&self, key: &RecordKey, polling: &Polling) -> Result<(), Refusal> {
+        // A poll whose answer was lost counts as asked: decided again, it is not due.
+        self.change(key, |record, now| transition::poll(record, polling, now), |_| false).await
+    }
+
+    /// Evidence comes.
+    ///
+    /// # Errors
+    /// Why that changes nothing.
+    pub async fn settle(&self, key: &RecordKey, settlement: &Settlement) -> Result<(), Refusal> {
+        let ours = |found: Option<&Record>| found.is_some_and(|record| record.owner == settlement.settler);
+        self.change(key, |record, now| transition::settle(record, settlement, now), ours).await
+    }
+
+    /// Evidence that changes nothing is kept in the history.
+    ///
+    /// # Errors
+    /// There is no such record.
+    pub async fn remark(&self, key: &RecordKey, actor: &Actor, note: &str) -> Result<(), Refusal> {
+        let decide = |record: &Record, _| Ok(transition::remark(record, actor.clone(), Some(note.into())));
+        self.change(key, decide, |_| false).await
+    }
+
+    /// The reaper comes by.
+    ///
+    /// # Errors
+    /// There is nothing to drop.
+    pub async fn reap(&self, key: &RecordKey) -> Result<(), Refusal> {
+        self.change(key, transition::reap, |found| found.is_none()).await
+    }
+}
+
+/// One call, one item. All of these panic where the store does not answer.
+impl Client {
+    /// Creates one record.
+    pub async fn create(&self, draft: Draft) -> (Timestamp, Created) {
+        one(self.store.create(vec![draft]).await.expect("the store creates"))
+    }
+
+    /// Creates one record that is not there yet, and returns it.
+    pub async fn insert(&self, draft: Draft) -> Record {
+        let (now, created) = self.create(draft.clone()).await;
+        assert_eq!(created, Created::Inserted, "there was no record of that key");
+        draft.at(now)
+    }
+
+    /// Swaps one record.
+    pub async fn swap(
+        &self,
+        expected: Expected,
+        next: Draft,
+        history: Option<HistoryEntry>,
+    ) -> (Timestamp, Swapped) {
+        let swap = Swap { expected, next: Box::new(next), history };
+        one(self.store.swap(vec![swap]).await.expect("the store swaps"))
+    }
+
+    /// Removes one record.
+    pub async fn remove(&self, expected: Expected) -> (Timestamp, Swapped) {
+        one(self.store.remove(vec![expected]).await.expect("the store removes"))
+    }
+
+    /// The record of a key, and the store's now.
+    pub async fn look(&self, key: &RecordKey) -> (Timestamp, Option<Record>) {
+        one(self.store.read(vec![key.clone()]).await.expect("the store reads"))
+    }
+
+    /// The record of a key.
+    pub async fn read(&self, key: &RecordKey) -> Option<Record> {
+        self.look(key).await.1
+    }
+
+    /// The record of a key that has to be there.
+    pub async fn record(&self, key: &RecordKey) -> Record {
+        self.read(key).await.expect("the record is there")
+    }
+
+    /// The record of an operation id.
+    pub async fn find(&self, id: OperationId) -> Option<Record> {
+        one(self.store.find(vec![id]).await.expect("the store finds")).1
+    }
+
+    /// The store's now.
+    pub async fn now(&self) -> Timestamp {
+        self.store.read(vec![]).await.expect("the store tells the time").now
+    }
+
+    /// The history of an operation.
+    pub async fn history(&self, id: OperationId) -> Vec<HistoryLine> {
+        self.store.history(id).await.expect("the store tells the history")
+    }
+
+    /// All that a filter lets through, page by page.
+    pub async fn list(&self, filter: &Filter, per_page: usize) -> Vec<Record> {
+        let mut records = Vec::new();
+        let mut from: Option<Cursor> = None;
+        loop {
+            let page = self.store.list(filter.clone(), from, per_page).await.expect("the store lists");
+            assert!(page.records.len() <= per_page, "a page is bounded");
+            assert!(page.next.is_none() || !page.records.is_empty(), "a page that leads on gets somewhere");
+            records.extend(page.records);
+            from = page.next;
+            if from.is_none() {
+                return records;
+            }
+        }
+    }
+
+    /// What is due, and the store's now.
+    pub async fn due(&self, kind: DueKind) -> Answer<Record> {
+        self.store
+            .due(DueQuery { kind, after: None, limit: 10_000 })
+            .await
+            .expect("the store tells what is due")
+    }
+}
+
+fn one<T>(mut answer: Answer<T>) -> (Timestamp, T) {
+    assert_eq!(answer.items.len(), 1, "one item asked for, one answered");
+    (answer.now, answer.items.remove(0))
+}
+
+/// Somebody's open transaction holds it: ask again in a moment.
+async fn pause() {
+    tokio::time::sleep(Duration::from_millis(1)).await;
+}

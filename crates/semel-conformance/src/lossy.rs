@@ -1,0 +1,98 @@
+//! A store whose answers get lost.
+
+use bytes::Bytes;
+use semel::{
+    Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, OperationId, Page, Record,
+    RecordKey, Store, StoreError, StoreFuture, Swap, Swapped,
+};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Where a write gets lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Loss {
+    /// On the way back: it is done, and nobody is told.
+    Answer,
+    /// On the way there: it is not done.
+    Call,
+}
+
+/// A store behind a network that loses what it is told to lose. Either way the caller gets [`StoreError::Lost`].
+pub struct LossyStore {
+    inner: Arc<dyn Store>,
+    losses: Mutex<VecDeque<Loss>>,
+}
+
+impl LossyStore {
+    /// A store that loses the first writes as told, one after the other, and none after that.
+    #[must_use]
+    pub fn losing(inner: Arc<dyn Store>, losses: impl IntoIterator<Item = Loss>) -> Arc<Self> {
+        Arc::new(Self { inner, losses: Mutex::new(losses.into_iter().collect()) })
+    }
+
+    /// How many losses are still to come.
+    #[must_use]
+    pub fn left(&self) -> usize {
+        self.losses.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    fn write<'a, T: Send + 'a>(&'a self, call: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
+        let loss = self.losses.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        Box::pin(async move {
+            match loss {
+                None => call.await,
+                Some(Loss::Call) => Err(StoreError::Lost("lost on the way there".into())),
+                Some(Loss::Answer) => {
+                    call.await?;
+                    Err(StoreError::Lost("lost on the way back".into()))
+                }
+            }
+        })
+    }
+}
+
+impl Store for LossyStore {
+    fn create(&self, batch: Vec<Draft>) -> StoreFuture<'_, Answer<Created>> {
+        self.write(self.inner.create(batch))
+    }
+
+    fn swap(&self, batch: Vec<Swap>) -> StoreFuture<'_, Answer<Swapped>> {
+        self.write(self.inner.swap(batch))
+    }
+
+    fn remove(&self, batch: Vec<Expected>) -> StoreFuture<'_, Answer<Swapped>> {
+        self.write(self.inner.remove(batch))
+    }
+
+    fn read(&self, keys: Vec<RecordKey>) -> StoreFuture<'_, Answer<Option<Record>>> {
+        self.inner.read(keys)
+    }
+
+    fn find(&self, ids: Vec<OperationId>) -> StoreFuture<'_, Answer<Option<Record>>> {
+        self.inner.find(ids)
+    }
+
+    fn history(&self, id: OperationId) -> StoreFuture<'_, Vec<HistoryLine>> {
+        self.inner.history(id)
+    }
+
+    fn list(&self, filter: Filter, from: Option<Cursor>, limit: usize) -> StoreFuture<'_, Page> {
+        self.inner.list(filter, from, limit)
+    }
+
+    fn due(&self, query: DueQuery) -> StoreFuture<'_, Answer<Record>> {
+        self.inner.due(query)
+    }
+
+    fn remember(&self, name: String, value: Bytes) -> StoreFuture<'_, Bytes> {
+        self.write(self.inner.remember(name, value))
+    }
+
+    fn recall(&self, name: String) -> StoreFuture<'_, Option<Bytes>> {
+        self.inner.recall(name)
+    }
+
+    fn lanes(&self) -> usize {
+        self.inner.lanes()
+    }
+}

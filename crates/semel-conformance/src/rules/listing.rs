@@ -1,0 +1,209 @@
+//! Records by filter, newest first, page by page.
+
+use crate::samples::{doubt, in_state, key, next, request, reserved, response};
+use crate::{Bench, Checked, Client};
+use bytes::Bytes;
+use semel::{Body, Filter, OperationId, Record, RecordKey, Settling, State, StoredResponse, Swapped};
+use std::collections::HashSet;
+
+fn ids(records: &[Record]) -> Vec<OperationId> {
+    records.iter().map(|record| record.operation_id).collect()
+}
+
+async fn insert_one_by_one(client: &Client, count: u32) -> Vec<OperationId> {
+    let mut ids = Vec::new();
+    for number in 0..count {
+        ids.push(client.insert(reserved(key(number))).await.operation_id);
+    }
+    ids
+}
+
+pub async fn an_empty_store_lists_nothing(bench: Bench) -> Checked {
+    let page = bench.store().list(Filter::default(), None, 10).await.expect("the store lists");
+    assert!(page.records.is_empty() && page.next.is_none());
+    Ok(())
+}
+
+pub async fn the_newest_comes_first(bench: Bench) -> Checked {
+    let client = bench.client();
+    let mut inserted = insert_one_by_one(&client, 7).await;
+    inserted.reverse();
+    assert_eq!(ids(&client.list(&Filter::default(), 100).await), inserted);
+    Ok(())
+}
+
+pub async fn a_change_does_not_move_a_record(bench: Bench) -> Checked {
+    let client = bench.client();
+    let mut inserted = insert_one_by_one(&client, 5).await;
+    let record = client.record(&key(1)).await;
+    client.swap(record.expected(), next(&record), None).await;
+    inserted.reverse();
+    assert_eq!(ids(&client.list(&Filter::default(), 2).await), inserted);
+    Ok(())
+}
+
+pub async fn pages_are_bounded_and_together_complete(bench: Bench) -> Checked {
+    let client = bench.client();
+    let mut inserted = insert_one_by_one(&client, 10).await;
+    inserted.reverse();
+    for per_page in [1, 2, 3, 5, 9, 10, 11, 1_000] {
+        assert_eq!(ids(&client.list(&Filter::default(), per_page).await), inserted, "{per_page} per page");
+    }
+    Ok(())
+}
+
+pub async fn records_made_in_one_batch_all_get_a_place(bench: Bench) -> Checked {
+    let client = bench.client();
+    // The same moment for all: a cursor that is no more than a time would leave some out.
+    let drafts: Vec<_> = (0..40).map(|number| reserved(key(number))).collect();
+    let expected: HashSet<OperationId> = drafts.iter().map(|draft| draft.operation_id).collect();
+    client.store.create(drafts).await.expect("the store creates");
+    let listed = ids(&client.list(&Filter::default(), 7).await);
+    assert_eq!(listed.len(), 40);
+    assert_eq!(listed.into_iter().collect::<HashSet<_>>(), expected);
+    Ok(())
+}
+
+pub async fn paging_misses_and_repeats_nothing_while_records_come_change_and_go(bench: Bench) -> Checked {
+    let client = bench.client();
+    let mut inserted = insert_one_by_one(&client, 20).await;
+    inserted.reverse();
+    let mut listed = Vec::new();
+    let mut from = None;
+    let mut round = 0;
+    loop {
+        let page = client.store.list(Filter::default(), from, 3).await.expect("the store lists");
+        listed.extend(ids(&page.records));
+        from = page.next;
+        if from.is_none() {
+            break;
+        }
+        // Between two pages: two new ones, a change to one that was listed and to one that was not, and one that goes.
+        client.insert(reserved(key(100 + round))).await;
+        client.insert(reserved(key(200 + round))).await;
+        for number in [round, 19 - round] {
+            let record = client.record(&key(number)).await;
+            client.swap(record.expected(), next(&record), None).await;
+        }
+        if round == 2 {
+            let listed_already = client.record(&key(18)).await;
+            assert_eq!(client.remove(listed_already.expected()).await.1, Swapped::Done);
+            let to_come = client.record(&key(0)).await;
+            assert_eq!(client.remove(to_come.expected()).await.1, Swapped::Done);
+            inserted.pop();
+        }
+        round += 1;
+    }
+    assert_eq!(listed, inserted);
+    Ok(())
+}
+
+async fn a_mixed_store(client: &Client) -> Vec<Record> {
+    let mut records = Vec::new();
+    let mut number = 0;
+    for tenant in ["acme", "ACME", "globex"] {
+        for operation in ["create_payment", "create_refund"] {
+            for state in State::ALL {
+                for dead_letter in [false, true] {
+                    if dead_letter && state != State::Unknown {
+                        continue;
+                    }
+                    // Each client key occurs in several scopes.
+                    let key = RecordKey::new(tenant, operation, format!("key-{}", number % 5));
+                    let mut draft = in_state(state, key);
+                    if client.read(&draft.key).await.is_some() {
+                        draft.key.key = format!("key-{number}");
+                    }
+                    draft.dead_letter = dead_letter;
+                    records.push(client.insert(draft).await);
+                    number += 1;
+                }
+            }
+        }
+    }
+    records
+}
+
+pub async fn every_filter_lets_through_what_it_says_and_nothing_else(bench: Bench) -> Checked {
+    let client = bench.client();
+    let records = a_mixed_store(&client).await;
+    let some = |text: &str| Some(text.to_owned());
+    let states = [None].into_iter().chain(State::ALL.map(Some));
+    for state in states {
+        for tenant in [None, some("acme"), some("ACME"), some("nobody")] {
+            for operation in [None, some("create_refund")] {
+                for key in [None, some("key-3"), some("key-%")] {
+                    for dead_letter in [None, Some(true), Some(false)] {
+                        let filter = Filter {
+                            state,
+                            tenant: tenant.clone(),
+                            operation: operation.clone(),
+                            key: key.clone(),
+                            dead_letter,
+                        };
+                        let expected: Vec<OperationId> = records
+                            .iter()
+                            .rev()
+                            .filter(|record| {
+                                state.is_none_or(|state| record.state == state)
+                                    && tenant.as_ref().is_none_or(|tenant| record.key.tenant == *tenant)
+                                    && operation.as_ref().is_none_or(|name| record.key.operation == *name)
+                                    && key.as_ref().is_none_or(|key| record.key.key == *key)
+                                    && dead_letter.is_none_or(|dead| record.dead_letter == dead)
+                            })
+                            .map(|record| record.operation_id)
+                            .collect();
+                        assert_eq!(ids(&client.list(&filter, 4).await), expected, "{filter:?}");
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+pub async fn a_record_is_listed_under_the_state_that_it_has_now(bench: Bench) -> Checked {
+    let client = bench.client();
+    let ticket = client.arrive(&request(1)).await.executes();
+    let of = |state| Filter { state: Some(state), ..Filter::default() };
+    assert_eq!(client.list(&of(State::InProgress), 10).await.len(), 1);
+    client.act(&ticket, doubt(Settling::Webhook)).await.expect("the owner doubts");
+    assert!(client.list(&of(State::InProgress), 10).await.is_empty());
+    assert_eq!(client.list(&of(State::Unknown), 10).await, [client.record(&ticket.key).await]);
+    Ok(())
+}
+
+pub async fn a_listing_leaves_bodies_out_and_everything_else_in(bench: Bench) -> Checked {
+    let client = bench.client();
+    let bodies = [
+        Body::Stored(Bytes::from_static(b"a body")),
+        Body::Stored(Bytes::new()),
+        Body::NotStored,
+        Body::Dropped,
+    ];
+    let mut expected = Vec::new();
+    for (number, body) in (0..).zip(bodies) {
+        let mut draft = in_state(State::Completed, key(number));
+        draft.response = Some(StoredResponse { body: body.clone(), ..response("") });
+        let mut record = client.insert(draft).await;
+        // Only what is there is left out: a body that was never stored is still told as such.
+        if let (Some(kept), Body::Stored(_)) = (&mut record.response, body) {
+            kept.body = Body::Omitted;
+        }
+        expected.insert(0, record);
+    }
+    assert_eq!(client.list(&Filter::default(), 10).await, expected);
+    Ok(())
+}
+
+pub async fn another_instance_lists_the_same(bench: Bench) -> Checked {
+    let (client, other) = (bench.client(), bench.another().await?);
+    let mut inserted = Vec::new();
+    for number in 0..8 {
+        let through = if number % 2 == 0 { &client } else { &other };
+        inserted.insert(0, through.insert(reserved(key(number))).await.operation_id);
+    }
+    assert_eq!(ids(&client.list(&Filter::default(), 3).await), inserted);
+    assert_eq!(ids(&other.list(&Filter::default(), 3).await), inserted);
+    Ok(())
+}

@@ -2,7 +2,7 @@
 //! decide again on what came back. Rules are told in its words.
 
 use semel::transition::{
-    self, Act, Arrival, Arrived, Change, Claim, Match, Polling, Refusal, Reservation, Settlement,
+    self, About, Act, Arrival, Arrived, Change, Claim, Match, Polling, Refusal, Reservation, Settlement,
 };
 use semel::{
     Actor, Answer, Created, Cursor, Draft, DueKind, DueQuery, Expected, Filter, Fingerprint, HistoryEntry,
@@ -251,13 +251,15 @@ impl Client {
         self.change(key, |record, now| transition::poll(record, polling, now), |_| false).await
     }
 
-    /// Evidence comes.
+    /// Evidence comes about the attempt of this ticket.
     ///
     /// # Errors
     /// Why that changes nothing.
-    pub async fn settle(&self, key: &RecordKey, settlement: &Settlement) -> Result<(), Refusal> {
+    pub async fn settle(&self, about: &Ticket, settlement: &Settlement) -> Result<(), Refusal> {
+        let Claim { operation_id, attempt, .. } = about.claim;
+        let looked_into = About { operation_id, attempt };
         let ours = |found: Option<&Record>| found.is_some_and(|record| record.owner == settlement.settler);
-        self.change(key, |record, now| transition::settle(record, settlement, now), ours).await
+        self.change(&about.key, |record, now| transition::settle(record, &looked_into, settlement, now), ours).await
     }
 
     /// Evidence that changes nothing is kept in the history.

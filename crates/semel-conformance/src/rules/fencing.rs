@@ -159,7 +159,7 @@ pub async fn an_owner_changes_nothing_after_the_outcome_was_settled(bench: Bench
     let client = bench.client();
     let ticket = client.arrive(&request(1)).await.executes();
     client.act(&ticket, doubt(Settling::Webhook)).await.expect("the owner doubts");
-    client.settle(&ticket.key, &settlement(it_happened("by the bank"))).await.expect("evidence settles");
+    client.settle(&ticket, &settlement(it_happened("by the bank"))).await.expect("evidence settles");
     let before = client.record(&ticket.key).await;
     for act in every_act() {
         assert_eq!(client.act(&ticket, act).await, Err(Refusal::Fenced));

@@ -129,7 +129,7 @@ pub async fn a_settlement_whose_answer_is_lost_is_done_once(bench: Bench) -> Che
         client.act(&ticket, doubt(Settling::Webhook)).await.expect("the owner doubts");
         let (unlucky, lossy) = losing(&client, loss);
         let ours = settlement(it_happened("by the bank"));
-        unlucky.settle(&ticket.key, &ours).await.expect("it is found to be done, or done again");
+        unlucky.settle(&ticket, &ours).await.expect("it is found to be done, or done again");
         assert_eq!(lossy.left(), 0);
         assert_eq!(client.record(&ticket.key).await.owner, ours.settler);
         assert_eq!(client.history(ticket.claim.operation_id).await.len(), 2, "doubted, settled");
@@ -147,9 +147,9 @@ pub async fn a_settlement_that_came_second_is_not_taken_for_done(bench: Bench) -
     let first = settlement(it_happened("by the bank"));
     let lost = unlucky.store.remove(vec![before.expected()]).await;
     assert!(matches!(lost, Err(StoreError::Lost(_))));
-    client.settle(&ticket.key, &first).await.expect("evidence settles");
+    client.settle(&ticket, &first).await.expect("evidence settles");
     assert_eq!(lossy.left(), 0);
-    let second = unlucky.settle(&ticket.key, &settlement(it_happened("by somebody else"))).await;
+    let second = unlucky.settle(&ticket, &settlement(it_happened("by somebody else"))).await;
     assert_eq!(second, Err(Refusal::NotUnknown));
     assert_eq!(client.record(&ticket.key).await.owner, first.settler);
     Ok(())

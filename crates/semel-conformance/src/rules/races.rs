@@ -234,7 +234,7 @@ pub async fn a_settlement_and_a_late_owner_race_and_one_of_them_has_the_word(ben
                 if number == 0 {
                     client.act(&ticket, complete("by the owner")).await
                 } else {
-                    client.settle(&ticket.key, &settlement(it_happened("by the bank"))).await
+                    client.settle(&ticket, &settlement(it_happened("by the bank"))).await
                 }
             }
         })

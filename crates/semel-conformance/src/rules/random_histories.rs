@@ -13,7 +13,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestError, TestRunner};
 use semel::transition::{
-    self, Act, Arrival, Arrived, Change, Claim, Evidence, Match, Polling, Refusal, Reservation, Settlement,
+    self, About, Act, Arrival, Arrived, Change, Claim, Evidence, Match, Polling, Refusal, Reservation, Settlement,
     Windows,
 };
 use semel::{
@@ -96,7 +96,7 @@ fn evidence() -> impl Strategy<Value = Evidence> {
         responses().prop_map(|response| Evidence::Completed { response, resource: None }),
         responses().prop_map(|response| Evidence::Failed { response, resource: None }),
         Just(Evidence::NotExecuted),
-        (1..4_u32).prop_map(|attempt| Evidence::Absent { attempt }),
+        Just(Evidence::Absent),
     ]
 }
 
@@ -124,6 +124,7 @@ enum Step {
     },
     Settle {
         key: u32,
+        attempt: u32,
         evidence: Evidence,
         windows: Windows,
     },
@@ -159,8 +160,8 @@ fn steps() -> impl Strategy<Value = Vec<(bool, Step)>> {
         2 => (keys.clone(), policies()).prop_map(|(key, policy)| Step::Watch { key, policy }),
         2 => (keys.clone(), 0..3_u32, durations())
             .prop_map(|(key, attempts, next)| Step::Poll { key, attempts, next }),
-        3 => (keys.clone(), evidence(), windows())
-            .prop_map(|(key, evidence, windows)| Step::Settle { key, evidence, windows }),
+        3 => (keys.clone(), 1..4_u32, evidence(), windows())
+            .prop_map(|(key, attempt, evidence, windows)| Step::Settle { key, attempt, evidence, windows }),
         1 => keys.clone().prop_map(|key| Step::Remark { key }),
         3 => keys.clone().prop_map(|key| Step::Reap { key }),
         1 => proptest::collection::vec(keys, 1..5).prop_map(|keys| Step::CreateMany { keys }),
@@ -207,9 +208,13 @@ impl Case {
                 let polling = Polling { attempts, next };
                 self.decide(&key(number), |record, now| transition::poll(record, &polling, now)).await;
             }
-            Step::Settle { key: number, evidence, windows } => {
+            Step::Settle { key: number, attempt, evidence, windows } => {
                 let settlement = Settlement { windows, ..settlement(evidence) };
-                self.decide(&key(number), |record, now| transition::settle(record, &settlement, now)).await;
+                let settle = |record: &Record, now| {
+                    let about = About { attempt, ..About::of(record) };
+                    transition::settle(record, &about, &settlement, now)
+                };
+                self.decide(&key(number), settle).await;
             }
             Step::Remark { key: number } => {
                 let note = Some("came too late".into());

@@ -80,7 +80,7 @@ pub async fn evidence_of_success_is_what_retries_get(bench: Bench) -> Checked {
     let client = bench.client();
     let ticket = in_doubt(&client, 1, Settling::Operator).await;
     let settlement = settlement(it_happened("by the bank"));
-    client.settle(&ticket.key, &settlement).await.expect("evidence settles");
+    client.settle(&ticket, &settlement).await.expect("evidence settles");
     let (told, record) = client.arrive(&request(1)).await.told();
     assert_eq!((told, record.state), (Arrived::Replay, State::Completed));
     assert_eq!(record.response, Some(response("by the bank")));
@@ -95,7 +95,7 @@ pub async fn evidence_of_failure_is_what_retries_get(bench: Bench) -> Checked {
     let client = bench.client();
     let ticket = in_doubt(&client, 1, Settling::Webhook).await;
     let evidence = Evidence::Failed { response: Some(response("declined")), resource: None };
-    client.settle(&ticket.key, &settlement(evidence)).await.expect("evidence settles");
+    client.settle(&ticket, &settlement(evidence)).await.expect("evidence settles");
     let (told, record) = client.arrive(&request(1)).await.told();
     assert_eq!((told, record.state), (Arrived::Replay, State::FailedReplayable));
     Ok(())
@@ -105,7 +105,7 @@ pub async fn evidence_without_an_answer_leaves_none_to_replay(bench: Bench) -> C
     let client = bench.client();
     let ticket = in_doubt(&client, 1, Settling::Webhook).await;
     let evidence = Evidence::Completed { response: None, resource: None };
-    client.settle(&ticket.key, &settlement(evidence)).await.expect("evidence settles");
+    client.settle(&ticket, &settlement(evidence)).await.expect("evidence settles");
     assert_eq!(client.arrive(&request(1)).await.told().0, Arrived::NotStored);
     Ok(())
 }
@@ -113,7 +113,7 @@ pub async fn evidence_without_an_answer_leaves_none_to_replay(bench: Bench) -> C
 pub async fn evidence_that_nothing_happened_lets_one_retry_execute(bench: Bench) -> Checked {
     let client = bench.client();
     let ticket = in_doubt(&client, 1, Settling::Webhook).await;
-    client.settle(&ticket.key, &settlement(Evidence::NotExecuted)).await.expect("evidence settles");
+    client.settle(&ticket, &settlement(Evidence::NotExecuted)).await.expect("evidence settles");
     let retry = client.arrive(&request(1)).await.executes();
     assert_eq!((retry.claim.operation_id, retry.claim.attempt), (ticket.claim.operation_id, 2));
     assert!(matches!(client.arrive(&request(1)).await.told().0, Arrived::InProgress { .. }));
@@ -123,9 +123,11 @@ pub async fn evidence_that_nothing_happened_lets_one_retry_execute(bench: Bench)
 pub async fn absence_proves_nothing_while_the_lease_runs_or_for_another_attempt(bench: Bench) -> Checked {
     let client = bench.client().with_policy(|policy| policy.lease = LONG);
     let ticket = in_doubt(&client, 1, Settling::Webhook).await;
-    let absent = |attempt| settlement(Evidence::Absent { attempt });
-    assert_eq!(client.settle(&ticket.key, &absent(1)).await, Err(Refusal::LeaseRunning));
-    assert_eq!(client.settle(&ticket.key, &absent(2)).await, Err(Refusal::OtherAttempt));
+    let absent = settlement(Evidence::Absent);
+    assert_eq!(client.settle(&ticket, &absent).await, Err(Refusal::LeaseRunning));
+    let mut other = ticket.clone();
+    other.claim.attempt += 1;
+    assert_eq!(client.settle(&other, &absent).await, Err(Refusal::OtherAttempt));
     assert_eq!(client.record(&ticket.key).await.state, State::Unknown);
     Ok(())
 }
@@ -134,8 +136,8 @@ pub async fn absence_proves_once_the_lease_is_over(bench: Bench) -> Checked {
     let client = bench.client().with_policy(|policy| policy.lease = SHORT);
     let ticket = in_doubt(&client, 1, Settling::Webhook).await;
     bench.reach(client.record(&ticket.key).await.times.lease).await;
-    let absent = settlement(Evidence::Absent { attempt: 1 });
-    client.settle(&ticket.key, &absent).await.expect("the owner can do nothing any more");
+    let absent = settlement(Evidence::Absent);
+    client.settle(&ticket, &absent).await.expect("the owner can do nothing any more");
     assert_eq!(client.record(&ticket.key).await.state, State::FailedRetryable);
     Ok(())
 }
@@ -150,7 +152,7 @@ pub async fn evidence_moves_nothing_but_doubt_and_is_kept_in_the_history(bench: 
             client.act(&ticket, act).await.expect("the owner acts");
         }
         let before = client.record(&ticket.key).await;
-        let settled = client.settle(&ticket.key, &settlement(it_happened("by the bank"))).await;
+        let settled = client.settle(&ticket, &settlement(it_happened("by the bank"))).await;
         assert_eq!(settled, Err(Refusal::NotUnknown));
         assert_eq!(client.record(&ticket.key).await, before);
         let actor = Actor::Webhook("provider".into());
@@ -169,8 +171,8 @@ pub async fn evidence_moves_nothing_but_doubt_and_is_kept_in_the_history(bench: 
 pub async fn an_outcome_is_settled_once(bench: Bench) -> Checked {
     let client = bench.client();
     let ticket = in_doubt(&client, 1, Settling::Webhook).await;
-    client.settle(&ticket.key, &settlement(it_happened("first"))).await.expect("evidence settles");
-    let second = client.settle(&ticket.key, &settlement(Evidence::NotExecuted)).await;
+    client.settle(&ticket, &settlement(it_happened("first"))).await.expect("evidence settles");
+    let second = client.settle(&ticket, &settlement(Evidence::NotExecuted)).await;
     assert_eq!(second, Err(Refusal::NotUnknown));
     assert_eq!(client.record(&ticket.key).await.response, Some(response("first")));
     Ok(())

@@ -4,7 +4,7 @@ use super::{Engine, Ticket};
 use crate::fingerprint::Subject;
 use crate::identity::{Fingerprint, OperationId, Owner, RecipeId, RecordKey};
 use crate::policy::{InFlight, Policy};
-use crate::record::{Draft, Record};
+use crate::record::{Draft, Record, State};
 use crate::store::{Created, StoreError, Swap, Swapped};
 use crate::time::Timestamp;
 use crate::transition::{Arrival, Arrived, Change, Claim, Match, Reservation, arrive, reserve};
@@ -208,9 +208,15 @@ impl Engine {
 
     /// The store's answer to a write that would have made us the owner was lost. If our token is there, it was written; if
     /// not, it may yet be: then nothing is executed, and what may turn up is given back.
-    async fn read_back(&self, asked: &Asked<'_>, claim: Claim, error: StoreError) -> Result<Next, BeginError> {
+    async fn read_back(
+        &self,
+        asked: &Asked<'_>,
+        claim: Claim,
+        error: StoreError,
+    ) -> Result<Next, BeginError> {
         match self.shared.batcher.read(asked.incoming.key.clone()).await {
-            Ok((_, Some(record))) if claim.holds(&record) => {
+            // Not if its lease ran out meanwhile: somebody may be about to settle it as never executed.
+            Ok((_, Some(record))) if claim.holds(&record) && record.state == State::InProgress => {
                 Ok(Next::Decided(Decision::Execute(self.ticket(record, &asked.incoming.policy))))
             }
             _ => {
@@ -224,19 +230,21 @@ impl Engine {
         Next::Decided(Decision::Execute(self.ticket(draft.at(now), &asked.incoming.policy)))
     }
 
-    /// What a waiter or a fenced owner is told of a record: it never becomes an owner.
+    /// What a waiter is told of a record, which never makes it an owner; `None`: the owner is at work.
     pub(super) async fn look(
         &self,
         asked: &Asked<'_>,
         record: Record,
         now: Timestamp,
-    ) -> Result<Decision, StoreError> {
+    ) -> Result<Option<Decision>, StoreError> {
         let matches = self.compare(asked, &record).await?;
         let arrival = Arrival { matches, owner: asked.owner, policy: &asked.incoming.policy };
         Ok(match arrive(&record, &arrival, now) {
-            Arrived::Take(_) | Arrived::Forgotten => in_progress(Some(record.operation_id)),
-            Arrived::Doubt(_) => unknown(&record, now),
-            answer => answered(answer, record, now),
+            Arrived::InProgress { .. } => None,
+            // Somebody may execute it, but has to ask for that afresh.
+            Arrived::Take(_) | Arrived::Forgotten => Some(in_progress(Some(record.operation_id))),
+            Arrived::Doubt(_) => Some(unknown(&record, now)),
+            answer => Some(answered(answer, record, now)),
         })
     }
 }

@@ -114,15 +114,14 @@ impl Ticket {
     pub async fn advance(&mut self, point: &str, checkpoint: Option<Bytes>) -> Result<(), AdvanceError> {
         let held = self.held();
         let act = Act::Advance { point: point.to_owned(), checkpoint, lease: held.policy.lease };
-        match write(&held.shared, &held.claim, &held.seen, &act).await {
-            Ok(Written::Done) => Ok(()),
-            Ok(Written::Refused(refusal, _)) => Err(AdvanceError::Refused(refusal)),
+        let mut advanced = write(&held.shared, &held.claim, &held.seen, &act).await;
+        if matches!(advanced, Err(StoreError::Lost(_))) {
             // What the store has is what it says when asked again.
-            Err(StoreError::Lost(_)) => match write(&held.shared, &held.claim, &held.seen, &act).await? {
-                Written::Done => Ok(()),
-                Written::Refused(refusal, _) => Err(AdvanceError::Refused(refusal)),
-            },
-            Err(error) => Err(error.into()),
+            advanced = write(&held.shared, &held.claim, &held.seen, &act).await;
+        }
+        match advanced? {
+            Written::Done | Written::Refused(Refusal::AlreadyAdvanced, _) => Ok(()),
+            Written::Refused(refusal, _) => Err(AdvanceError::Refused(refusal)),
         }
     }
 
@@ -150,7 +149,10 @@ impl Ticket {
     }
 
     fn held(&self) -> &Held {
-        #[expect(clippy::expect_used, reason = "only finishing and dropping take it, and both consume the ticket")]
+        #[expect(
+            clippy::expect_used,
+            reason = "only finishing and dropping take it, and both consume the ticket"
+        )]
         self.held.as_ref().expect("a ticket that can be named has not been finished")
     }
 }
@@ -194,7 +196,9 @@ async fn heartbeat(shared: Arc<Shared>, claim: Claim, seen: Arc<Mutex<Record>>, 
                 tracing::warn!(operation_id = %claim.operation_id, ?refusal, "the lease cannot be extended");
                 return;
             }
-            Err(error) => tracing::warn!(operation_id = %claim.operation_id, %error, "no sign of life could be written"),
+            Err(error) => {
+                tracing::warn!(operation_id = %claim.operation_id, %error, "no sign of life could be written")
+            }
         }
     }
 }
@@ -234,9 +238,12 @@ pub(super) async fn write(
                 }
                 return Ok(Written::Done);
             }
-            (Swapped::Changed(record), _) => see(seen, *record),
             // It is gone, as it should be: an answer of ours was lost, and this is the second time.
             (Swapped::Missing, None) => return Ok(Written::Done),
+            (Swapped::Changed(other), None) if other.operation_id != claim.operation_id => {
+                return Ok(Written::Done);
+            }
+            (Swapped::Changed(record), _) => see(seen, *record),
             (Swapped::Missing, Some(_)) => return Ok(Written::Refused(Refusal::Fenced, None)),
             (Swapped::Locked, _) => {
                 return Err(StoreError::Unavailable("an open transaction holds the record".into()));

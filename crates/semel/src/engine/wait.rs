@@ -38,10 +38,12 @@ impl Engine {
                 }
                 continue;
             };
-            let moved_on = operation_id.is_some_and(|waited_for| waited_for != record.operation_id);
+            let found = Some(record.operation_id);
             match self.look(asked, record, now).await? {
-                Decision::InProgress { .. } if !moved_on => {}
-                decision => return Ok(decision),
+                Some(decision) => return Ok(decision),
+                None if operation_id.is_none() || operation_id == found => {}
+                // The owner released it, and another request executes.
+                None => return Ok(Decision::InProgress { operation_id: found, retry_after }),
             }
         }
         Ok(still)

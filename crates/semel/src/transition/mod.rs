@@ -34,7 +34,7 @@ mod watch;
 pub use arrive::{Arrival, Arrived, Match, Reservation, arrive, reserve};
 pub use owner::{Act, Claim, act};
 pub use reap::{Standing, reap, standing};
-pub use settle::{Evidence, Polling, Settlement, poll, remark, settle};
+pub use settle::{About, Evidence, Polling, Settlement, poll, remark, settle};
 pub use watch::watch;
 
 use crate::history::{Actor, Happening, HistoryEntry};
@@ -71,14 +71,18 @@ pub enum Refusal {
     InDoubt,
     /// The attempt took over doubt: nobody can say any more that nothing happened.
     TookOverDoubt,
+    /// This very recovery point is committed already: an answer was lost, or somebody does a phase twice.
+    AlreadyAdvanced,
     /// A recovery point was committed: the operation cannot be made unseen.
     PastRecoveryPoint,
     /// Evidence, but the outcome is not unknown.
     NotUnknown,
     /// Absence while the lease runs is no proof: the owner may be about to execute.
     LeaseRunning,
-    /// The evidence is about an earlier attempt.
+    /// The evidence is about another attempt.
     OtherAttempt,
+    /// The evidence is about another operation under the same key.
+    OtherOperation,
     /// Its time has not come.
     NotDue,
     /// The policy leaves it to a client's retry.

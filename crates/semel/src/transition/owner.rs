@@ -127,6 +127,9 @@ pub fn act(record: &Record, claim: &Claim, act: &Act) -> Result<Change, Refusal>
             next.times.lease = When::In(*lease);
             Ok(put(next, None))
         }
+        Act::Advance { point, .. } if record.recovery_point.as_ref() == Some(point) => {
+            Err(Refusal::AlreadyAdvanced)
+        }
         Act::Advance { point, checkpoint, lease } => {
             let mut next = next_version(record);
             next.recovery_point = Some(point.clone());

@@ -2,7 +2,7 @@
 
 use super::{Change, Refusal, Windows, finish, next_version, put, told};
 use crate::history::{Actor, Happening, HistoryEntry};
-use crate::identity::Owner;
+use crate::identity::{OperationId, Owner};
 use crate::record::{Record, Resource, State, StoredResponse};
 use crate::time::{Timestamp, When};
 use alloc::string::String;
@@ -25,14 +25,11 @@ pub enum Evidence {
         /// What it concerns.
         resource: Option<Resource>,
     },
-    /// Somebody who knows says that it did not happen.
+    /// Somebody who knows says that it did not happen, and that nobody is left who could still make it happen.
     NotExecuted,
-    /// Whoever would know found no trace of this attempt. Counts only once the lease is over, and only for the attempt that
-    /// was asked about: an owner with a live lease may be about to execute.
-    Absent {
-        /// The attempt that was asked about.
-        attempt: u32,
-    },
+    /// Whoever would know found no trace of the operation, up to and with the attempt that was asked about. Counts only once the
+    /// lease is over: an owner with a live lease may be about to execute.
+    Absent,
 }
 
 /// Evidence, and who brings it.
@@ -50,21 +47,49 @@ pub struct Settlement {
     pub windows: Windows,
 }
 
+/// What somebody looked into: an operation, and the attempt at it that was under way at the time.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct About {
+    /// The operation,
+    pub operation_id: OperationId,
+    /// and the attempt at it.
+    pub attempt: u32,
+}
+
+impl About {
+    /// What whoever looks into `record` looks into.
+    #[must_use]
+    pub fn of<T>(record: &Record<T>) -> Self {
+        Self { operation_id: record.operation_id, attempt: record.attempt }
+    }
+}
+
 /// Evidence comes. It moves unknown alone.
+///
+/// It takes time to gather: between question and answer, and each time that a swap is decided again, the record may have moved on,
+/// to a later attempt or to another operation under the same key. That it happened is true of an operation for good. That it did
+/// not is true of the attempts up to the one that was looked into, and says nothing about a later one, which may have succeeded.
 ///
 /// # Errors
 /// Why the evidence changes nothing.
-pub fn settle(record: &Record, settlement: &Settlement, now: Timestamp) -> Result<Change, Refusal> {
+pub fn settle(
+    record: &Record,
+    about: &About,
+    settlement: &Settlement,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    if about.operation_id != record.operation_id {
+        return Err(Refusal::OtherOperation);
+    }
     if record.state != State::Unknown {
         return Err(Refusal::NotUnknown);
     }
-    if let Evidence::Absent { attempt } = settlement.evidence {
-        if attempt != record.attempt {
-            return Err(Refusal::OtherAttempt);
-        }
-        if !record.times.lease.has_come(now) {
-            return Err(Refusal::LeaseRunning);
-        }
+    let for_good = matches!(settlement.evidence, Evidence::Completed { .. });
+    if about.attempt != record.attempt && !for_good {
+        return Err(Refusal::OtherAttempt);
+    }
+    if settlement.evidence == Evidence::Absent && !record.times.lease.has_come(now) {
+        return Err(Refusal::LeaseRunning);
     }
     let (state, happening, response, resource) = match &settlement.evidence {
         Evidence::Completed { response, resource } => {
@@ -73,7 +98,7 @@ pub fn settle(record: &Record, settlement: &Settlement, now: Timestamp) -> Resul
         Evidence::Failed { response, resource } => {
             (State::FailedReplayable, Happening::SettledFailed, response.clone(), resource.clone())
         }
-        Evidence::NotExecuted | Evidence::Absent { .. } => {
+        Evidence::NotExecuted | Evidence::Absent => {
             (State::FailedRetryable, Happening::SettledNotExecuted, None, None)
         }
     };

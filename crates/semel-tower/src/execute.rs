@@ -107,10 +107,8 @@ where
     R::Error: Into<BoxError>,
 {
     let (parts, body) = response.into_parts();
-    let endless = parts
-        .headers
-        .get(CONTENT_TYPE)
-        .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
+    let endless =
+        parts.headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
     if endless {
         return Served { parts, body: ServedBody::Passing(Body::stream(body)) };
     }
@@ -131,7 +129,13 @@ async fn conclude(
 ) -> Response<Body> {
     let (ticket, declared, resource, schema_version, finished) = {
         let mut slot = operation.slot();
-        (slot.ticket.take(), slot.outcome, slot.resource.take(), slot.schema_version.take(), slot.finished.take())
+        (
+            slot.ticket.take(),
+            slot.outcome,
+            slot.resource.take(),
+            slot.schema_version.take(),
+            slot.finished.take(),
+        )
     };
     let id = operation.id();
     match finished {
@@ -143,7 +147,9 @@ async fn conclude(
     let Some(ticket) = ticket else {
         // The handler took the ticket, and with it the duty to finish; its answer is passed on.
         return match served {
-            Ok(Served { parts, body: ServedBody::Whole(bytes) }) => passed_on(parts, Body::from(bytes), operation),
+            Ok(Served { parts, body: ServedBody::Whole(bytes) }) => {
+                passed_on(parts, Body::from(bytes), operation)
+            }
             Ok(Served { parts, body: ServedBody::Passing(body) }) => passed_on(parts, body, operation),
             Ok(_) | Err(_) => config.unknown_to_first(id, None),
         };
@@ -199,10 +205,12 @@ fn passed_on(mut parts: http::response::Parts, body: Body, operation: &Operation
 
 /// What the answer says of the operation: the service's own word, else its status.
 fn classify(parts: &http::response::Parts, protection: &Protection, operation: &Operation) -> OutcomeClass {
-    let Some(word) = parts.headers.get(OUTCOME) else {
+    let mut words = parts.headers.get_all(OUTCOME).iter();
+    let Some(word) = words.next() else {
         return protection.outcomes.class_of(parts.status);
     };
-    word.to_str().ok().and_then(|word| word.parse().ok()).unwrap_or_else(|| {
+    let alone = words.next().is_none().then_some(word);
+    alone.and_then(|word| word.to_str().ok()?.parse().ok()).unwrap_or_else(|| {
         // It meant to say something, and nobody knows what.
         tracing::error!(operation_id = %operation.id(), "the service's Semel-Outcome is no outcome: taken for unknown");
         OutcomeClass::Unknown

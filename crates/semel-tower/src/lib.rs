@@ -1,4 +1,37 @@
-//! Semel as a [`tower::Layer`]: every POST and PATCH of an axum, hyper or tonic service happens once.
+//! Semel as a [`tower::Layer`]: every POST and PATCH of an axum or hyper service happens once.
+//!
+//! ```
+//! use axum::{Json, Router, http::StatusCode, routing::post};
+//! use semel_sqlite::SqliteStore;
+//! use semel_tower::{IdempotencyLayer, Operation};
+//! use serde_json::{Value, json};
+//!
+//! async fn create_payment(operation: Operation, Json(command): Json<Value>) -> (StatusCode, Json<Value>) {
+//!     // The same on every attempt, another one for every effect: for a provider that deduplicates.
+//!     let charge = operation.downstream_key("charge");
+//!     (StatusCode::CREATED, Json(json!({ "charge": charge, "amount": command["amount"] })))
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let directory = tempfile::tempdir()?;
+//! # let path = directory.path().join("semel.db");
+//! let store = SqliteStore::open(path).await?;
+//! let app: Router = Router::new()
+//!     .route("/payments", post(create_payment))
+//!     .layer(IdempotencyLayer::new(store).tenant(|request| {
+//!         Some(request.headers.get("x-account-id")?.to_str().ok()?.to_owned())
+//!     }));
+//! # let _ = app;
+//! # Ok(()) }
+//! ```
+//!
+//! A request's way: `service.rs` reads it and starts a task of its own, the engine decides, `execute.rs` runs the handler and stores what
+//! came of it, `answer.rs` tells the client. A client that hangs up cancels nothing but its own waiting.
+//!
+//! - [`IdempotencyLayer`] is the configuration, and safe as [`new`](IdempotencyLayer::new) makes it.
+//! - [`Protection`] is how one operation is protected: leases, windows, limits, what counts as the same request.
+//! - [`Operation`] is what a handler holds: its identity, and a voice in what became of it.
+//! - [`Operation::complete_in`] puts domain rows and completion into one commit (feature `sqlite`).
 mod answer;
 mod body;
 mod execute;

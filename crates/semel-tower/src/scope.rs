@@ -35,7 +35,7 @@ impl Scope {
             Self::Told(told) => Ok(told(parts).filter(|tenant| !tenant.is_empty())),
             Self::ExtensionOrCredential => {
                 if let Some(Tenant(tenant)) = parts.extensions.get() {
-                    return Ok(Some(tenant.clone()));
+                    return Ok(Some(tenant.clone()).filter(|tenant| !tenant.is_empty()));
                 }
                 match credential(&parts.headers) {
                     // A credential is not kept, only its hash under a secret that all instances share.
@@ -50,11 +50,18 @@ impl Scope {
     }
 }
 
-/// The credential that a caller shows, with its kind, so that an API key never equals a token of the same text.
+/// The credentials that a caller shows, each with its kind, so that an API key never equals a token of the same text. All of them
+/// count: where one is shared (a proxy's, say), the other tells the callers apart.
 fn credential(headers: &HeaderMap) -> Option<Vec<u8>> {
-    let of = |name: &str, kind: &[u8]| {
-        let value = headers.get(name)?;
-        Some([kind, value.as_bytes()].concat())
-    };
-    of(AUTHORIZATION.as_str(), b"authorization:").or_else(|| of(API_KEY, b"api-key:"))
+    let mut shown = Vec::new();
+    for name in [AUTHORIZATION.as_str(), API_KEY] {
+        for value in headers.get_all(name) {
+            // No field value holds a line feed, so that no two lists of fields are spelt the same.
+            shown.extend_from_slice(name.as_bytes());
+            shown.push(b':');
+            shown.extend_from_slice(value.as_bytes());
+            shown.push(b'\n');
+        }
+    }
+    (!shown.is_empty()).then_some(shown)
 }

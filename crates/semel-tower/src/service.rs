@@ -3,7 +3,7 @@
 use crate::answer::Decided;
 use crate::body::{Body, BoxError, Collected, collect};
 use crate::execute::{Execution, execute};
-use crate::headers::IDEMPOTENCY_KEY;
+use crate::headers::{self, IDEMPOTENCY_KEY};
 use crate::layer::Config;
 use crate::protection::{KeyRequirement, Protection};
 use bytes::Bytes;
@@ -58,11 +58,20 @@ where
         // The clone that was polled ready is the one to call.
         let clone = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, clone);
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
         let admitted = match self.config.admit(&parts) {
             Admission::Pass => {
                 let passing = inner.call(Request::from_parts(parts, body));
                 return Box::pin(async move { Ok(passing.await?.map(Body::stream)) });
+            }
+            Admission::PassWithoutKey => {
+                headers::drop_ours(&mut parts.headers);
+                let passing = inner.call(Request::from_parts(parts, body));
+                return Box::pin(async move {
+                    let mut response = passing.await?.map(Body::stream);
+                    headers::drop_ours(response.headers_mut());
+                    Ok(response)
+                });
             }
             Admission::Refuse(response) => return Box::pin(async move { Ok(*response) }),
             Admission::Protect(admitted) => admitted,
@@ -75,6 +84,8 @@ where
 /// Whether a request is protected.
 enum Admission {
     Pass,
+    /// It could be protected, and its client chose otherwise. What is said under Semel's names still passes in neither direction.
+    PassWithoutKey,
     Refuse(Box<Response<Body>>),
     Protect(Box<Admitted>),
 }
@@ -94,7 +105,7 @@ impl Config {
         let refuse = |code, detail| Admission::Refuse(Box::new(self.key_problem(code, detail)));
         match self.key_rules.parse(parts.headers.get_all(IDEMPOTENCY_KEY).iter()) {
             Ok(Some(key)) => Admission::Protect(Box::new(Admitted { key, operation, protection })),
-            Ok(None) if protection.key == KeyRequirement::Optional => Admission::Pass,
+            Ok(None) if protection.key == KeyRequirement::Optional => Admission::PassWithoutKey,
             Ok(None) => refuse(
                 Code::KeyMissing,
                 "This operation needs an Idempotency-Key header. Make one key per operation (a UUID, say), and send the \
@@ -130,7 +141,8 @@ where
         Err(error) => return config.store_unavailable(&error),
     };
     let limit = admitted.protection.max_request_body;
-    let announced = parts.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    let announced =
+        parts.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|length| length > limit as u64) {
         return config.too_large(limit);
     }
@@ -161,8 +173,10 @@ where
             body: &body,
         };
         let protection = admitted.protection;
-        let subject = RequestSubject { recipe: &protection.recipe, secret: config.secret.as_deref(), request };
-        let incoming = Incoming { key: key.clone(), subject: &subject, policy: Arc::clone(&protection.policy) };
+        let subject =
+            RequestSubject { recipe: &protection.recipe, secret: config.secret.as_deref(), request };
+        let incoming =
+            Incoming { key: key.clone(), subject: &subject, policy: Arc::clone(&protection.policy) };
         let decided = match config.engine.begin(incoming).await {
             Ok(decision) => config.decided(decision, &protection.policy),
             Err(error) => Decided::Answer(config.begin_error(&error)),

@@ -41,6 +41,8 @@ impl Operation {
         work: impl FnOnce(&Transaction<'_>) -> Result<Reply, E> + Send + 'static,
     ) -> Result<Replayable, CompleteError<E>> {
         let ticket = self.take_ticket().ok_or(CompleteError::Finished)?;
+        // Until it is known: a handler that stops waiting must not answer as if it were.
+        self.slot().finished = Some(FinishedInside::Unknown);
         let policy = ticket.policy().clone();
         let committed = store
             .finish_with(ticket.claim(), move |transaction| {
@@ -56,7 +58,10 @@ impl Operation {
             }
             Err(TransactionError::Store(StoreError::Lost(_))) => self.find_out(store, ticket).await,
             Err(error) => {
-                self.slot().ticket = Some(ticket);
+                let mut slot = self.slot();
+                slot.ticket = Some(ticket);
+                slot.finished = None;
+                drop(slot);
                 Err(match error {
                     TransactionError::Application(error) => CompleteError::Application(error),
                     TransactionError::Refused(refusal) => CompleteError::Refused(refusal),
@@ -82,7 +87,6 @@ impl Operation {
         {
             return Ok(self.committed(stored));
         }
-        self.slot().finished = Some(FinishedInside::Unknown);
         Err(CompleteError::Unknown)
     }
 }

@@ -100,7 +100,7 @@ struct Waiting<I, O> {
     reply: Reply<O>,
 }
 
-impl<I: Send + 'static, O: Send + 'static> Lane<I, O> {
+impl<I: Clone + Send + 'static, O: Send + 'static> Lane<I, O> {
     fn new(store: &Arc<dyn Store>, timeout: Duration, call: Call<I, O>) -> Arc<Self> {
         Arc::new(Self {
             store: Arc::clone(store),
@@ -141,22 +141,31 @@ impl<I: Send + 'static, O: Send + 'static> Lane<I, O> {
 
     /// Sends batch after batch until nothing waits.
     async fn run(self: Arc<Self>) {
-        let _lane = OnPanic(&self);
+        let mut running = Running { lane: Arc::clone(&self), done: false };
         while let Some((items, replies)) = self.next_batch() {
-            let call = (self.call)(&*self.store, items);
-            let outcome = tokio::time::timeout(self.timeout, call)
-                .await
-                .unwrap_or_else(|_| Err(StoreError::Lost("the store did not answer in time".into())));
-            match outcome {
-                Ok(answer) if answer.items.len() == replies.len() => {
-                    for (reply, item) in replies.into_iter().zip(answer.items) {
-                        let _ = reply.send(Ok((answer.now, item)));
+            // Errors are whole, but a damaged record is one item's: the others are not to hear of it, so each is sent alone.
+            let apart = (items.len() > 1).then(|| items.clone());
+            match (self.send(items).await, apart) {
+                (Err(StoreError::Damaged(_)), Some(items)) => {
+                    for (item, reply) in items.into_iter().zip(replies) {
+                        hand_out(self.send(vec![item]).await, vec![reply]);
                     }
                 }
-                Ok(_) => refuse(replies, &StoreError::Lost("the store's answer does not fit the batch".into())),
-                Err(error) => refuse(replies, &error),
+                (outcome, _) => hand_out(outcome, replies),
             }
         }
+        running.done = true;
+    }
+
+    async fn send(&self, items: Vec<I>) -> Result<Answer<O>, StoreError> {
+        let count = items.len();
+        let answer = tokio::time::timeout(self.timeout, (self.call)(&*self.store, items))
+            .await
+            .unwrap_or_else(|_| Err(StoreError::Lost("the store did not answer in time".into())))?;
+        if answer.items.len() != count {
+            return Err(StoreError::Lost("the store's answer does not fit the batch".into()));
+        }
+        Ok(answer)
     }
 
     fn next_batch(&self) -> Option<(Vec<I>, Vec<Reply<O>>)> {
@@ -184,19 +193,37 @@ impl<I: Send + 'static, O: Send + 'static> Lane<I, O> {
     }
 }
 
-/// Gives the lane back if a store panics: its batch is lost, the ones after it must not be.
-struct OnPanic<'a, I: Send + 'static, O: Send + 'static>(&'a Lane<I, O>);
+/// A lane's task. Cut off by a store that panics, or by a runtime that ends, its batch is lost; the ones after it must not be.
+struct Running<I: Clone + Send + 'static, O: Send + 'static> {
+    lane: Arc<Lane<I, O>>,
+    done: bool,
+}
 
-impl<I: Send + 'static, O: Send + 'static> Drop for OnPanic<'_, I, O> {
+impl<I: Clone + Send + 'static, O: Send + 'static> Drop for Running<I, O> {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.lock().in_flight -= 1;
+        if self.done {
+            return;
+        }
+        let mut queue = self.lane.lock();
+        if std::thread::panicking() && !queue.waiting.is_empty() {
+            tokio::spawn(Arc::clone(&self.lane).run());
+        } else {
+            queue.in_flight -= 1;
         }
     }
 }
 
-fn refuse<O>(replies: Vec<Reply<O>>, error: &StoreError) {
-    for reply in replies {
-        let _ = reply.send(Err(error.clone()));
+fn hand_out<O>(outcome: Result<Answer<O>, StoreError>, replies: Vec<Reply<O>>) {
+    match outcome {
+        Ok(answer) => {
+            for (reply, item) in replies.into_iter().zip(answer.items) {
+                let _ = reply.send(Ok((answer.now, item)));
+            }
+        }
+        Err(error) => {
+            for reply in replies {
+                let _ = reply.send(Err(error.clone()));
+            }
+        }
     }
 }

@@ -6,6 +6,7 @@
 mod begin;
 mod finish;
 mod outstanding;
+mod pulse;
 mod recipes;
 mod ticket;
 mod wait;
@@ -19,6 +20,7 @@ use crate::fingerprint::FingerprintSecret;
 use crate::store::{Store, StoreError};
 use bytes::Bytes;
 use outstanding::Outstanding;
+use pulse::Pulse;
 use recipes::Recipes;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,6 +39,7 @@ struct Shared {
     recipes: Recipes,
     waiters: Semaphore,
     outstanding: Outstanding,
+    pulse: Pulse,
     secret: OnceCell<FingerprintSecret>,
     store_timeout: Duration,
 }
@@ -73,6 +76,7 @@ impl Engine {
                 recipes: Recipes::default(),
                 waiters: Semaphore::new(options.max_waiters),
                 outstanding: Outstanding::default(),
+                pulse: Pulse::default(),
                 secret: OnceCell::new(),
                 store_timeout: options.store_timeout,
                 store,

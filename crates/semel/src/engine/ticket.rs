@@ -1,6 +1,7 @@
 //! The right to execute one attempt.
 
 use super::outstanding::OneOutstanding;
+use super::pulse::Heartbeat;
 use super::{Engine, Shared};
 use crate::identity::OperationId;
 use crate::policy::Policy;
@@ -10,9 +11,7 @@ use crate::transition::{Act, Change, Claim, Refusal, act};
 use bytes::Bytes;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio::task::AbortHandle;
 
 /// The right to execute one attempt, and the duty to say how it ended.
 ///
@@ -32,7 +31,7 @@ pub(super) struct Held {
     /// from what came back.
     pub(super) seen: Arc<Mutex<Record>>,
     pub(super) runtime: Handle,
-    heartbeat: AbortHandle,
+    _heartbeat: Heartbeat,
     _outstanding: OneOutstanding,
 }
 
@@ -53,7 +52,7 @@ impl Engine {
     pub(super) fn ticket(&self, record: Record, policy: &Arc<Policy>) -> Ticket {
         let claim = Claim::of(&record);
         let seen = Arc::new(Mutex::new(record));
-        let beat = heartbeat(Arc::clone(&self.shared), claim, Arc::clone(&seen), policy.lease);
+        let heartbeat = Heartbeat::start(&self.shared, claim, Arc::clone(&seen), policy.lease);
         Ticket {
             held: Some(Held {
                 _outstanding: self.shared.outstanding.one_more(),
@@ -62,7 +61,7 @@ impl Engine {
                 policy: Arc::clone(policy),
                 seen,
                 runtime: Handle::current(),
-                heartbeat: tokio::spawn(beat).abort_handle(),
+                _heartbeat: heartbeat,
             }),
         }
     }
@@ -172,34 +171,10 @@ impl Drop for Ticket {
     }
 }
 
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.heartbeat.abort();
-    }
-}
-
 impl fmt::Debug for Ticket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let claim = self.held.as_ref().map(|held| held.claim);
         f.debug_struct("Ticket").field("claim", &claim).finish_non_exhaustive()
-    }
-}
-
-/// Extends the lease until the owner is done, or may not any more. A store that does not answer does not end it: it may be back
-/// before the lease is over.
-async fn heartbeat(shared: Arc<Shared>, claim: Claim, seen: Arc<Mutex<Record>>, lease: Duration) {
-    loop {
-        tokio::time::sleep(lease / 3).await;
-        match write(&shared, &claim, &seen, &Act::Extend { lease }).await {
-            Ok(Written::Done) => {}
-            Ok(Written::Refused(refusal, _)) => {
-                tracing::warn!(operation_id = %claim.operation_id, ?refusal, "the lease cannot be extended");
-                return;
-            }
-            Err(error) => {
-                tracing::warn!(operation_id = %claim.operation_id, %error, "no sign of life could be written")
-            }
-        }
     }
 }
 

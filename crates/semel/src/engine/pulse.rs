@@ -1,0 +1,155 @@
+//! Signs of life for all tickets that are out: one task, however many there are.
+//!
+//! Most operations end long before their first sign of life is due. A ticket therefore only leaves a note of when it will be, and the
+//! task looks at the notes when the earliest one is due: nothing is spawned and no timer is set per operation.
+
+use super::Shared;
+use super::ticket::{Written, write};
+use crate::record::Record;
+use crate::transition::{Act, Claim};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// The notes, and whoever looks at them.
+#[derive(Default)]
+pub(super) struct Pulse {
+    notes: Mutex<Notes>,
+    /// Something is due earlier than the task thinks.
+    earlier: Arc<Notify>,
+}
+
+#[derive(Default)]
+struct Notes {
+    tickets: HashMap<u64, Note>,
+    /// When each is due; a ticket whose sign of life is being written is not in it.
+    order: BTreeSet<(Instant, u64)>,
+    next_number: u64,
+    /// Until when the task sleeps; `None`: there is no task.
+    sleeps_until: Option<Instant>,
+}
+
+#[derive(Clone)]
+struct Note {
+    claim: Claim,
+    seen: Arc<Mutex<Record>>,
+    lease: Duration,
+    due: Instant,
+}
+
+/// Keeps a lease alive for as long as it lives itself.
+pub(super) struct Heartbeat {
+    shared: Arc<Shared>,
+    number: u64,
+}
+
+impl Heartbeat {
+    /// Extends the lease of this ownership at every third of it, until it is dropped or refused.
+    pub(super) fn start(shared: &Arc<Shared>, claim: Claim, seen: Arc<Mutex<Record>>, lease: Duration) -> Self {
+        let due = Instant::now() + lease / 3;
+        let number = {
+            let mut notes = shared.pulse.notes();
+            let number = notes.next_number;
+            notes.next_number += 1;
+            notes.tickets.insert(number, Note { claim, seen, lease, due });
+            notes.order.insert((due, number));
+            if notes.sleeps_until.is_none() {
+                notes.sleeps_until = Some(due);
+                tokio::spawn(beat(Watching(Arc::downgrade(shared))));
+            } else if notes.sleeps_until.is_some_and(|until| due < until) {
+                shared.pulse.earlier.notify_one();
+            }
+            number
+        };
+        Self { shared: Arc::clone(shared), number }
+    }
+}
+
+impl Drop for Heartbeat {
+    fn drop(&mut self) {
+        let mut notes = self.shared.pulse.notes();
+        if let Some(note) = notes.tickets.remove(&self.number) {
+            notes.order.remove(&(note.due, self.number));
+        }
+    }
+}
+
+impl Pulse {
+    fn notes(&self) -> MutexGuard<'_, Notes> {
+        // Both collections are changed together under the lock by code that does not panic in between.
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The task's hold on the engine. If its runtime ends, the next ticket starts another task.
+struct Watching(Weak<Shared>);
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.pulse.notes().sleeps_until = None;
+        }
+    }
+}
+
+/// Writes every sign of life that is due, then sleeps until the next; ends when no ticket is out.
+async fn beat(watching: Watching) {
+    while let Some(shared) = watching.0.upgrade() {
+        let now = Instant::now();
+        let (due, until) = {
+            let mut notes = shared.pulse.notes();
+            let mut due = Vec::new();
+            while let Some(&(at, number)) = notes.order.first()
+                && at <= now
+            {
+                notes.order.pop_first();
+                due.push(number);
+            }
+            if notes.tickets.is_empty() {
+                return;
+            }
+            // Where all that are out are being written, the one that is written first says when to look again.
+            let until = notes.order.first().map_or(now + Duration::from_secs(60), |(at, _)| *at);
+            notes.sleeps_until = Some(until);
+            (due, until)
+        };
+        for number in due {
+            // Side by side, so that they share a batch and none waits for another's.
+            tokio::spawn(extend(Arc::clone(&shared), number));
+        }
+        let earlier = Arc::clone(&shared.pulse.earlier);
+        // Asleep it holds nothing of the engine, which may be dropped meanwhile.
+        drop(shared);
+        let _ = tokio::time::timeout_at(until, earlier.notified()).await;
+    }
+}
+
+/// One sign of life. A store that does not answer does not end it: it may be back before the lease is over.
+async fn extend(shared: Arc<Shared>, number: u64) {
+    let Some(Note { claim, seen, lease, .. }) = shared.pulse.notes().tickets.get(&number).cloned() else {
+        return;
+    };
+    match write(&shared, &claim, &seen, &Act::Extend { lease }).await {
+        Ok(Written::Done) => {}
+        Ok(Written::Refused(refusal, _)) => {
+            tracing::warn!(operation_id = %claim.operation_id, ?refusal, "the lease cannot be extended");
+            shared.pulse.notes().tickets.remove(&number);
+            return;
+        }
+        Err(error) => {
+            tracing::warn!(operation_id = %claim.operation_id, %error, "no sign of life could be written");
+        }
+    }
+    let due = Instant::now() + lease / 3;
+    let mut notes = shared.pulse.notes();
+    // Not if the ticket was finished meanwhile.
+    if let Some(note) = notes.tickets.get_mut(&number) {
+        note.due = due;
+        notes.order.insert((due, number));
+        if notes.sleeps_until.is_some_and(|until| due < until) {
+            shared.pulse.earlier.notify_one();
+        }
+    }
+}

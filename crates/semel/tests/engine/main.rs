@@ -1,0 +1,19 @@
+//! Shows that the engine keeps its promises on a store that loses answers, hangs, panics or is away, that batches are shared
+//! without anybody waiting for company, and that owners, waiters and windows are treated as the specification says.
+//!
+//! Time is tokio's paused clock and the store's manual one: nothing here sleeps, and every race is held at a gate.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail the test")]
+
+mod batcher;
+mod contention;
+#[allow(dead_code, reason = "shared with the tests of semel-tower, which use other parts of it")]
+mod faulty_store;
+mod finishing;
+mod leases;
+mod lost_answers;
+mod owners;
+mod recipes;
+mod recovery;
+mod support;
+mod waiters;
+mod windows;

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
-use semel::{Finish, Outcome, Resource, StoredResponse, Ticket};
+use semel::{Finish, Outcome, RecordKey, Resource, StoredResponse, Ticket};
 use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -24,6 +24,7 @@ pub(crate) struct Execution {
     pub(crate) config: Arc<Config>,
     pub(crate) protection: Arc<Protection>,
     pub(crate) ticket: Ticket,
+    pub(crate) key: RecordKey,
     pub(crate) answer: oneshot::Sender<Response<Body>>,
 }
 
@@ -36,8 +37,8 @@ where
     R: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
     R::Error: Into<BoxError>,
 {
-    let Execution { config, protection, ticket, answer } = execution;
-    let operation = Operation::new(ticket);
+    let Execution { config, protection, ticket, key, answer } = execution;
+    let operation = Operation::new(ticket, key, protection.max_stored_response);
     headers::tell_service(&mut parts.headers, operation.id(), operation.attempt());
     parts.extensions.insert(operation.clone());
 
@@ -145,7 +146,10 @@ async fn conclude(
         None => {}
     }
     let Some(ticket) = ticket else {
-        // The handler took the ticket, and with it the duty to finish; its answer is passed on.
+        // The handler took the ticket, and with it the duty to finish. Whether it did, the store knows.
+        if !config.has_ended(id).await {
+            return config.unknown_to_first(id, None);
+        }
         return match served {
             Ok(Served { parts, body: ServedBody::Whole(bytes) }) => {
                 passed_on(parts, Body::from(bytes), operation)

@@ -8,7 +8,7 @@ use http::request::Parts;
 use semel::fingerprint::FingerprintSecret;
 use semel::key::KeyRules;
 use semel::problem::{DocsBase, Profile};
-use semel::{Engine, Store};
+use semel::{Engine, OperationId, Store};
 use std::sync::Arc;
 
 /// Protects a service: every POST and PATCH with an `Idempotency-Key` happens once.
@@ -117,6 +117,17 @@ impl IdempotencyLayer {
     fn with(mut self, change: impl FnOnce(&mut Config)) -> Self {
         change(Arc::make_mut(&mut self.shared));
         self
+    }
+}
+
+impl Config {
+    /// Whether nothing is open about an operation any more: it has a final state, or was released.
+    pub(crate) async fn has_ended(&self, id: OperationId) -> bool {
+        let found = tokio::time::timeout(self.engine.store_timeout(), self.engine.store().find(vec![id])).await;
+        match found {
+            Ok(Ok(answer)) => answer.items.iter().flatten().all(|record| record.state.is_final()),
+            _ => false,
+        }
     }
 }
 

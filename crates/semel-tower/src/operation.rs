@@ -1,7 +1,7 @@
 //! What a handler holds of the operation that it executes.
 
 use crate::outcome::OutcomeClass;
-use semel::{OperationId, Resource, StoredResponse, Ticket, downstream_key};
+use semel::{OperationId, RecordKey, Resource, StoredResponse, Ticket, downstream_key};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The operation that a handler executes: its identity, and what the handler has to say of it.
@@ -21,6 +21,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct Operation {
     id: OperationId,
     attempt: u32,
+    key: Arc<RecordKey>,
+    max_stored_response: usize,
     slot: Arc<Mutex<Slot>>,
 }
 
@@ -46,10 +48,12 @@ pub(crate) enum FinishedInside {
 }
 
 impl Operation {
-    pub(crate) fn new(ticket: Ticket) -> Self {
+    pub(crate) fn new(ticket: Ticket, key: RecordKey, max_stored_response: usize) -> Self {
         Self {
             id: ticket.operation_id(),
             attempt: ticket.attempt(),
+            key: Arc::new(key),
+            max_stored_response,
             slot: Arc::new(Mutex::new(Slot { ticket: Some(ticket), ..Slot::default() })),
         }
     }
@@ -64,6 +68,18 @@ impl Operation {
     #[must_use]
     pub fn attempt(&self) -> u32 {
         self.attempt
+    }
+
+    /// Whose operation it is, as the layer found out.
+    #[must_use]
+    pub fn tenant(&self) -> &str {
+        &self.key.tenant
+    }
+
+    /// The operation's name, such as `POST /payments`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.key.operation
     }
 
     /// The identity of one effect, to send to whoever carries it out: the same on every attempt, another one for every effect.
@@ -89,7 +105,7 @@ impl Operation {
 
     /// The ticket itself, for a handler that finishes the operation on its own. `None` if it was taken before.
     ///
-    /// Whoever takes it has to finish it: dropped, the outcome is unknown, whatever the handler answers.
+    /// Whoever takes it has to finish it before the handler answers: else the outcome is unknown, and so the client is told.
     #[must_use]
     pub fn take_ticket(&self) -> Option<Ticket> {
         self.slot().ticket.take()
@@ -100,6 +116,17 @@ impl Operation {
         let doubting = self.slot().ticket.as_ref().map(|ticket| ticket.doubt(error));
         if let Some(doubting) = doubting {
             doubting.await;
+        }
+    }
+
+    /// An answer as it is kept: without its body if that is too long.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn kept(&self, answer: &StoredResponse) -> StoredResponse {
+        match &answer.body {
+            semel::Body::Stored(bytes) if bytes.len() > self.max_stored_response => {
+                StoredResponse { body: semel::Body::NotStored, ..answer.clone() }
+            }
+            _ => answer.clone(),
         }
     }
 

@@ -23,18 +23,19 @@ use serde::Serialize;
 pub struct Reply {
     pub(crate) stored: StoredResponse,
     pub(crate) resource: Option<Resource>,
+    pub(crate) failed: bool,
 }
 
 impl Reply {
     /// An answer with these bytes.
-    pub fn bytes(status: StatusCode, media_type: &HeaderValue, body: impl Into<Bytes>) -> Self {
+    pub fn bytes(status: StatusCode, media_type: HeaderValue, body: impl Into<Bytes>) -> Self {
         let stored = StoredResponse {
             status: status.as_u16(),
             headers: Vec::new(),
             body: semel::Body::Stored(body.into()),
             schema_version: None,
         };
-        Self { stored, resource: None }.header(&CONTENT_TYPE, media_type)
+        Self { stored, resource: None, failed: false }.header(CONTENT_TYPE, media_type)
     }
 
     /// An answer in JSON.
@@ -42,12 +43,12 @@ impl Reply {
     /// # Errors
     /// The body cannot be written as JSON.
     pub fn json(status: StatusCode, body: &impl Serialize) -> Result<Self, serde_json::Error> {
-        Ok(Self::bytes(status, &HeaderValue::from_static("application/json"), serde_json::to_vec(body)?))
+        Ok(Self::bytes(status, HeaderValue::from_static("application/json"), serde_json::to_vec(body)?))
     }
 
     /// Adds a header field. Cookies, credentials and hop-by-hop fields are left out: they must never be replayed.
-    pub fn header(mut self, name: &HeaderName, value: &HeaderValue) -> Self {
-        if may_be_kept(name) {
+    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        if may_be_kept(&name) {
             self.stored.headers.push((name.as_str().to_owned(), Bytes::copy_from_slice(value.as_bytes())));
         }
         self
@@ -56,6 +57,12 @@ impl Reply {
     /// Says what the operation made.
     pub fn resource(mut self, kind: impl Into<String>, id: impl Into<String>) -> Self {
         self.resource = Some(Resource { kind: kind.into(), id: id.into() });
+        self
+    }
+
+    /// Says that the operation failed for good. Retries get this answer all the same; only the record tells the difference.
+    pub fn failed(mut self) -> Self {
+        self.failed = true;
         self
     }
 

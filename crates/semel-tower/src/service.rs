@@ -186,7 +186,7 @@ where
                 let _ = answer.send(response);
             }
             Decided::Execute(ticket) => {
-                let execution = Execution { config, protection, ticket, answer };
+                let execution = Execution { config, protection, ticket, key: key.clone(), answer };
                 execute(execution, inner, parts, body).await;
             }
         }

@@ -43,11 +43,16 @@ impl Operation {
         let ticket = self.take_ticket().ok_or(CompleteError::Finished)?;
         // Until it is known: a handler that stops waiting must not answer as if it were.
         self.slot().finished = Some(FinishedInside::Unknown);
-        let policy = ticket.policy().clone();
+        let (policy, operation) = (ticket.policy().clone(), self.clone());
         let committed = store
             .finish_with(ticket.claim(), move |transaction| {
-                let Reply { stored, resource } = work(transaction)?;
-                let outcome = Outcome::Completed { response: Some(stored.clone()), resource };
+                let Reply { stored, resource, failed } = work(transaction)?;
+                let response = Some(operation.kept(&stored));
+                let outcome = if failed {
+                    Outcome::Failed { response, resource }
+                } else {
+                    Outcome::Completed { response, resource }
+                };
                 Ok((stored, outcome.into_act(&policy)))
             })
             .await;
@@ -88,5 +93,24 @@ impl Operation {
             return Ok(self.committed(stored));
         }
         Err(CompleteError::Unknown)
+    }
+}
+
+/// A handler that returns the error with `?` answers rightly: the application's own error as it is, and 503 where the store failed, with
+/// the word that nothing happened, so that a retry executes. For the rest the layer answers, whatever is said here.
+///
+/// That word is about this transaction. A handler that did something else before it has to map the error itself.
+#[cfg(feature = "axum")]
+impl<E: axum_core::response::IntoResponse> axum_core::response::IntoResponse for CompleteError<E> {
+    fn into_response(self) -> axum_core::response::Response {
+        use http::StatusCode;
+        match self {
+            Self::Application(error) => error.into_response(),
+            Self::Store(error) => {
+                tracing::error!(%error, "the transaction was rolled back");
+                (StatusCode::SERVICE_UNAVAILABLE, [(crate::OUTCOME, "retryable")]).into_response()
+            }
+            Self::Refused(_) | Self::Unknown | Self::Finished => StatusCode::GATEWAY_TIMEOUT.into_response(),
+        }
     }
 }

@@ -58,7 +58,7 @@ async fn create_payment(
 
 fn reply(status: StatusCode, payment: &Payment) -> Result<Reply, GivenUp> {
     let location = HeaderValue::try_from(format!("/payments/{}", payment.id))?;
-    Ok(Reply::json(status, payment)?.header(&LOCATION, &location).resource("payment", &payment.id))
+    Ok(Reply::json(status, payment)?.header(LOCATION, location).resource("payment", &payment.id))
 }
 
 async fn show_payment(

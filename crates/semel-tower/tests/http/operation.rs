@@ -104,7 +104,8 @@ async fn a_handler_may_finish_the_operation_itself() {
 async fn a_ticket_that_a_handler_takes_and_drops_is_unknown() {
     let shop = shop().await;
     let ask = Ask::new("POST", "/ticket").key(KEY).header("x-drop", "1");
-    shop.send(&ask).await;
+    let first = shop.send(&ask).await;
+    assert_eq!((first.status, &*first.code()), (504, "idempotency_outcome_unknown"), "whatever it said");
     shop.engine.drained().await;
     assert_eq!(shop.send(&ask).await.code(), "idempotency_outcome_unknown");
     assert_eq!(shop.record().await.state, State::Unknown);

@@ -7,9 +7,9 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use semel::transition::{About, Change, Evidence, Refusal, Settlement, Windows, settle};
-use semel::{Actor, Owner, Policy, Store as _, StoreResponse, Swap, Swapped};
+use semel::{Actor, Owner, Policy, State as RecordState, Store as _, StoreResponse, Swap, Swapped};
 use semel_sqlite::{SqliteOptions, SqliteStore, Transaction};
-use semel_tower::{CompleteError, Operation, Protection, Reply};
+use semel_tower::{CompleteError, Operation, Protection, Replayable, Reply};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,10 +38,27 @@ fn insert(transaction: &Transaction<'_>, operation: &Operation) -> Result<Reply,
     let reply =
         Reply::json(StatusCode::CREATED, &serde_json::json!({ "id": id })).map_err(|_| Declined::Sqlite)?;
     Ok(reply
-        .header(&http::header::LOCATION, &HeaderValue::try_from(format!("/payments/{id}")).unwrap())
-        .header(&http::header::SET_COOKIE, &HeaderValue::from_static("session=1"))
+        .header(http::header::LOCATION, HeaderValue::try_from(format!("/payments/{id}")).unwrap())
+        .header(http::header::SET_COOKIE, HeaderValue::from_static("session=1"))
         .resource("payment", id.to_string())
         .schema_version("v1"))
+}
+
+const LIMIT: usize = 1024 * 1024;
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain");
+
+fn refusal(operation: &Operation) -> Reply {
+    assert_eq!((operation.tenant(), operation.name()), ("anonymous", "POST /transfers"));
+    Reply::bytes(StatusCode::PAYMENT_REQUIRED, TEXT, "declined").failed()
+}
+
+/// A handler that leaves its errors to the layer.
+async fn brief(State(ledger): State<Ledger>, operation: Operation) -> Result<Replayable, CompleteError<StatusCode>> {
+    if operation.attempt() == 1 {
+        ledger.gate.pass().await;
+    }
+    let working = operation.clone();
+    operation.complete_in(&ledger.store, move |tx| insert(tx, &working).map_err(|_| StatusCode::IM_A_TEAPOT)).await
 }
 
 async fn pay(State(ledger): State<Ledger>, operation: Operation, headers: HeaderMap) -> Response {
@@ -56,6 +73,8 @@ async fn pay(State(ledger): State<Ledger>, operation: Operation, headers: Header
             match mode.as_str() {
                 "declined" | "declined-unknown" => Err(Declined::NoFunds),
                 "panic" => panic!("as told"),
+                "refused" => Ok(refusal(&operation)),
+                "long" => Ok(Reply::bytes(StatusCode::CREATED, TEXT, vec![b'x'; LIMIT + 1])),
                 _ => Ok(reply),
             }
         }
@@ -70,7 +89,7 @@ async fn pay(State(ledger): State<Ledger>, operation: Operation, headers: Header
         Ok(_) if mode == "talks-over" => (StatusCode::IM_A_TEAPOT, "something else").into_response(),
         Ok(_) if mode == "panics-after" => panic!("as told"),
         Ok(replayable) => {
-            assert_eq!(replayable.status(), 201);
+            assert_eq!(replayable.status(), if mode == "refused" { 402 } else { 201 });
             let again = operation.complete_in(&ledger.store, |_| Err::<Reply, _>(Declined::NoFunds)).await;
             assert!(matches!(again, Err(CompleteError::Finished)));
             replayable.into_response()
@@ -94,7 +113,7 @@ async fn pay(State(ledger): State<Ledger>, operation: Operation, headers: Header
 
 fn routes(gate: &Arc<Gate>) -> impl FnOnce(&SqliteStore) -> Router + use<> {
     let gate = Arc::clone(gate);
-    |store| Router::new().route("/transfers", post(pay)).with_state(Ledger { store: store.clone(), gate })
+    |store| Router::new().route("/transfers", post(pay)).route("/brief", post(brief)).with_state(Ledger { store: store.clone(), gate })
 }
 
 struct Bank {
@@ -317,4 +336,41 @@ async fn a_late_commit_after_the_time_out_still_counts() {
     let retry = bank.send("plain").await;
     assert_eq!((retry.status, retry.text(), retry.is_replay()), (201, r#"{"id":1}"#, true));
     assert_eq!(bank.payments(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_that_leaves_a_row_is_kept_as_a_failure_with_it() {
+    let bank = Bank::open().await;
+    let first = bank.send("refused").await;
+    let retry = bank.send("refused").await;
+    assert_eq!((first.status, first.text(), bank.payments()), (402, "declined", 1));
+    assert_eq!((retry.status, &retry.body, retry.is_replay()), (402, &first.body, true));
+    assert_eq!(bank.shop.record().await.state, RecordState::FailedReplayable);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_is_too_long_to_keep_still_reaches_the_first_client() {
+    let bank = Bank::open().await;
+    let first = bank.send("long").await;
+    assert_eq!((first.status, first.body.len()), (201, LIMIT + 1));
+    assert_eq!(bank.send("long").await.code(), "idempotency_response_not_stored");
+    assert_eq!(bank.payments(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_error_of_the_store_that_a_handler_passes_on_lets_the_retry_execute() {
+    let bank = Bank::impatient().await;
+    let ask = Ask::new("POST", "/brief").key(KEY).json("{}");
+    let line = ask.begin(&bank.shop.server).await;
+    bank.gate.reached().await;
+    let mut connection = bank.shop.connection();
+    let lock = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).unwrap();
+    bank.gate.open();
+    let first = Answer::read(line).await;
+    // The word that nothing happened may itself have to wait for the lock.
+    assert!(first.status == 503 || first.code() == "idempotency_outcome_unknown", "{}", first.status);
+    drop(lock);
+    bank.shop.engine.drained().await;
+    let retry = bank.shop.send(&ask).await;
+    assert_eq!((retry.status, bank.payments()), (201, 1));
 }

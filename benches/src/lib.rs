@@ -82,7 +82,10 @@ pub fn median(values: &[f64]) -> f64 {
 pub fn report(comparisons: &[Comparison], json: &Path) -> std::io::Result<()> {
     let width = comparisons.iter().map(|comparison| comparison.name.len()).max().unwrap_or(0);
     println!();
-    println!("{:width$}  {:>7}  {:>15}  {:>12}  {:>12}  {:8}  bar", "", "ratio", "spread", "ours", "other", "unit");
+    println!(
+        "{:width$}  {:>7}  {:>15}  {:>12}  {:>12}  {:8}  bar",
+        "", "ratio", "spread", "ours", "other", "unit"
+    );
     for it in comparisons {
         let spread = format!("{:.2} to {:.2}", it.spread[0], it.spread[1]);
         let verdict = if it.met { "met" } else { "MISSED" };

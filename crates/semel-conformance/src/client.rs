@@ -259,7 +259,8 @@ impl Client {
         let Claim { operation_id, attempt, .. } = about.claim;
         let looked_into = About { operation_id, attempt };
         let ours = |found: Option<&Record>| found.is_some_and(|record| record.owner == settlement.settler);
-        self.change(&about.key, |record, now| transition::settle(record, &looked_into, settlement, now), ours).await
+        self.change(&about.key, |record, now| transition::settle(record, &looked_into, settlement, now), ours)
+            .await
     }
 
     /// Evidence that changes nothing is kept in the history.

@@ -153,7 +153,11 @@ impl Config {
     }
 
     /// For the request whose own execution ended in doubt.
-    pub(crate) fn unknown_to_first(&self, operation_id: OperationId, status: Option<StatusCode>) -> Response<Body> {
+    pub(crate) fn unknown_to_first(
+        &self,
+        operation_id: OperationId,
+        status: Option<StatusCode>,
+    ) -> Response<Body> {
         let mut problem = self.unknown(operation_id).for_first_request();
         if let Some(status) = status {
             problem = problem.with_upstream_status(status.as_u16());

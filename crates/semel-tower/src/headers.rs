@@ -55,7 +55,9 @@ pub struct KeptHeaders {
 
 /// A header that no policy can keep.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` cannot be kept for retries: cookies, credentials and hop-by-hop fields belong to one caller or one connection")]
+#[error(
+    "`{0}` cannot be kept for retries: cookies, credentials and hop-by-hop fields belong to one caller or one connection"
+)]
 pub struct CannotKeep(pub HeaderName);
 
 impl KeptHeaders {

@@ -39,7 +39,10 @@ pub(crate) struct Slot {
 }
 
 /// An operation that was finished inside the handler.
-#[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "only a store with transactions finishes inside"))]
+#[cfg_attr(
+    not(feature = "sqlite"),
+    expect(dead_code, reason = "only a store with transactions finishes inside")
+)]
 pub(crate) enum FinishedInside {
     /// Committed with this answer.
     Committed(StoredResponse),
@@ -138,7 +141,10 @@ impl Operation {
 
 impl std::fmt::Debug for Operation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Operation").field("id", &self.id).field("attempt", &self.attempt).finish_non_exhaustive()
+        f.debug_struct("Operation")
+            .field("id", &self.id)
+            .field("attempt", &self.attempt)
+            .finish_non_exhaustive()
     }
 }
 
@@ -153,13 +159,16 @@ mod extract {
 
     /// A handler wants the operation, but the request was not protected.
     #[derive(Debug, Clone, Copy, thiserror::Error)]
-    #[error("this request is not protected: the handler needs an `IdempotencyLayer` around it, and the request a key")]
+    #[error(
+        "this request is not protected: the handler needs an `IdempotencyLayer` around it, and the request a key"
+    )]
     pub struct NotProtected;
 
     impl IntoResponse for NotProtected {
         fn into_response(self) -> Response {
             tracing::error!("{self}");
-            (StatusCode::INTERNAL_SERVER_ERROR, "this operation is not set up to be protected").into_response()
+            (StatusCode::INTERNAL_SERVER_ERROR, "this operation is not set up to be protected")
+                .into_response()
         }
     }
 

@@ -45,7 +45,9 @@ pub struct Protection {
 #[non_exhaustive]
 pub enum InvalidProtection {
     /// The lease would run out before the service is given up on.
-    #[error("the timeout ({timeout:?}) must be shorter than the lease ({lease:?}); lower the one or raise the other")]
+    #[error(
+        "the timeout ({timeout:?}) must be shorter than the lease ({lease:?}); lower the one or raise the other"
+    )]
     TimeoutNotBelowLease {
         /// Its time-out.
         timeout: Duration,

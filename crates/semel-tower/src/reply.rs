@@ -98,7 +98,8 @@ impl Replayable {
             *response.status_mut() = status;
         }
         for (name, value) in self.0.headers {
-            if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::from_maybe_shared(value)) {
+            if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::from_maybe_shared(value))
+            {
                 response.headers_mut().append(name, value);
             }
         }

@@ -109,14 +109,16 @@ impl Actor {
             Some(("webhook", source)) => Some(Self::Webhook(source.into())),
             Some(("operator", person)) => Some(Self::Operator(person.into())),
             Some(_) => None,
-            None => [Self::Owner, Self::Request, Self::LeaseWatch, Self::Reconciler]
-                .into_iter()
-                .find(|actor| match actor {
-                    Self::Owner => name == "owner",
-                    Self::Request => name == "request",
-                    Self::LeaseWatch => name == "lease_watch",
-                    _ => name == "reconciler",
-                }),
+            None => {
+                [Self::Owner, Self::Request, Self::LeaseWatch, Self::Reconciler].into_iter().find(|actor| {
+                    match actor {
+                        Self::Owner => name == "owner",
+                        Self::Request => name == "request",
+                        Self::LeaseWatch => name == "lease_watch",
+                        _ => name == "reconciler",
+                    }
+                })
+            }
         }
     }
 }

@@ -71,11 +71,7 @@ pub struct KeyRules {
 
 impl Default for KeyRules {
     fn default() -> Self {
-        Self {
-            syntax: KeySyntax::default(),
-            min: MIN_LENGTH,
-            max: MAX_LENGTH,
-        }
+        Self { syntax: KeySyntax::default(), min: MIN_LENGTH, max: MAX_LENGTH }
     }
 }
 
@@ -121,19 +117,14 @@ impl KeyRules {
             return Err(KeyError::TooLong { max: self.max });
         }
         // Visible ASCII is UTF-8, so that this never fails; it is still no reason to panic.
-        String::from_utf8(key)
-            .map(IdempotencyKey)
-            .map_err(|_| KeyError::NotVisibleAscii)
+        String::from_utf8(key).map(IdempotencyKey).map_err(|_| KeyError::NotVisibleAscii)
     }
 }
 
 fn quoted(value: &[u8]) -> Result<Vec<u8>, KeyError> {
     match Parser::new(value).parse::<Item>() {
         Ok(Item { params, .. }) if !params.is_empty() => Err(KeyError::Parameters),
-        Ok(Item {
-            bare_item: BareItem::String(key),
-            ..
-        }) => Ok(key.as_str().as_bytes().to_vec()),
+        Ok(Item { bare_item: BareItem::String(key), .. }) => Ok(key.as_str().as_bytes().to_vec()),
         Ok(_) => Err(KeyError::NotQuoted),
         Err(_) => match Parser::new(value).parse::<List>() {
             Ok(several) if several.len() > 1 => Err(KeyError::SeveralKeys),
@@ -219,14 +210,8 @@ mod tests {
     const KEY: &str = "0123456789abcdef";
 
     fn parse(syntax: KeySyntax, lines: &[&[u8]]) -> Result<Option<String>, KeyError> {
-        let lines: Vec<_> = lines
-            .iter()
-            .map(|line| HeaderValue::from_bytes(line).unwrap())
-            .collect();
-        let rules = KeyRules {
-            syntax,
-            ..KeyRules::default()
-        };
+        let lines: Vec<_> = lines.iter().map(|line| HeaderValue::from_bytes(line).unwrap()).collect();
+        let rules = KeyRules { syntax, ..KeyRules::default() };
         Ok(rules.parse(lines.iter())?.map(IdempotencyKey::into_string))
     }
 
@@ -264,11 +249,7 @@ mod tests {
         ];
         for (syntax, value, expected) in rows {
             let expected = expected.map(|key| Some(key.to_owned()));
-            assert_eq!(
-                parse(*syntax, &[value.as_bytes()]),
-                expected,
-                "{syntax:?} {value}"
-            );
+            assert_eq!(parse(*syntax, &[value.as_bytes()]), expected, "{syntax:?} {value}");
         }
     }
 
@@ -307,10 +288,7 @@ mod tests {
             (b"0123456789abcdef;v=1", KeyError::Parameters),
             (b"0123456789abcdef,0123456789abcdef", KeyError::Comma),
             (b"0123456789abcdef, ", KeyError::Comma),
-            (
-                b"\"0123456789abcdef\", \"0123456789abcdef\"",
-                KeyError::SeveralKeys,
-            ),
+            (b"\"0123456789abcdef\", \"0123456789abcdef\"", KeyError::SeveralKeys),
             (b"01234567 89abcdef", KeyError::NotVisibleAscii),
             (b"01234567\t89abcdef", KeyError::NotVisibleAscii),
             (b"\"01234567 89abcdef\"", KeyError::NotVisibleAscii),
@@ -336,10 +314,7 @@ mod tests {
     #[test]
     fn several_lines_are_refused_even_if_they_are_the_same() {
         for syntax in [KeySyntax::Lenient, KeySyntax::Structured, KeySyntax::Opaque] {
-            assert_eq!(
-                parse(syntax, &[KEY.as_bytes(), KEY.as_bytes()]),
-                Err(KeyError::SeveralKeys)
-            );
+            assert_eq!(parse(syntax, &[KEY.as_bytes(), KEY.as_bytes()]), Err(KeyError::SeveralKeys));
         }
     }
 

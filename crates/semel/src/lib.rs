@@ -68,8 +68,8 @@ pub use time::{Timestamp, When};
 pub use batcher::Batcher;
 #[cfg(feature = "std")]
 pub use engine::{
-    AdvanceError, BeginError, Decision, Engine, EngineOptions, Finish, FinishError, Incoming, Outcome, Ticket,
-    downstream_key,
+    AdvanceError, BeginError, Decision, Engine, EngineOptions, Finish, FinishError, Incoming, Outcome,
+    Ticket, downstream_key,
 };
 #[cfg(feature = "std")]
 pub use memory::{ManualClock, MemoryStore};

@@ -47,10 +47,7 @@ impl DocsBase {
     /// When a character stands in it that a URI cannot contain: it could not be put between `<` and `>` in a `Link`.
     pub fn new(base: impl Into<String>) -> Result<Self, InvalidDocsBase> {
         let base = base.into();
-        match base
-            .chars()
-            .find(|&c| !c.is_ascii_graphic() || r#"<>"\^`{|}"#.contains(c))
-        {
+        match base.chars().find(|&c| !c.is_ascii_graphic() || r#"<>"\^`{|}"#.contains(c)) {
             None => Ok(Self(base)),
             Some(character) => Err(InvalidDocsBase { base, character }),
         }
@@ -174,10 +171,7 @@ impl Problem {
             retryable: self.retryable,
             operation_id: self.operation_id.map(|id| id.to_string()),
             upstream_status: self.upstream_status,
-            resource: self
-                .resource
-                .as_ref()
-                .map(|Resource { kind, id }| Made { kind, id }),
+            resource: self.resource.as_ref().map(|Resource { kind, id }| Made { kind, id }),
         };
         // Strings, numbers and flags, written to memory: there is nothing here that can fail. If it did, the status
         // and the headers would still say the essential.
@@ -208,9 +202,7 @@ impl Problem {
 
 /// Rounded up, so that whoever comes back then does not come too early; `Retry-After: 0` would ask for a busy loop.
 fn whole_seconds(wait: Duration) -> u64 {
-    wait.as_secs()
-        .saturating_add(u64::from(wait.subsec_nanos() > 0))
-        .max(1)
+    wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0)).max(1)
 }
 
 /// The members in the order in which a person wants to read them.

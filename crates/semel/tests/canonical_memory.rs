@@ -50,30 +50,16 @@ type Build = fn() -> String;
 
 fn bodies() -> Vec<(&'static str, Build)> {
     vec![
-        ("two members each", || {
-            body("[", "]", |_, out| out.push_str("{\"\":0,\"a\":0}"))
-        }),
-        ("one member each", || {
-            body("[", "]", |_, out| out.push_str("{\"\":0}"))
-        }),
+        ("two members each", || body("[", "]", |_, out| out.push_str("{\"\":0,\"a\":0}"))),
+        ("one member each", || body("[", "]", |_, out| out.push_str("{\"\":0}"))),
         ("empty objects", || body("[", "]", |_, out| out.push_str("{}"))),
         ("numbers", || body("[", "]", |_, out| out.push('1'))),
-        ("short names", || {
-            body("{", "}", |index, out| out.push_str(&format!("\"{index:x}\":0")))
-        }),
+        ("short names", || body("{", "}", |index, out| out.push_str(&format!("\"{index:x}\":0")))),
         ("names in reverse", || {
-            body("{", "}", |index, out| {
-                out.push_str(&format!("\"{:07x}\":0", (1 << 28) - 1 - index))
-            })
+            body("{", "}", |index, out| out.push_str(&format!("\"{:07x}\":0", (1 << 28) - 1 - index)))
         }),
-        ("the same name", || {
-            body("{", "}", |_, out| out.push_str("\"\":0"))
-        }),
-        ("escapes", || {
-            body("[", "]", |_, out| {
-                out.push_str(&format!("\"{}\"", "\\u0041".repeat(30)))
-            })
-        }),
+        ("the same name", || body("{", "}", |_, out| out.push_str("\"\":0"))),
+        ("escapes", || body("[", "]", |_, out| out.push_str(&format!("\"{}\"", "\\u0041".repeat(30))))),
         ("one number", || repeated('7')),
         ("open brackets", || repeated('[')),
     ]

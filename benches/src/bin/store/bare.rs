@@ -37,9 +37,15 @@ const HEADERS: &str = r#"[["content-type","application/json"]]"#;
 
 impl Side {
     /// Opens a file with the store's own schema and settings.
-    pub(crate) fn open(runtime: &tokio::runtime::Runtime, path: &Path) -> Result<Self, Box<dyn std::error::Error>> {
+    pub(crate) fn open(
+        runtime: &tokio::runtime::Runtime,
+        path: &Path,
+    ) -> Result<Self, Box<dyn std::error::Error>> {
         // The store makes the schema; after it is closed the file is a plain SQLite file.
-        runtime.block_on(async { SqliteStore::open(path).await?.close().await; Ok::<_, Box<dyn std::error::Error>>(()) })?;
+        runtime.block_on(async {
+            SqliteStore::open(path).await?.close().await;
+            Ok::<_, Box<dyn std::error::Error>>(())
+        })?;
         let conn = Connection::open(path)?;
         conn.pragma_update(None, "journal_mode", "WAL")?;
         conn.pragma_update(None, "synchronous", "FULL")?;
@@ -92,7 +98,13 @@ impl Side {
     }
 }
 
-fn write(conn: &Connection, sql: &str, first: &dyn rusqlite::ToSql, row: &Row, done: bool) -> rusqlite::Result<()> {
+fn write(
+    conn: &Connection,
+    sql: &str,
+    first: &dyn rusqlite::ToSql,
+    row: &Row,
+    done: bool,
+) -> rusqlite::Result<()> {
     let day = 24 * 60 * 60 * 1000;
     let body = done.then_some([b'x'; 200]);
     let changed = conn.prepare_cached(sql)?.execute(params![

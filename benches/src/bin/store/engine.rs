@@ -65,7 +65,8 @@ impl Side {
         let begun = Instant::now();
         let callers: Vec<_> = (0..callers)
             .map(|_| {
-                let (engine, policy, recipe) = (self.engine.clone(), self.policy.clone(), self.recipe.clone());
+                let (engine, policy, recipe) =
+                    (self.engine.clone(), self.policy.clone(), self.recipe.clone());
                 tokio::spawn(async move {
                     let mut latencies = Vec::new();
                     while begun.elapsed() < span {

@@ -13,8 +13,8 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestError, TestRunner};
 use semel::transition::{
-    self, About, Act, Arrival, Arrived, Change, Claim, Evidence, Match, Polling, Refusal, Reservation, Settlement,
-    Windows,
+    self, About, Act, Arrival, Arrived, Change, Claim, Evidence, Match, Polling, Refusal, Reservation,
+    Settlement, Windows,
 };
 use semel::{
     Actor, Body, Created, Draft, Expected, Expired, Fingerprint, OperationId, Owner, Policy, RecipeId,

@@ -53,12 +53,17 @@ fn refusal(operation: &Operation) -> Reply {
 }
 
 /// A handler that leaves its errors to the layer.
-async fn brief(State(ledger): State<Ledger>, operation: Operation) -> Result<Replayable, CompleteError<StatusCode>> {
+async fn brief(
+    State(ledger): State<Ledger>,
+    operation: Operation,
+) -> Result<Replayable, CompleteError<StatusCode>> {
     if operation.attempt() == 1 {
         ledger.gate.pass().await;
     }
     let working = operation.clone();
-    operation.complete_in(&ledger.store, move |tx| insert(tx, &working).map_err(|_| StatusCode::IM_A_TEAPOT)).await
+    operation
+        .complete_in(&ledger.store, move |tx| insert(tx, &working).map_err(|_| StatusCode::IM_A_TEAPOT))
+        .await
 }
 
 async fn pay(State(ledger): State<Ledger>, operation: Operation, headers: HeaderMap) -> Response {
@@ -113,7 +118,12 @@ async fn pay(State(ledger): State<Ledger>, operation: Operation, headers: Header
 
 fn routes(gate: &Arc<Gate>) -> impl FnOnce(&SqliteStore) -> Router + use<> {
     let gate = Arc::clone(gate);
-    |store| Router::new().route("/transfers", post(pay)).route("/brief", post(brief)).with_state(Ledger { store: store.clone(), gate })
+    |store| {
+        Router::new()
+            .route("/transfers", post(pay))
+            .route("/brief", post(brief))
+            .with_state(Ledger { store: store.clone(), gate })
+    }
 }
 
 struct Bank {

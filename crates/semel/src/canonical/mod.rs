@@ -62,9 +62,8 @@ pub fn canonical(text: &[u8]) -> Result<String, NotCanonical> {
     let mut written = Vec::with_capacity(text.len());
     write_canonical(text, &Shape::default(), &mut written)?;
     // What is written are pieces of valid UTF-8, cut at ASCII characters.
-    String::from_utf8(written).map_err(|error| NotCanonical::InvalidUtf8 {
-        at: error.utf8_error().valid_up_to(),
-    })
+    String::from_utf8(written)
+        .map_err(|error| NotCanonical::InvalidUtf8 { at: error.utf8_error().valid_up_to() })
 }
 
 /// Writes the canonical form of what `shape` leaves of a JSON text.
@@ -75,9 +74,8 @@ pub fn write_canonical(text: &[u8], shape: &Shape, sink: &mut impl Sink) -> Resu
     if u32::try_from(text.len()).is_err() {
         return Err(NotCanonical::TooLarge);
     }
-    let text = core::str::from_utf8(text).map_err(|error| NotCanonical::InvalidUtf8 {
-        at: error.valid_up_to(),
-    })?;
+    let text =
+        core::str::from_utf8(text).map_err(|error| NotCanonical::InvalidUtf8 { at: error.valid_up_to() })?;
     let objects = scan::objects(text)?;
     write::Writer::new(text, &objects, shape, sink).run();
     Ok(())

@@ -30,10 +30,7 @@ pub(super) fn end_of_checked(text: &[u8], start: usize) -> Result<usize, NotCano
         at = some_digits(text, at + 1)?;
     }
     if let Some(b'e' | b'E') = text.get(at) {
-        at = some_digits(
-            text,
-            at + 1 + usize::from(matches!(text.get(at + 1), Some(b'+' | b'-'))),
-        )?;
+        at = some_digits(text, at + 1 + usize::from(matches!(text.get(at + 1), Some(b'+' | b'-'))))?;
     }
     match significant(&parts(text, start)) {
         Some(Significant { exponent: None, .. }) => Err(NotCanonical::ExponentTooLarge { at: start }),
@@ -43,26 +40,15 @@ pub(super) fn end_of_checked(text: &[u8], start: usize) -> Result<usize, NotCano
 
 fn some_digits(text: &[u8], at: usize) -> Result<usize, NotCanonical> {
     let end = end_of_digits(text, at);
-    if end > at {
-        Ok(end)
-    } else {
-        Err(NotCanonical::Syntax { at })
-    }
+    if end > at { Ok(end) } else { Err(NotCanonical::Syntax { at }) }
 }
 
 fn sign(text: &[u8], at: usize) -> (usize, bool) {
-    if text.get(at) == Some(&b'-') {
-        (at + 1, true)
-    } else {
-        (at, false)
-    }
+    if text.get(at) == Some(&b'-') { (at + 1, true) } else { (at, false) }
 }
 
 fn end_of_digits(text: &[u8], at: usize) -> usize {
-    at + text[at.min(text.len())..]
-        .iter()
-        .take_while(|byte| byte.is_ascii_digit())
-        .count()
+    at + text[at.min(text.len())..].iter().take_while(|byte| byte.is_ascii_digit()).count()
 }
 
 fn parts(text: &[u8], start: usize) -> Parts<'_> {
@@ -82,21 +68,12 @@ fn parts(text: &[u8], start: usize) -> Parts<'_> {
         end = end_of_digits(text, digits);
         exponent = small(&text[digits..end]).map(|size| if text[signed] == b'-' { -size } else { size });
     }
-    Parts {
-        negative,
-        integer,
-        fraction,
-        exponent,
-        end,
-    }
+    Parts { negative, integer, fraction, exponent, end }
 }
 
 fn small(digits: &[u8]) -> Option<i64> {
     digits.iter().try_fold(0_i64, |value, digit| {
-        value
-            .checked_mul(10)?
-            .checked_add(i64::from(digit - b'0'))
-            .filter(|value| *value < EXPONENT_LIMIT)
+        value.checked_mul(10)?.checked_add(i64::from(digit - b'0')).filter(|value| *value < EXPONENT_LIMIT)
     })
 }
 
@@ -112,11 +89,7 @@ struct Significant<'a> {
 /// `None` is zero, whatever its sign and exponent.
 fn significant<'a>(parts: &Parts<'a>) -> Option<Significant<'a>> {
     let head = without_leading_zeros(parts.integer);
-    let leading = if head.is_empty() {
-        without_leading_zeros(parts.fraction)
-    } else {
-        parts.fraction
-    };
+    let leading = if head.is_empty() { without_leading_zeros(parts.fraction) } else { parts.fraction };
     let tail = without_trailing_zeros(leading);
     let mut shift =
         -i64::try_from(parts.fraction.len()).ok()? + i64::try_from(leading.len() - tail.len()).ok()?;
@@ -129,10 +102,8 @@ fn significant<'a>(parts: &Parts<'a>) -> Option<Significant<'a>> {
             return None;
         }
     }
-    let exponent = parts
-        .exponent
-        .map(|exponent| exponent + shift)
-        .filter(|exponent| exponent.abs() < EXPONENT_LIMIT);
+    let exponent =
+        parts.exponent.map(|exponent| exponent + shift).filter(|exponent| exponent.abs() < EXPONENT_LIMIT);
     Some(Significant { head, tail, exponent })
 }
 
@@ -195,11 +166,7 @@ fn printed_as_double<'b>(
     let parts = parts(printed.as_bytes(), 0);
     let same = significant(&parts).is_some_and(|back| {
         back.exponent == Some(exponent)
-            && back
-                .head
-                .iter()
-                .chain(back.tail)
-                .eq(number.head.iter().chain(number.tail))
+            && back.head.iter().chain(back.tail).eq(number.head.iter().chain(number.tail))
     });
     same.then_some(printed)
 }

@@ -8,16 +8,10 @@ pub(super) fn tokens(pointer: &str) -> Result<Vec<String>, ShapeError> {
         return Err(ShapeError::WholeBody);
     }
     let Some(rest) = pointer.strip_prefix('/') else {
-        return Err(ShapeError::NoSlash {
-            pointer: pointer.into(),
-        });
+        return Err(ShapeError::NoSlash { pointer: pointer.into() });
     };
     rest.split('/')
-        .map(|token| {
-            unescape(token).ok_or_else(|| ShapeError::BadTilde {
-                pointer: pointer.into(),
-            })
-        })
+        .map(|token| unescape(token).ok_or_else(|| ShapeError::BadTilde { pointer: pointer.into() }))
         .collect()
 }
 

@@ -6,12 +6,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 fn value() -> impl Strategy<Value = Value> {
-    let text = prop_oneof![
-        "[a-c]{0,2}",
-        any::<String>(),
-        Just("\u{fb33}".into()),
-        Just("😀".into())
-    ];
+    let text = prop_oneof!["[a-c]{0,2}", any::<String>(), Just("\u{fb33}".into()), Just("😀".into())];
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),

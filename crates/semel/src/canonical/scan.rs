@@ -22,10 +22,7 @@ pub(super) struct Objects {
 impl Objects {
     /// Where the names of the object at `start` are, in canonical order, if it has two members or more.
     pub(super) fn names_of(&self, start: usize) -> Option<&[u32]> {
-        let found = self
-            .objects
-            .binary_search_by(|object| (object.start as usize).cmp(&start))
-            .ok()?;
+        let found = self.objects.binary_search_by(|object| (object.start as usize).cmp(&start)).ok()?;
         let Object { first, members, .. } = self.objects[found];
         self.names.get(first as usize..(first + members) as usize)
     }
@@ -53,10 +50,7 @@ pub(super) fn objects(text: &str) -> Result<Objects, NotCanonical> {
     let bytes = text.as_bytes();
     let mut open: Vec<Open> = Vec::new();
     let mut waiting: Vec<u32> = Vec::new();
-    let mut found = Objects {
-        objects: Vec::new(),
-        names: Vec::new(),
-    };
+    let mut found = Objects { objects: Vec::new(), names: Vec::new() };
     let mut expect = Expect::Value;
     let mut at = 0;
     loop {
@@ -85,11 +79,7 @@ pub(super) fn objects(text: &str) -> Result<Objects, NotCanonical> {
                 at += 1;
             }
             (Expect::CommaOrEnd, b',', Some(container)) => {
-                expect = if matches!(container, Open::Array) {
-                    Expect::Value
-                } else {
-                    Expect::Name
-                };
+                expect = if matches!(container, Open::Array) { Expect::Value } else { Expect::Name };
                 at += 1;
             }
             (Expect::Name | Expect::NameOrEnd, b'"', _) => {
@@ -109,10 +99,7 @@ pub(super) fn objects(text: &str) -> Result<Objects, NotCanonical> {
                     open.push(Open::Array);
                     expect = Expect::ValueOrEnd;
                 } else {
-                    open.push(Open::Object {
-                        start: at,
-                        outer: waiting.len(),
-                    });
+                    open.push(Open::Object { start: at, outer: waiting.len() });
                     expect = Expect::NameOrEnd;
                 }
                 at += 1;
@@ -137,11 +124,8 @@ impl Objects {
             return Err(NotCanonical::DuplicateMember { object: start });
         }
         // All of these fit: a text of up to 4 GiB has fewer members than bytes.
-        let object = Object {
-            start: start as u32,
-            first: self.names.len() as u32,
-            members: names.len() as u32,
-        };
+        let object =
+            Object { start: start as u32, first: self.names.len() as u32, members: names.len() as u32 };
         push(&mut self.objects, object);
         self.names.reserve_exact(growth(&self.names, names.len()));
         self.names.extend_from_slice(names);
@@ -174,11 +158,7 @@ fn push<T>(notes: &mut Vec<T>, note: T) {
 }
 
 fn growth<T>(notes: &Vec<T>, more: usize) -> usize {
-    if notes.capacity() - notes.len() >= more {
-        0
-    } else {
-        more.max(notes.len() / 2).max(16)
-    }
+    if notes.capacity() - notes.len() >= more { 0 } else { more.max(notes.len() / 2).max(16) }
 }
 
 /// The offset of the first byte from `at` that is not white space.

@@ -33,9 +33,7 @@ struct Node {
 
 impl Default for Shape {
     fn default() -> Self {
-        Self {
-            nodes: vec![Node::default()],
-        }
+        Self { nodes: vec![Node::default()] }
     }
 }
 
@@ -59,10 +57,8 @@ impl Shape {
             shape.nodes[node].only = true;
         }
         for (pointer, text) in defaults {
-            let text = canonical(text.as_bytes()).map_err(|source| ShapeError::Default {
-                pointer: pointer.into(),
-                source,
-            })?;
+            let text = canonical(text.as_bytes())
+                .map_err(|source| ShapeError::Default { pointer: pointer.into(), source })?;
             let node = shape.node(pointer)?;
             shape.nodes[node].default = Some(text);
         }
@@ -101,10 +97,7 @@ impl Shape {
                 let child = &self.nodes[*child];
                 child.only || child.leads_to_only
             });
-            let container = node
-                .default
-                .as_ref()
-                .is_some_and(|text| text.starts_with(['{', '[']));
+            let container = node.default.as_ref().is_some_and(|text| text.starts_with(['{', '[']));
             let conflict =
                 if node.ignore && (node.only || node.default.is_some() || !node.children.is_empty()) {
                     Some("it is ignored, and another rule reaches it or what is in it")
@@ -116,10 +109,7 @@ impl Shape {
                     None
                 };
             if let Some(conflict) = conflict {
-                return Err(ShapeError::Conflict {
-                    pointer: self.pointer_of(at),
-                    conflict,
-                });
+                return Err(ShapeError::Conflict { pointer: self.pointer_of(at), conflict });
             }
             self.nodes[at].leads_to_only = leads;
         }
@@ -130,11 +120,7 @@ impl Shape {
         let mut tokens = Vec::new();
         let mut at = node;
         while let Some((parent, token)) = self.nodes.iter().enumerate().find_map(|(parent, candidate)| {
-            candidate
-                .children
-                .iter()
-                .find(|(_, child)| *child == at)
-                .map(|(token, _)| (parent, token))
+            candidate.children.iter().find(|(_, child)| *child == at).map(|(token, _)| (parent, token))
         }) {
             tokens.push(format!("/{}", token.replace('~', "~0").replace('/', "~1")));
             at = parent;
@@ -145,10 +131,7 @@ impl Shape {
     /// What counts of the whole text.
     pub(super) fn root(&self) -> Scope {
         let root = &self.nodes[0];
-        Scope {
-            node: (!root.children.is_empty()).then_some(0),
-            taken: !root.leads_to_only,
-        }
+        Scope { node: (!root.children.is_empty()).then_some(0), taken: !root.leads_to_only }
     }
 
     /// What counts of a member; `None` where it does not count.
@@ -164,43 +147,29 @@ impl Shape {
     pub(super) fn element(&self, scope: Scope, index: u32) -> Option<Scope> {
         let child = scope.node.and_then(|node| {
             let elements = &self.nodes[node].elements;
-            elements
-                .binary_search_by_key(&index, |(element, _)| *element)
-                .ok()
-                .map(|found| elements[found].1)
+            elements.binary_search_by_key(&index, |(element, _)| *element).ok().map(|found| elements[found].1)
         });
         self.enter(scope, child)
     }
 
     fn enter(&self, scope: Scope, child: Option<usize>) -> Option<Scope> {
         let Some(index) = child else {
-            return scope.taken.then_some(Scope {
-                node: None,
-                taken: true,
-            });
+            return scope.taken.then_some(Scope { node: None, taken: true });
         };
         let child = &self.nodes[index];
         if child.ignore || !(scope.taken || child.only || child.leads_to_only) {
             return None;
         }
-        Some(Scope {
-            node: Some(index),
-            taken: scope.taken || child.only,
-        })
+        Some(Scope { node: Some(index), taken: scope.taken || child.only })
     }
 
     /// The first default from the child `from` on that counts in an object: its place, name and canonical value.
     pub(super) fn default_from(&self, scope: Scope, from: usize) -> Option<(usize, &str, &str)> {
         let children = &self.nodes[scope.node?].children;
-        children
-            .iter()
-            .enumerate()
-            .skip(from)
-            .find_map(|(place, (name, child))| {
-                let text = self.nodes[*child].default.as_deref()?;
-                self.enter(scope, Some(*child))
-                    .map(|_| (place, name.as_str(), text))
-            })
+        children.iter().enumerate().skip(from).find_map(|(place, (name, child))| {
+            let text = self.nodes[*child].default.as_deref()?;
+            self.enter(scope, Some(*child)).map(|_| (place, name.as_str(), text))
+        })
     }
 }
 

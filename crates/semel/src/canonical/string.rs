@@ -22,10 +22,8 @@ fn end_of_escape(text: &[u8], at: usize) -> Result<usize, NotCanonical> {
         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(at + 2),
         Some(b'u') => match unit(text, at + 2).ok_or(NotCanonical::Syntax { at })? {
             0xD800..=0xDBFF => {
-                let low = text
-                    .get(at + 6..at + 8)
-                    .filter(|next| next == b"\\u")
-                    .and_then(|_| unit(text, at + 8));
+                let low =
+                    text.get(at + 6..at + 8).filter(|next| next == b"\\u").and_then(|_| unit(text, at + 8));
                 match low {
                     Some(0xDC00..=0xDFFF) => Ok(at + 12),
                     _ => Err(NotCanonical::LoneSurrogate { at }),
@@ -39,9 +37,7 @@ fn end_of_escape(text: &[u8], at: usize) -> Result<usize, NotCanonical> {
 }
 
 fn unit(text: &[u8], at: usize) -> Option<u32> {
-    text.get(at..at + 4)?.iter().try_fold(0, |unit, digit| {
-        Some(unit << 4 | char::from(*digit).to_digit(16)?)
-    })
+    text.get(at..at + 4)?.iter().try_fold(0, |unit, digit| Some(unit << 4 | char::from(*digit).to_digit(16)?))
 }
 
 /// The offset after the closing quote of a string that has been checked.
@@ -68,9 +64,7 @@ impl<'a> Unescaped<'a> {
     }
 
     fn unit(&mut self) -> u32 {
-        (0..4).fold(0, |unit, _| {
-            unit << 4 | self.0.next().and_then(|digit| digit.to_digit(16)).unwrap_or(0)
-        })
+        (0..4).fold(0, |unit, _| unit << 4 | self.0.next().and_then(|digit| digit.to_digit(16)).unwrap_or(0))
     }
 
     fn escaped(&mut self) -> Option<char> {
@@ -129,11 +123,7 @@ pub(super) fn order(left: impl Iterator<Item = char>, right: impl Iterator<Item 
             };
         }
     }
-    if right.next().is_some() {
-        Ordering::Less
-    } else {
-        Ordering::Equal
-    }
+    if right.next().is_some() { Ordering::Less } else { Ordering::Equal }
 }
 
 fn high_surrogate(scalar: u32) -> u32 {
@@ -172,9 +162,7 @@ pub(super) fn write(text: &str, start: usize, sink: &mut impl Sink) -> usize {
 /// Writes a string that is not from a text: a name or a value that a rule brings in.
 pub(super) fn write_plain(plain: &str, sink: &mut impl Sink) {
     sink.write(b"\"");
-    plain
-        .chars()
-        .for_each(|character| write_character(character, sink));
+    plain.chars().for_each(|character| write_character(character, sink));
     sink.write(b"\"");
 }
 

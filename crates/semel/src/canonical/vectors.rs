@@ -47,10 +47,7 @@ fn structures() {
 
 #[test]
 fn unicode() {
-    check(
-        "{\n  \"Unnormalized Unicode\":\"A\\u030a\"\n}\n",
-        "{\"Unnormalized Unicode\":\"A\u{30a}\"}",
-    );
+    check("{\n  \"Unnormalized Unicode\":\"A\\u030a\"\n}\n", "{\"Unnormalized Unicode\":\"A\u{30a}\"}");
     check(
         "{\n  \"Unnormalized Unicode\":\"\\u1e0d\\u0307\"\n}\n",
         "{\"Unnormalized Unicode\":\"\u{1e0d}\u{307}\"}",

@@ -8,12 +8,7 @@ use core::cmp::Ordering;
 
 /// A container that is being written.
 enum Frame<'a> {
-    Array {
-        scope: Scope,
-        next: usize,
-        index: u32,
-        written: bool,
-    },
+    Array { scope: Scope, next: usize, index: u32, written: bool },
     Object(Object<'a>),
 }
 
@@ -44,13 +39,7 @@ pub(super) struct Writer<'a, S> {
 
 impl<'a, S: Sink> Writer<'a, S> {
     pub(super) fn new(text: &'a str, objects: &'a Objects, shape: &'a Shape, sink: &'a mut S) -> Self {
-        Self {
-            text,
-            objects,
-            shape,
-            sink,
-            open: Vec::new(),
-        }
+        Self { text, objects, shape, sink, open: Vec::new() }
     }
 
     /// Writes the whole text.
@@ -59,12 +48,7 @@ impl<'a, S: Sink> Writer<'a, S> {
         self.value(after_space(bytes, 0), self.shape.root());
         while let Some(frame) = self.open.pop() {
             match frame {
-                Frame::Array {
-                    scope,
-                    next,
-                    index,
-                    written,
-                } => self.element(scope, next, index, written),
+                Frame::Array { scope, next, index, written } => self.element(scope, next, index, written),
                 Frame::Object(object) => self.member(object),
             }
         }
@@ -76,12 +60,7 @@ impl<'a, S: Sink> Writer<'a, S> {
         let end = match bytes.get(at) {
             Some(b'[') => {
                 self.sink.write(b"[");
-                self.open.push(Frame::Array {
-                    scope,
-                    next: at + 1,
-                    index: 0,
-                    written: false,
-                });
+                self.open.push(Frame::Array { scope, next: at + 1, index: 0, written: false });
                 return;
             }
             Some(b'{') => {
@@ -133,12 +112,7 @@ impl<'a, S: Sink> Writer<'a, S> {
             return;
         }
         let counts = self.shape.element(scope, index);
-        let frame = |written| Frame::Array {
-            scope,
-            next: at,
-            index: index.saturating_add(1),
-            written,
-        };
+        let frame = |written| Frame::Array { scope, next: at, index: index.saturating_add(1), written };
         match counts {
             Some(inner) => {
                 if written {

@@ -47,7 +47,9 @@ impl Outcome {
         let windows = Windows::from(policy);
         let kept = |response: Option<StoredResponse>| match policy.store_response {
             StoreResponse::Full => response,
-            StoreResponse::Reference => response.map(|kept| StoredResponse { body: Body::NotStored, headers: Vec::new(), ..kept }),
+            StoreResponse::Reference => {
+                response.map(|kept| StoredResponse { body: Body::NotStored, headers: Vec::new(), ..kept })
+            }
         };
         match self {
             Self::Completed { response, resource } => {

@@ -105,7 +105,8 @@ impl Engine {
             .secret
             .get_or_try_init(|| async {
                 let random = [Uuid::new_v4().into_bytes(), Uuid::new_v4().into_bytes()].concat();
-                let remembered = self.shared.store.remember("secret/keyed-hashes".into(), Bytes::from(random));
+                let remembered =
+                    self.shared.store.remember("secret/keyed-hashes".into(), Bytes::from(random));
                 let secret = self.shared.in_time(remembered).await?;
                 FingerprintSecret::new(&secret).map_err(|error| StoreError::Damaged(error.to_string()))
             })

@@ -47,7 +47,12 @@ pub(super) struct Heartbeat {
 
 impl Heartbeat {
     /// Extends the lease of this ownership at every third of it, until it is dropped or refused.
-    pub(super) fn start(shared: &Arc<Shared>, claim: Claim, seen: Arc<Mutex<Record>>, lease: Duration) -> Self {
+    pub(super) fn start(
+        shared: &Arc<Shared>,
+        claim: Claim,
+        seen: Arc<Mutex<Record>>,
+        lease: Duration,
+    ) -> Self {
         let due = Instant::now() + lease / 3;
         let number = {
             let mut notes = shared.pulse.notes();

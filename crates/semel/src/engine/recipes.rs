@@ -44,7 +44,8 @@ impl Shared {
         let Some(text) = self.in_time(self.store.recall(name_of(id))).await? else {
             return Ok(None);
         };
-        let recipe = std::str::from_utf8(&text).ok().and_then(|text| Recipe::from_text(text).ok()).map(Arc::new);
+        let recipe =
+            std::str::from_utf8(&text).ok().and_then(|text| Recipe::from_text(text).ok()).map(Arc::new);
         if let Some(recipe) = &recipe {
             self.recipes.learn(id, Arc::clone(recipe));
         }

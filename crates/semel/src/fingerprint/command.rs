@@ -65,11 +65,7 @@ impl Command {
         let name = recipe.command().ok_or(CommandError::NoCommandRecipe)?.to_owned();
         recipe.keyed_with(secret.as_deref())?;
         let forms = vec![(name, text_of(command)?)];
-        Ok(Self {
-            recipe,
-            secret,
-            forms,
-        })
+        Ok(Self { recipe, secret, forms })
     }
 
     /// Adds what the command was like in an earlier version of its type, so that a retry of an old request still
@@ -94,11 +90,8 @@ impl Subject for Command {
 
     fn fingerprint_under(&self, recipe: &Recipe) -> Result<Fingerprint, RecipeUnavailable> {
         let name = recipe.command().ok_or(RecipeUnavailable::OtherSubject)?;
-        let (_, text) = self
-            .forms
-            .iter()
-            .find(|(form, _)| form == name)
-            .ok_or(RecipeUnavailable::OtherSubject)?;
+        let (_, text) =
+            self.forms.iter().find(|(form, _)| form == name).ok_or(RecipeUnavailable::OtherSubject)?;
         hash(recipe, self.secret.as_deref(), name, text)
     }
 }

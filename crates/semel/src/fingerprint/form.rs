@@ -130,9 +130,8 @@ mod tests {
 
     #[test]
     fn nothing_moves_between_names_values_and_pairs() {
-        let texts: &[&[u8]] = &[
-            b"", b"a", b"a=b", b"ab", b"=ab", b"a=&b", b"a%3Db", b"a=b&=", b"a%26b", b"a=%26b",
-        ];
+        let texts: &[&[u8]] =
+            &[b"", b"a", b"a=b", b"ab", b"=ab", b"a=&b", b"a%3Db", b"a=b&=", b"a%26b", b"a=%26b"];
         for (index, one) in texts.iter().enumerate() {
             for other in &texts[..index] {
                 assert_ne!(hash(one), hash(other), "{one:?} {other:?}");

@@ -20,10 +20,7 @@ const NEVER: &[(&str, &str)] = &[
     ("client-cert", CREDENTIAL),
     ("client-cert-chain", CREDENTIAL),
     ("x-forwarded-client-cert", CREDENTIAL),
-    (
-        "idempotency-key",
-        "it is the key that the fingerprint is compared under",
-    ),
+    ("idempotency-key", "it is the key that the fingerprint is compared under"),
     ("accept", PREFERENCE),
     ("accept-", PREFERENCE),
     ("prefer", PREFERENCE),

@@ -73,11 +73,7 @@ pub(super) struct Gathered {
 
 impl Gathered {
     pub(super) fn new() -> Self {
-        Self {
-            hash: Sha256::new(),
-            buffer: [0; 1024],
-            filled: 0,
-        }
+        Self { hash: Sha256::new(), buffer: [0; 1024], filled: 0 }
     }
 
     pub(super) fn finish(mut self) -> [u8; 32] {

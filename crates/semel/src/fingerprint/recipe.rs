@@ -64,16 +64,10 @@ impl TryFrom<Document> for Recipe {
     type Error = RecipeError;
 
     fn try_from(document: Document) -> Result<Self, RecipeError> {
-        document
-            .headers
-            .iter()
-            .try_for_each(|name| match never_counts(name) {
-                Some(reason) => Err(RecipeError::HeaderNever {
-                    name: name.to_ascii_lowercase(),
-                    reason,
-                }),
-                None => Ok(()),
-            })?;
+        document.headers.iter().try_for_each(|name| match never_counts(name) {
+            Some(reason) => Err(RecipeError::HeaderNever { name: name.to_ascii_lowercase(), reason }),
+            None => Ok(()),
+        })?;
         Self::compile(document)
     }
 }
@@ -81,22 +75,13 @@ impl TryFrom<Document> for Recipe {
 impl Recipe {
     fn compile(mut document: Document) -> Result<Self, RecipeError> {
         if document.version != VERSION {
-            return Err(RecipeError::Version {
-                version: document.version,
-            });
+            return Err(RecipeError::Version { version: document.version });
         }
-        document.headers = document
-            .headers
-            .iter()
-            .map(|name| header_name(name))
-            .collect::<Result<_, _>>()?;
+        document.headers = document.headers.iter().map(|name| header_name(name)).collect::<Result<_, _>>()?;
         let shape = Shape::new(
             document.ignore.iter().map(String::as_str),
             document.only.iter().map(String::as_str),
-            document
-                .defaults
-                .iter()
-                .map(|(pointer, text)| (pointer.as_str(), text.as_str())),
+            document.defaults.iter().map(|(pointer, text)| (pointer.as_str(), text.as_str())),
         )?;
         for default in document.defaults.values_mut() {
             // One default, one spelling, one recipe.
@@ -105,12 +90,7 @@ impl Recipe {
         let text = canonical(&serde_json::to_vec(&document)?)?;
         let mut id = [0; 16];
         id.copy_from_slice(&Sha256::digest(&text)[..16]);
-        Ok(Self {
-            document,
-            shape,
-            text,
-            id: RecipeId(id),
-        })
+        Ok(Self { document, shape, text, id: RecipeId(id) })
     }
 
     /// Starts from the recipe under which everything counts.
@@ -179,15 +159,16 @@ impl Recipe {
 
 fn header_name(name: &str) -> Result<String, RecipeError> {
     let parsed = HeaderName::from_bytes(name.as_bytes());
-    parsed
-        .map(|name| name.as_str().to_owned())
-        .map_err(|_| RecipeError::HeaderName { name: name.into() })
+    parsed.map(|name| name.as_str().to_owned()).map_err(|_| RecipeError::HeaderName { name: name.into() })
 }
 
 impl Default for Recipe {
     /// Everything counts.
     fn default() -> Self {
-        #[expect(clippy::expect_used, reason = "nothing in it comes from outside, and every test of the layer builds it")]
+        #[expect(
+            clippy::expect_used,
+            reason = "nothing in it comes from outside, and every test of the layer builds it"
+        )]
         Self::builder().build().expect("the recipe under which everything counts is valid")
     }
 }

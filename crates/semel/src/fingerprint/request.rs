@@ -61,11 +61,7 @@ pub fn fingerprint(
 /// The media type without its parameters, in lower case. Several lines make one that is no known type.
 fn media_type(headers: &HeaderMap) -> Vec<u8> {
     let lines = headers.get_all(CONTENT_TYPE).iter().map(|value| {
-        let essence = value
-            .as_bytes()
-            .split(|byte| *byte == b';')
-            .next()
-            .unwrap_or_default();
+        let essence = value.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
         essence.trim_ascii().to_ascii_lowercase()
     });
     lines.collect::<Vec<_>>().join(&b',')

@@ -35,14 +35,8 @@ impl FingerprintSecret {
         } else {
             key[..bytes.len()].copy_from_slice(bytes);
         }
-        let id = Sha256::new()
-            .chain_update("semel secret id")
-            .chain_update(bytes)
-            .finalize();
-        Ok(Self {
-            key,
-            id: hex(&id[..8]),
-        })
+        let id = Sha256::new().chain_update("semel secret id").chain_update(bytes).finalize();
+        Ok(Self { key, id: hex(&id[..8]) })
     }
 
     /// Names the secret without telling it: what a recipe keeps, so that a record made under another secret is found

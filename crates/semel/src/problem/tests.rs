@@ -9,10 +9,7 @@ fn problem(code: Code, profile: Profile) -> Problem {
 
 fn retry_after(problem: Problem) -> Option<String> {
     let response = problem.into_response(&DocsBase::default());
-    response
-        .headers()
-        .get(RETRY_AFTER)
-        .map(|value| value.to_str().unwrap().to_owned())
+    response.headers().get(RETRY_AFTER).map(|value| value.to_str().unwrap().to_owned())
 }
 
 #[test]
@@ -21,13 +18,7 @@ fn every_code_has_its_status_in_both_profiles() {
     let table = [
         ("idempotency_key_missing", 400, 400, false, false),
         ("idempotency_key_invalid", 400, 400, false, false),
-        (
-            "idempotency_key_reused_with_different_payload",
-            422,
-            400,
-            false,
-            false,
-        ),
+        ("idempotency_key_reused_with_different_payload", 422, 400, false, false),
         ("idempotency_key_in_progress", 409, 409, true, true),
         ("idempotency_outcome_unknown", 409, 409, true, true),
         ("idempotency_key_expired", 422, 400, false, false),
@@ -44,11 +35,7 @@ fn every_code_has_its_status_in_both_profiles() {
         assert_eq!(problem(code, Profile::Stripe).status, stripe, "{name}, Stripe");
         assert_eq!(code.retryable(), retryable, "{name}, retryable");
         for profile in [Profile::Ietf, Profile::Stripe] {
-            assert_eq!(
-                retry_after(problem(code, profile)).is_some(),
-                comes_back,
-                "{name}, Retry-After"
-            );
+            assert_eq!(retry_after(problem(code, profile)).is_some(), comes_back, "{name}, Retry-After");
         }
     }
 }
@@ -91,10 +78,7 @@ fn a_full_document_says_all_that_is_known() {
         .for_first_request()
         .with_operation_id(OperationId::from_u128(0x0190_0000_0000_7000_8000_0000_0000_0001))
         .with_upstream_status(502)
-        .with_resource(Resource {
-            kind: "payment".to_owned(),
-            id: "pay_\"1\"".to_owned(),
-        })
+        .with_resource(Resource { kind: "payment".to_owned(), id: "pay_\"1\"".to_owned() })
         .with_retryable(false)
         .to_json(&DocsBase::new("https://docs.example.com/errors/").unwrap());
     assert_eq!(
@@ -117,46 +101,26 @@ fn a_full_document_says_all_that_is_known() {
 fn the_response_is_labelled_linked_and_never_cached() {
     let response = problem(Code::KeyExpired, Profile::Stripe).into_response(&DocsBase::default());
     assert_eq!(response.status(), 400);
-    let headers: Vec<_> = response
-        .headers()
-        .iter()
-        .map(|(name, value)| (name.as_str(), value.to_str().unwrap()))
-        .collect();
+    let headers: Vec<_> =
+        response.headers().iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
     assert_eq!(
         headers,
         vec![
             ("content-type", "application/problem+json"),
             ("cache-control", "no-store"),
-            (
-                "link",
-                r#"</.well-known/idempotency#idempotency_key_expired>; rel="describedby""#
-            ),
+            ("link", r#"</.well-known/idempotency#idempotency_key_expired>; rel="describedby""#),
         ]
     );
-    assert_eq!(
-        serde_json::from_slice::<Value>(response.body()).unwrap()["status"],
-        400
-    );
+    assert_eq!(serde_json::from_slice::<Value>(response.body()).unwrap()["status"], 400);
 }
 
 #[test]
 fn retry_after_is_whole_seconds_rounded_up_and_at_least_one() {
-    let cases = [
-        (0, "1"),
-        (1, "1"),
-        (999, "1"),
-        (1_000, "1"),
-        (1_001, "2"),
-        (30_000, "30"),
-    ];
+    let cases = [(0, "1"), (1, "1"), (999, "1"), (1_000, "1"), (1_001, "2"), (30_000, "30")];
     for (milliseconds, expected) in cases {
         let wait = Duration::from_millis(milliseconds);
         let problem = problem(Code::InProgress, Profile::Ietf).with_retry_after(wait);
-        assert_eq!(
-            retry_after(problem).as_deref(),
-            Some(expected),
-            "{milliseconds} ms"
-        );
+        assert_eq!(retry_after(problem).as_deref(), Some(expected), "{milliseconds} ms");
     }
     let for_ever = problem(Code::InProgress, Profile::Ietf).with_retry_after(Duration::MAX);
     assert_eq!(retry_after(for_ever), Some(u64::MAX.to_string()));
@@ -164,19 +128,12 @@ fn retry_after_is_whole_seconds_rounded_up_and_at_least_one() {
 
 #[test]
 fn a_docs_base_that_would_break_the_link_is_refused() {
-    for bad in [
-        "https://example.com/a b",
-        "/errors>; rel=\"next\"",
-        "/errors\r\nset-cookie: a=b",
-        "/fehlér#",
-    ] {
+    for bad in ["https://example.com/a b", "/errors>; rel=\"next\"", "/errors\r\nset-cookie: a=b", "/fehlér#"]
+    {
         let refusal = DocsBase::new(bad).unwrap_err();
         assert!(refusal.to_string().contains("percent-encode"), "{refusal}");
     }
-    assert_eq!(
-        DocsBase::new("/e?code=").unwrap().page(Code::KeyMissing),
-        "/e?code=idempotency_key_missing"
-    );
+    assert_eq!(DocsBase::new("/e?code=").unwrap().page(Code::KeyMissing), "/e?code=idempotency_key_missing");
 }
 
 fn pages() -> PathBuf {
@@ -199,15 +156,9 @@ fn every_page_says_what_happened_whether_to_retry_and_what_to_do() {
     let index = fs::read_to_string(pages().join("README.md")).unwrap();
     for code in Code::ALL {
         let page = fs::read_to_string(pages().join(format!("{code}.md"))).unwrap();
-        assert!(
-            page.starts_with(&format!("# `{code}`\n")),
-            "{code}: the heading names the code"
-        );
+        assert!(page.starts_with(&format!("# `{code}`\n")), "{code}: the heading names the code");
         for section in ["What happened", "Is it safe to retry?", "What to do", "Example"] {
-            assert!(
-                page.contains(&format!("\n## {section}\n")),
-                "{code}: section “{section}”"
-            );
+            assert!(page.contains(&format!("\n## {section}\n")), "{code}: section “{section}”");
         }
         let statuses = [Profile::Ietf, Profile::Stripe].map(|profile| code.status(profile).as_u16());
         for status in statuses {
@@ -229,31 +180,20 @@ fn every_example_is_a_response_that_this_module_makes() {
 
         let mut problem = Problem::new(code, Profile::Ietf, text("detail").unwrap());
         problem.operation_id = text("operation_id").map(|id| id.parse().unwrap());
-        problem.upstream_status = shown["upstream_status"]
-            .as_u64()
-            .map(|status| status.try_into().unwrap());
+        problem.upstream_status = shown["upstream_status"].as_u64().map(|status| status.try_into().unwrap());
         if problem.upstream_status.is_some() {
             problem = problem.for_first_request();
         }
         problem.resource = shown["resource"].as_object().map(|resource| {
             let member = |name| resource[name].as_str().unwrap().to_owned();
-            Resource {
-                kind: member("type"),
-                id: member("id"),
-            }
+            Resource { kind: member("type"), id: member("id") }
         });
         let made = problem.into_response(&DocsBase::default());
 
-        assert_eq!(
-            shown,
-            serde_json::from_slice::<Value>(made.body()).unwrap(),
-            "{code}"
-        );
+        assert_eq!(shown, serde_json::from_slice::<Value>(made.body()).unwrap(), "{code}");
         let mut lines = vec![format!("HTTP/1.1 {}", made.status())];
         lines.extend(
-            made.headers()
-                .iter()
-                .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())),
+            made.headers().iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())),
         );
         assert_eq!(head.lines().collect::<Vec<_>>(), lines, "{code}");
     }

@@ -17,15 +17,9 @@ fn headers_that_must_not_matter_cannot_be_chosen() {
         "DPoP",
     ] {
         let error = Recipe::builder().header(name).build().unwrap_err().to_string();
-        assert!(
-            error.contains(&name.to_lowercase()) && error.contains("never"),
-            "{error}"
-        );
+        assert!(error.contains(&name.to_lowercase()) && error.contains("never"), "{error}");
     }
-    assert!(matches!(
-        Recipe::builder().header("a b").build(),
-        Err(RecipeError::HeaderName { .. })
-    ));
+    assert!(matches!(Recipe::builder().header("a b").build(), Err(RecipeError::HeaderName { .. })));
 }
 
 #[test]
@@ -82,10 +76,7 @@ fn a_recipe_goes_through_its_text_and_keeps_its_id() {
 #[test]
 fn a_recipe_of_another_version_or_with_unknown_rules_is_unavailable() {
     for (text, expected) in [
-        (
-            r#"{"version":2,"something":"new"}"#,
-            RecipeUnavailable::Version { version: 2 },
-        ),
+        (r#"{"version":2,"something":"new"}"#, RecipeUnavailable::Version { version: 2 }),
         (r#"{"version":1,"something":"new"}"#, RecipeUnavailable::Damaged),
         (r#"{"version":1,"headers":["a b"]}"#, RecipeUnavailable::Damaged),
         ("", RecipeUnavailable::Damaged),
@@ -118,16 +109,10 @@ fn the_text_of_an_old_recipe_still_gives_the_fingerprint_that_it_gave() {
     let keyed = Recipe::builder().secret(&secret).build().unwrap();
     assert_eq!(keyed.to_text(), r#"{"secret":"f768e471760ffd54","version":1}"#);
     let keyed = fingerprint(&keyed, Some(&secret), &sample("[]").request()).unwrap();
-    assert_eq!(
-        hex(&keyed.0),
-        "e4b117e29b41f725ba0bea883aa91522accc405f2aa133a45c0d0657deaa6320"
-    );
+    assert_eq!(hex(&keyed.0), "e4b117e29b41f725ba0bea883aa91522accc405f2aa133a45c0d0657deaa6320");
     let command = Recipe::builder().command("create_payment/1").build().unwrap();
     let (_, command) = command_fingerprint(&command, None, &[1]).unwrap();
-    assert_eq!(
-        hex(&command.0),
-        "3873035517d6df9157b5a8d31c7bc23b4ffa561f7e35070068a8811b5660d015"
-    );
+    assert_eq!(hex(&command.0), "3873035517d6df9157b5a8d31c7bc23b4ffa561f7e35070068a8811b5660d015");
 }
 
 #[test]
@@ -137,10 +122,7 @@ fn a_secret_changes_the_hash_and_another_secret_makes_it_unavailable_not_differe
     let request = sample("{}");
     let hash = |recipe: &Recipe, secret| fingerprint(recipe, secret, &request.request());
     assert_ne!(hash(&keyed(&one), Some(&one)), hash(&keyed(&other), Some(&other)));
-    assert_eq!(
-        hash(&keyed(&one), Some(&other)),
-        Err(RecipeUnavailable::OtherSecret)
-    );
+    assert_eq!(hash(&keyed(&one), Some(&other)), Err(RecipeUnavailable::OtherSecret));
     assert_eq!(hash(&keyed(&one), None), Err(RecipeUnavailable::OtherSecret));
     // Records from before there was a secret are still comparable.
     assert_eq!(hash(&everything(), Some(&one)), hash(&everything(), None));
@@ -148,18 +130,9 @@ fn a_secret_changes_the_hash_and_another_secret_makes_it_unavailable_not_differe
 
 #[test]
 fn a_secret_is_long_enough_and_never_shown() {
-    assert_eq!(
-        FingerprintSecret::new("0123456789abcde"),
-        Err(SecretTooShort { bytes: 15 })
-    );
-    assert_eq!(
-        format!("{:?}", secret("0123456789abcdef")),
-        "FingerprintSecret(…)"
-    );
-    let recipe = Recipe::builder()
-        .secret(&secret("0123456789abcdef"))
-        .build()
-        .unwrap();
+    assert_eq!(FingerprintSecret::new("0123456789abcde"), Err(SecretTooShort { bytes: 15 }));
+    assert_eq!(format!("{:?}", secret("0123456789abcdef")), "FingerprintSecret(…)");
+    let recipe = Recipe::builder().secret(&secret("0123456789abcdef")).build().unwrap();
     assert!(!recipe.to_text().contains("0123456789abcdef"));
     // Longer than a block of the hash function.
     assert_ne!(secret(&"a".repeat(65)), secret(&"a".repeat(66)));
@@ -170,10 +143,7 @@ fn the_keyed_hash_is_hmac_as_everybody_computes_it() {
     // RFC 4231, case 6: a key longer than a block.
     let secret = FingerprintSecret::new([0xaa; 131]).unwrap();
     let mut hmac = secret.hmac();
-    hmac::Mac::update(
-        &mut hmac,
-        b"Test Using Larger Than Block-Size Key - Hash Key First",
-    );
+    hmac::Mac::update(&mut hmac, b"Test Using Larger Than Block-Size Key - Hash Key First");
     assert_eq!(
         hex(&hmac::Mac::finalize(hmac).into_bytes()),
         "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"
@@ -187,20 +157,12 @@ fn the_tenant_of_a_credential_is_stable_short_and_says_nothing() {
     assert_eq!(tenant, "cred_4df65271c6a16111b017e97eca07c249");
     assert_eq!(tenant.len(), 5 + 32);
     assert_ne!(tenant, tenant_of_credential(&secret, b"Bearer abd"));
-    assert_ne!(
-        tenant,
-        tenant_of_credential(&self::secret("0123456789abcdeg"), b"Bearer abc")
-    );
+    assert_ne!(tenant, tenant_of_credential(&self::secret("0123456789abcdeg"), b"Bearer abc"));
 }
 
 #[test]
 fn a_stored_recipe_stays_available_when_its_header_could_not_be_chosen_any_more() {
     let text = r#"{"headers":["x-request-id"],"version":1}"#;
     assert_eq!(Recipe::from_text(text).unwrap().to_text(), text);
-    assert!(
-        serde_json::from_str::<Recipe>(text)
-            .unwrap_err()
-            .to_string()
-            .contains("x-request-id")
-    );
+    assert!(serde_json::from_str::<Recipe>(text).unwrap_err().to_string().contains("x-request-id"));
 }

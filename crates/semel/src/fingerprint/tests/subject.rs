@@ -10,21 +10,9 @@ struct Pay {
 
 #[test]
 fn a_command_type_is_hashed_by_its_meaning() {
-    let recipe = Recipe::builder()
-        .command("pay/1")
-        .default("/currency", "\"EUR\"")
-        .build()
-        .unwrap();
+    let recipe = Recipe::builder().command("pay/1").default("/currency", "\"EUR\"").build().unwrap();
     let hash = |command: &serde_json::Value| command_fingerprint(&recipe, None, command).unwrap();
-    let typed = command_fingerprint(
-        &recipe,
-        None,
-        &Pay {
-            amount: 5,
-            currency: "EUR",
-        },
-    )
-    .unwrap();
+    let typed = command_fingerprint(&recipe, None, &Pay { amount: 5, currency: "EUR" }).unwrap();
     assert_eq!(typed.0, recipe.id());
     assert_eq!(hash(&serde_json::json!({"currency": "EUR", "amount": 5})), typed);
     assert_eq!(hash(&serde_json::json!({"amount": 5.0})), typed);
@@ -32,10 +20,7 @@ fn a_command_type_is_hashed_by_its_meaning() {
     let error = command_fingerprint(&everything(), None, &5).unwrap_err();
     assert!(matches!(error, CommandError::NoCommandRecipe));
     let unserialisable: std::collections::HashMap<(u8, u8), u8> = [((1, 2), 3)].into();
-    assert!(matches!(
-        command_fingerprint(&recipe, None, &unserialisable),
-        Err(CommandError::Serialize(_))
-    ));
+    assert!(matches!(command_fingerprint(&recipe, None, &unserialisable), Err(CommandError::Serialize(_))));
 }
 
 #[test]
@@ -58,17 +43,11 @@ fn a_subject_is_hashed_again_under_the_recipe_of_an_old_record() {
     let subject = RequestSubject { recipe: &new, secret: None, request };
     let subject: &dyn Subject = &subject;
     assert_eq!(subject.recipe(), &new);
-    assert_eq!(
-        subject.fingerprint_under(subject.recipe()),
-        Ok(sample("{}").hash())
-    );
+    assert_eq!(subject.fingerprint_under(subject.recipe()), Ok(sample("{}").hash()));
     let stored = Recipe::from_text(old.to_text()).unwrap();
     assert_eq!(subject.fingerprint_under(&stored), Ok(sample("{}").hash_by(&old)));
     let command = Recipe::builder().command("pay/1").build().unwrap();
-    assert_eq!(
-        subject.fingerprint_under(&command),
-        Err(RecipeUnavailable::OtherSubject)
-    );
+    assert_eq!(subject.fingerprint_under(&command), Err(RecipeUnavailable::OtherSubject));
 }
 
 #[test]
@@ -76,24 +55,10 @@ fn a_command_still_matches_a_record_of_its_former_version() {
     let first = Recipe::builder().command("pay/1").build().unwrap();
     let second = Arc::new(Recipe::builder().command("pay/2").build().unwrap());
     let (_, before) = command_fingerprint(&first, None, &serde_json::json!({"amount": 5})).unwrap();
-    let now = Command::new(
-        second,
-        None,
-        &Pay {
-            amount: 5,
-            currency: "EUR",
-        },
-    )
-    .unwrap();
-    assert_eq!(
-        now.fingerprint_under(&first),
-        Err(RecipeUnavailable::OtherSubject)
-    );
+    let now = Command::new(second, None, &Pay { amount: 5, currency: "EUR" }).unwrap();
+    assert_eq!(now.fingerprint_under(&first), Err(RecipeUnavailable::OtherSubject));
     let now = now.formerly("pay/1", &serde_json::json!({"amount": 5})).unwrap();
     assert_eq!(now.fingerprint_under(&first), Ok(before));
     assert_ne!(now.fingerprint_under(now.recipe()), Ok(before));
-    assert_eq!(
-        now.fingerprint_under(&everything()),
-        Err(RecipeUnavailable::OtherSubject)
-    );
+    assert_eq!(now.fingerprint_under(&everything()), Err(RecipeUnavailable::OtherSubject));
 }

@@ -37,7 +37,11 @@ fn each_evidence_in_each_state() {
         .collect();
     assert_table(&events, &rows, |record, column| {
         let evidence = all_evidence()[column].clone();
-        told_in_words(record, settle(record, &About::of(record), &brings(evidence), lease_over()), lease_over())
+        told_in_words(
+            record,
+            settle(record, &About::of(record), &brings(evidence), lease_over()),
+            lease_over(),
+        )
     });
 }
 
@@ -54,7 +58,9 @@ fn evidence_fences_the_owner_and_ends_all_asking() {
 #[test]
 fn evidence_tells_who_brought_it_and_why() {
     let evidence = all_evidence()[0].clone();
-    let Ok(Change::Put { history: Some(entry), .. }) = settle(&unknown(), &About::of(&unknown()), &brings(evidence), START) else {
+    let Ok(Change::Put { history: Some(entry), .. }) =
+        settle(&unknown(), &About::of(&unknown()), &brings(evidence), START)
+    else {
         panic!("evidence settles")
     };
     assert_eq!((entry.happening, entry.attempt), (Happening::SettledCompleted, 1));
@@ -80,7 +86,10 @@ fn absence_counts_only_for_the_attempt_that_was_asked_about() {
     assert_eq!((second.state, second.attempt), (State::Unknown, 2));
     for attempt in [1, 3] {
         let about = About { attempt, ..About::of(&second) };
-        assert_eq!(settle(&second, &about, &brings(Evidence::Absent), lease_over()), Err(Refusal::OtherAttempt));
+        assert_eq!(
+            settle(&second, &about, &brings(Evidence::Absent), lease_over()),
+            Err(Refusal::OtherAttempt)
+        );
     }
     assert_eq!(settled(&second, Evidence::Absent, lease_over()).state, State::FailedRetryable);
 }

@@ -227,8 +227,9 @@ impl Client {
                 record.state == State::FailedRetryable
             }
             (Some(record), Act::Doubt { .. }) => record.state == State::Unknown,
-            // Done twice, these do the same.
-            (Some(_), Act::Extend { .. } | Act::Advance { .. }) => false,
+            (Some(record), Act::Advance { point, .. }) => record.recovery_point.as_ref() == Some(point),
+            // Done twice, it does the same.
+            (Some(_), Act::Extend { .. }) => false,
         };
         self.change(&ticket.key, |record, _| transition::act(record, &ticket.claim, &act), ours).await
     }

@@ -15,17 +15,10 @@ pub(crate) fn check(root: &Path) -> Outcome {
         let text = fs::read_to_string(page).map_err(|error| format!("links: {}: {error}", page.display()))?;
         let folder = page.parent().unwrap_or(root);
         for (line, target) in targets(&text).filter(|(_, target)| !folder.join(target).exists()) {
-            broken.push(format!(
-                "  {}:{line}: {target}",
-                page.strip_prefix(root).unwrap_or(page).display()
-            ));
+            broken.push(format!("  {}:{line}: {target}", page.strip_prefix(root).unwrap_or(page).display()));
         }
     }
-    if broken.is_empty() {
-        Ok(())
-    } else {
-        Err(format!("links: these lead nowhere:\n{}", broken.join("\n")))
-    }
+    if broken.is_empty() { Ok(()) } else { Err(format!("links: these lead nowhere:\n{}", broken.join("\n"))) }
 }
 
 fn collect(folder: &Path, pages: &mut Vec<PathBuf>) -> io::Result<()> {
@@ -54,14 +47,12 @@ fn targets(text: &str) -> impl Iterator<Item = (usize, &str)> {
     });
     prose.flat_map(|(index, line)| {
         let outside = |at: usize| line[..at].matches('`').count() % 2 == 0;
-        line.match_indices("](")
-            .filter(move |&(at, _)| outside(at))
-            .filter_map(move |(at, _)| {
-                let (target, _) = line[at + 2..].split_once(')')?;
-                let (file, _) = target.split_once('#').unwrap_or((target, ""));
-                let ours = !file.is_empty() && !file.contains("://") && !file.starts_with("mailto:");
-                ours.then_some((index + 1, file))
-            })
+        line.match_indices("](").filter(move |&(at, _)| outside(at)).filter_map(move |(at, _)| {
+            let (target, _) = line[at + 2..].split_once(')')?;
+            let (file, _) = target.split_once('#').unwrap_or((target, ""));
+            let ours = !file.is_empty() && !file.contains("://") && !file.starts_with("mailto:");
+            ours.then_some((index + 1, file))
+        })
     })
 }
 
@@ -83,19 +74,12 @@ mod tests {
         let root = std::env::temp_dir().join(format!("semel-links-{}", std::process::id()));
         fs::create_dir_all(root.join("docs")).unwrap();
         fs::write(root.join("README.md"), "[docs](docs/page.md)\n").unwrap();
-        fs::write(
-            root.join("docs/page.md"),
-            "[back](../README.md)\n\n[gone](gone.md)\n",
-        )
-        .unwrap();
+        fs::write(root.join("docs/page.md"), "[back](../README.md)\n\n[gone](gone.md)\n").unwrap();
         let failure = check(&root).unwrap_err();
         fs::remove_dir_all(&root).unwrap();
         assert_eq!(
             failure,
-            format!(
-                "links: these lead nowhere:\n  {}:3: gone.md",
-                Path::new("docs/page.md").display()
-            )
+            format!("links: these lead nowhere:\n  {}:3: gone.md", Path::new("docs/page.md").display())
         );
     }
 }

@@ -1,13 +1,11 @@
 //! What the project does to itself: `cargo xtask test`, `cargo xtask prove model`, `cargo xtask bench store`.
 //!
 //! A program in place of shell scripts, so that a machine with Rust and git alone can run it.
-#![allow(
-    clippy::print_stdout,
-    reason = "a tool for the terminal: what it prints is what it is for"
-)]
+#![allow(clippy::print_stdout, reason = "a tool for the terminal: what it prints is what it is for")]
 
 mod bench;
 mod links;
+mod postgres;
 mod prove;
 mod step;
 mod test;
@@ -39,6 +37,14 @@ enum Command {
     /// else you are told what to install.
     Test,
 
+    /// Run a command with a private PostgreSQL and a PgBouncer before it, whose addresses it finds in its environment:
+    /// `cargo xtask postgres cargo test -p semel-postgres`. Without a command, tell the addresses and wait.
+    Postgres {
+        /// The command.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        command: Vec<String>,
+    },
+
     /// Prove what takes longer than a test may.
     #[command(subcommand)]
     Prove(prove::Subject),
@@ -51,6 +57,7 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Test => test::run(),
+        Command::Postgres { command } => postgres::run(&command),
         Command::Prove(subject) => prove::run(&subject),
         Command::Bench(subject) => bench::run(&subject),
     };

@@ -30,9 +30,7 @@ pub(crate) fn run(name: &str, command: &mut Command) -> Outcome {
     let shown = shown(command);
     timed(name, &shown, || match command.status() {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!(
-            "{name}: `{shown}` failed ({status}); what it printed above says why"
-        )),
+        Ok(status) => Err(format!("{name}: `{shown}` failed ({status}); what it printed above says why")),
         Err(error) => Err(format!("{name}: `{shown}` could not be started: {error}")),
     })
 }
@@ -78,11 +76,7 @@ pub(crate) fn in_red(text: &str) -> String {
 
 fn styled(text: &str, style: &str, terminal: bool) -> String {
     let unwanted = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    if terminal && !unwanted {
-        format!("\x1b[{style}m{text}\x1b[0m")
-    } else {
-        text.to_owned()
-    }
+    if terminal && !unwanted { format!("\x1b[{style}m{text}\x1b[0m") } else { text.to_owned() }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! `cargo xtask test`: everything that must pass, in the order in which a failure costs least to find.
 
+use crate::postgres::Servers;
 use crate::step::{self, Outcome, cargo};
 use crate::{links, tools};
 use std::env;
@@ -10,37 +11,30 @@ pub(crate) fn run() -> Outcome {
     step::timed("tools", "what the steps need besides cargo", tools::ensure)?;
     step::run("format", &mut cargo(["fmt", "--all", "--check"]))
         .map_err(|failure| format!("{failure}; `just fix` or `cargo fmt --all` repairs it"))?;
-    step::run(
-        "clippy",
-        &mut cargo(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
-    )?;
+    step::run("clippy", &mut cargo(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
     // The decisions (record, policy, transition) must not touch clock, thread, file or socket. Without the feature `std`
     // the crate is `no_std`, where none of these has a name: that it compiles is the proof.
-    step::run(
-        "no_std",
-        &mut cargo(["check", "-p", "semel", "--no-default-features", "--lib"]),
-    )?;
+    step::run("no_std", &mut cargo(["check", "-p", "semel", "--no-default-features", "--lib"]))?;
+    let mut servers = None;
+    step::timed("servers", "a private PostgreSQL with a PgBouncer before it", || {
+        servers = Some(Servers::start()?);
+        Ok(())
+    })?;
+    let settings = servers.as_ref().map(Servers::settings);
     // `--tests` takes libraries, binaries and integration tests, and leaves out benchmarks, which measure and belong in
     // `cargo xtask bench`.
-    step::run("tests", &mut cargo(["test", "--workspace", "--tests"]))?;
+    step::run("tests", cargo(["test", "--workspace", "--tests"]).envs(settings.into_iter().flatten()))?;
+    drop(servers);
     step::run("doc tests", &mut cargo(["test", "--workspace", "--doc"]))?;
     // Libraries alone: the binary `semel` would be documented under the same name as the library.
     step::run(
         "docs",
         cargo(["doc", "--workspace", "--no-deps", "--lib"]).env("RUSTDOCFLAGS", rustdoc_flags()),
     )?;
-    step::timed(
-        "links",
-        "every link from one page to another leads to a file",
-        || links::check(&step::root()),
-    )?;
-    println!(
-        "\n{}",
-        step::in_bold(&format!(
-            "test: all steps passed in {}",
-            step::seconds(start.elapsed())
-        ))
-    );
+    step::timed("links", "every link from one page to another leads to a file", || {
+        links::check(&step::root())
+    })?;
+    println!("\n{}", step::in_bold(&format!("test: all steps passed in {}", step::seconds(start.elapsed()))));
     Ok(())
 }
 

@@ -1,13 +1,14 @@
 //! What the steps need that cargo does not bring: found on the machine, or installed where that is ours to do.
 //!
 //! As root on Debian (a container, a CI machine) a missing package is installed by name. Anywhere else nothing is
-//! changed and the message says what to do. A server that tests need one day is one more [`Tool`].
+//! changed and the message says what to do.
 
+use crate::postgres;
 use crate::step::{self, Outcome};
-use std::env;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::{env, fs};
 
 /// Something outside of Rust.
 struct Tool {
@@ -25,25 +26,41 @@ const C_COMPILER: Tool = Tool {
     present: compiles_c,
 };
 
+const POSTGRES: Tool = Tool {
+    name: "PostgreSQL (`initdb`, `postgres`)",
+    purpose: "is what the PostgreSQL store is tested on",
+    packages: &["postgresql"],
+    present: || postgres::postgres_bin().is_some(),
+};
+
+const PGBOUNCER: Tool = Tool {
+    name: "PgBouncer",
+    purpose: "is what the PostgreSQL store is tested behind",
+    packages: &["pgbouncer"],
+    present: || postgres::pgbouncer().is_some(),
+};
+
 /// Checks everything that the steps need.
 pub(crate) fn ensure() -> Outcome {
     component("rustfmt", "fmt")?;
     component("clippy", "clippy")?;
     // On Windows the build scripts find Microsoft's compiler by themselves, under no name that could be tried here.
-    if cfg!(windows) {
-        Ok(())
-    } else {
-        provide(&C_COMPILER)
+    if !cfg!(windows) {
+        provide(&C_COMPILER)?;
     }
+    // Whoever names servers for the tests needs none here.
+    if postgres::given() {
+        return Ok(());
+    }
+    provide(&POSTGRES)?;
+    provide(&PGBOUNCER)
 }
 
 fn component(name: &str, subcommand: &str) -> Outcome {
     if succeeds(&mut step::cargo([subcommand, "--version"])) {
         return Ok(());
     }
-    Err(format!(
-        "{name} is missing from this toolchain; `rustup component add rustfmt clippy` installs it"
-    ))
+    Err(format!("{name} is missing from this toolchain; `rustup component add rustfmt clippy` installs it"))
 }
 
 fn provide(tool: &Tool) -> Outcome {
@@ -59,29 +76,56 @@ fn provide(tool: &Tool) -> Outcome {
         ));
     }
     println!("    {wanted}. Installing {packages}.");
+    let _quiet = NothingStarts::while_installing();
     // One after the other: an image without package lists cannot install, and a stale list names files that are gone.
-    for arguments in [
-        &["update"][..],
-        &[&["install", "-y", "--no-install-recommends"], tool.packages].concat(),
-    ] {
+    for arguments in
+        [&["update"][..], &[&["install", "-y", "--no-install-recommends"], tool.packages].concat()]
+    {
         let mut apt = Command::new("apt-get");
         apt.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
         if !apt.status().is_ok_and(|status| status.success()) {
             return Err(format!("{wanted}, and `apt-get {}` failed", arguments.join(" ")));
         }
     }
-    if (tool.present)() {
-        Ok(())
-    } else {
-        Err(format!("{wanted}, even after {packages} was installed"))
+    if (tool.present)() { Ok(()) } else { Err(format!("{wanted}, even after {packages} was installed")) }
+}
+
+/// Debian's packages of servers make a cluster and start it. The tests bring their own, so that neither is wanted: while this
+/// lives, services are not started (`policy-rc.d`) and clusters not made.
+struct NothingStarts {
+    written: Vec<&'static str>,
+}
+
+impl NothingStarts {
+    const FILES: [(&str, &str); 2] = [
+        ("/usr/sbin/policy-rc.d", "#!/bin/sh\nexit 101\n"),
+        ("/etc/postgresql-common/createcluster.d/semel-test.conf", "create_main_cluster = false\n"),
+    ];
+
+    /// What is there already is the machine's own, and stays. What cannot be written is done without: it is a courtesy.
+    fn while_installing() -> Self {
+        let mut written = Vec::new();
+        for (path, text) in Self::FILES.into_iter().filter(|(path, _)| !Path::new(path).exists()) {
+            let _made = Path::new(path).parent().map(fs::create_dir_all);
+            let executable = || succeeds(Command::new("chmod").arg("755").arg(path));
+            if fs::write(path, text).is_ok() && executable() {
+                written.push(path);
+            }
+        }
+        Self { written }
+    }
+}
+
+impl Drop for NothingStarts {
+    fn drop(&mut self) {
+        for path in &self.written {
+            let _gone = fs::remove_file(path);
+        }
     }
 }
 
 fn may_install() -> bool {
-    let root = Command::new("id")
-        .arg("-u")
-        .output()
-        .is_ok_and(|id| id.stdout.trim_ascii() == b"0");
+    let root = postgres::is_root();
     root && Path::new("/etc/debian_version").exists() && succeeds(Command::new("apt-get").arg("--version"))
 }
 
@@ -93,11 +137,7 @@ fn compiles_c() -> bool {
     let mut words = compiler.split_whitespace();
     let mut compiler = Command::new(words.next().unwrap_or("cc"));
     compiler.args(words).args(["-fsyntax-only", "-x", "c", "-"]);
-    let started = compiler
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn();
+    let started = compiler.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     let Ok(mut child) = started else { return false };
     // The pipe closes with the end of the statement; a compiler that did not read is told by its status.
     let _ = child
@@ -108,11 +148,7 @@ fn compiles_c() -> bool {
 }
 
 fn succeeds(command: &mut Command) -> bool {
-    command
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success())
+    command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
 #[cfg(test)]
@@ -121,11 +157,7 @@ mod tests {
 
     #[test]
     fn what_is_present_is_not_installed() {
-        let tool = Tool {
-            present: || true,
-            packages: &["no-such-package"],
-            ..C_COMPILER
-        };
+        let tool = Tool { present: || true, packages: &["no-such-package"], ..C_COMPILER };
         assert_eq!(provide(&tool), Ok(()));
     }
 

@@ -1,0 +1,174 @@
+//! Every statement goes by an index. Asked of the server twice: on empty tables of which it knows nothing, as on the first day,
+//! and on many rows with statistics. The plan asked for is the one that is kept (`force_generic_plan`), but for listings, which are
+//! planned anew each time.
+
+#[path = "../tests/database/mod.rs"]
+mod database;
+
+use crate::PgStore;
+use crate::listing::list_sql;
+use crate::statements::{
+    CREATE, CREATE_ONE, DUE, DUE_AFTER, FIND, HISTORY, HOLD, READ, RECALL, REMOVE, RESERVE, SWAP, SWAP_ONE,
+};
+use database::Database;
+use semel::{Filter, State};
+use sqlx::postgres::PgConnection;
+use sqlx::{AssertSqlSafe, Row, raw_sql};
+
+/// 30 000 records: most completed, few of each other state, a hundred tenants, a line of history for one in ten.
+const FILL: &str = "
+INSERT INTO semel_records (key_hash, operation_id, recipe, owner, version, attempt, reconcile_attempts, created_at,
+    lease_until, completed_at, expires_at, due_at, dead_letter, fingerprint, state, origin, due_kind, tenant, operation, key)
+SELECT md5('k' || n)::uuid, md5('o' || n)::uuid, md5('r')::uuid, md5('w' || n)::uuid, 1, 1, 0, n, n, n, n, n,
+    n % 1000 = 2, '\\x00', s.state, 'first', s.due_kind, 'tenant-' || n % 100, 'operation-' || n % 10, 'key-' || n
+FROM generate_series(1, 30000) AS n, LATERAL (SELECT
+    CASE WHEN n % 1000 < 2 THEN 'in_progress' WHEN n % 1000 < 4 THEN 'unknown' WHEN n % 1000 < 6 THEN 'failed_retryable'
+         WHEN n % 1000 < 8 THEN 'failed_replayable' WHEN n % 8 = 0 THEN 'expired' ELSE 'completed' END AS state,
+    CASE WHEN n % 1000 < 2 THEN 'lease' WHEN n % 1000 = 2 THEN NULL WHEN n % 1000 = 3 THEN 'reconcile'
+         WHEN n % 8 = 0 THEN 'purge' WHEN n % 8 = 1 THEN 'body' ELSE 'window' END AS due_kind) AS s;
+INSERT INTO semel_history (operation_id, at, version, attempt, happening, actor)
+SELECT md5('o' || n)::uuid, n, 1, 1, 'remarked', 'owner' FROM generate_series(1, 30000, 10) AS n;
+INSERT INTO semel_remembered (name, value) SELECT 'name-' || n, '\\x00' FROM generate_series(1, 3000) AS n;
+ANALYZE";
+
+struct Tables {
+    conn: PgConnection,
+    _database: Database,
+}
+
+impl Tables {
+    async fn empty() -> Self {
+        let database = Database::new().await;
+        PgStore::migrate(&database.pool().await).await.unwrap();
+        let conn = database.connection().await;
+        Self { conn, _database: database }
+    }
+
+    async fn full() -> Self {
+        let mut tables = Self::empty().await;
+        raw_sql(FILL).execute(&mut tables.conn).await.unwrap();
+        tables
+    }
+
+    /// The plan that the server keeps for a statement.
+    async fn kept_plan(&mut self, sql: &str) -> String {
+        let parameters = (1..).take_while(|number| sql.contains(&format!("${number}"))).count();
+        let arguments = vec!["NULL"; parameters].join(", ");
+        self.plan("force_generic_plan", sql, &arguments).await
+    }
+
+    async fn plan(&mut self, mode: &str, sql: &str, arguments: &str) -> String {
+        let preparing = format!("DEALLOCATE ALL; SET plan_cache_mode = {mode}; PREPARE statement AS {sql}");
+        raw_sql(AssertSqlSafe(preparing)).execute(&mut self.conn).await.unwrap();
+        let arguments = if arguments.is_empty() { String::new() } else { format!("({arguments})") };
+        let explaining = format!("EXPLAIN (COSTS off) EXECUTE statement {arguments}");
+        let rows = raw_sql(AssertSqlSafe(explaining)).fetch_all(&mut self.conn).await.unwrap();
+        rows.iter().map(|row| row.get::<String, _>(0)).collect::<Vec<_>>().join("\n")
+    }
+
+    async fn goes_by(&mut self, sql: &str, index: &str) -> String {
+        let plan = self.kept_plan(sql).await;
+        assert!(plan.contains(index), "should go by {index}:\n{sql}\n{plan}");
+        assert!(!plan.contains("Seq Scan"), "scans a table:\n{sql}\n{plan}");
+        plan
+    }
+}
+
+#[tokio::test]
+async fn creating_reads_nothing_and_is_decided_by_the_one_unique_index() {
+    for mut tables in [Tables::empty().await, Tables::full().await] {
+        for sql in [CREATE, CREATE_ONE, RESERVE] {
+            let plan = tables.goes_by(sql, "Conflict Arbiter Indexes: semel_records_key").await;
+            assert!(
+                !plan.contains("Scan using") && !plan.contains("Bitmap"),
+                "reads before it inserts:\n{plan}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn records_are_found_changed_and_removed_by_their_indexes() {
+    for mut tables in [Tables::empty().await, Tables::full().await] {
+        tables.goes_by(READ, "Index Scan using semel_records_key on semel_records").await;
+        for sql in [FIND, SWAP, SWAP_ONE, REMOVE, HOLD] {
+            tables.goes_by(sql, "Index Scan using semel_records_operation_id on semel_records").await;
+        }
+        for sql in [SWAP, SWAP_ONE, REMOVE] {
+            // What was found and locked is written at its place, not looked up again.
+            tables.goes_by(sql, "Tid Scan on semel_records").await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn history_and_what_is_remembered_are_found_by_primary_key() {
+    for mut tables in [Tables::empty().await, Tables::full().await] {
+        for sql in [HISTORY, REMOVE] {
+            tables.goes_by(sql, "semel_history_pkey").await;
+        }
+        tables.goes_by(RECALL, "semel_remembered_pkey").await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_due_comes_in_the_order_of_its_index() {
+    let mut tables = Tables::full().await;
+    for sql in [DUE, DUE_AFTER] {
+        let plan = tables.goes_by(sql, "Index Scan using semel_records_due on semel_records").await;
+        assert!(plan.contains("Index Cond: ((due_kind = $2) AND"), "{plan}");
+        // Each kind, with its own share of the table.
+        for kind in ["lease", "reconcile", "body", "window", "purge"] {
+            let arguments = format!("0, '{kind}', 100, 5000, '{}'", uuid::Uuid::nil());
+            let arguments = if sql == DUE { format!("0, '{kind}', 100") } else { arguments };
+            let plan = tables.plan("force_custom_plan", sql, &arguments).await;
+            assert!(plan.contains("Index Scan using semel_records_due on semel_records"), "{kind}:\n{plan}");
+            assert!(!plan.contains("Seq Scan"), "{kind}:\n{plan}");
+        }
+    }
+}
+
+/// Every combination of filters: 6 states or none, and 4 others given or not (dead letters in three ways).
+fn filters() -> impl Iterator<Item = Filter> {
+    let states = State::ALL.into_iter().map(Some).chain([None]);
+    states.flat_map(|state| {
+        (0..24).map(move |bits: u8| Filter {
+            state,
+            tenant: (bits & 1 != 0).then(|| "tenant-7".into()),
+            operation: (bits & 2 != 0).then(|| "operation-7".into()),
+            key: (bits & 4 != 0).then(|| "key-7".into()),
+            dead_letter: [None, Some(true), Some(false)][usize::from(bits / 8)],
+        })
+    })
+}
+
+#[tokio::test]
+async fn every_listing_goes_by_an_index() {
+    let mut tables = Tables::full().await;
+    for filter in filters() {
+        let (sql, values) = list_sql(&filter);
+        let literal = |value: &crate::listing::Value| match value {
+            crate::listing::Value::Text(text) => format!("'{text}'"),
+            crate::listing::Value::Uuid(uuid) => format!("'{uuid}'"),
+        };
+        let arguments: Vec<String> =
+            ["30001".into(), "51".into()].into_iter().chain(values.iter().map(literal)).collect();
+        let plan = tables.plan("force_custom_plan", &sql, &arguments.join(", ")).await;
+        assert!(plan.contains("semel_records_"), "{filter:?}\n{plan}");
+        assert!(!plan.contains("Seq Scan"), "{filter:?} scans:\n{plan}");
+        let expected: &[&str] = match &filter {
+            Filter { key: Some(_), .. } => &["semel_records_key"],
+            Filter { dead_letter: Some(true), .. } => &["semel_records_dead_letter", "semel_records_rare"],
+            Filter { state: Some(State::InProgress), .. } => &["semel_records_due"],
+            Filter {
+                state: Some(State::Unknown | State::FailedReplayable | State::FailedRetryable), ..
+            } => &["semel_records_rare"],
+            Filter { tenant: Some(_), .. } => &["semel_records_tenant"],
+            _ => &["Index Scan Backward using semel_records_pkey"],
+        };
+        assert!(
+            expected.iter().any(|index| plan.contains(index)),
+            "{filter:?} should go by {expected:?}:\n{plan}"
+        );
+    }
+}

@@ -1,0 +1,40 @@
+//! The PostgreSQL store of Semel: as many instances as there are on one database, and completion in the application's own
+//! transaction.
+//!
+//! - **Batches**: one statement, one commit and one round trip for many requests. No statement reads before it inserts, and none is
+//!   steered by errors.
+//! - **Nobody waits for an application's open transaction**, and no two batches deadlock: what such a transaction holds is
+//!   answered as locked, which means in progress.
+//! - **Same transaction**: [`act_in`] and [`reserve_in`] join the application's own `sqlx` transaction.
+//! - **Time is the server's**, and a standby decides nothing.
+//! - **Durable**: `fsync=off` and `synchronous_commit=off` are refused, at the start and again in every statement that writes.
+//! - **Poolers in transaction mode** such as PgBouncer: [`PgOptions::without_prepared_statements`].
+//!
+//! What a failure means: [`Unavailable`](semel::StoreError::Unavailable) is said only where nothing can have been written (no
+//! connection was to be had, or the server answered with an error, which rolls back); where the connection broke while a statement
+//! that writes was under way, the answer is [`Lost`](semel::StoreError::Lost), and the caller reads back.
+
+mod call;
+mod clock;
+mod connections;
+mod draft;
+mod error;
+#[cfg(test)]
+mod explain;
+mod key;
+mod listing;
+mod migration;
+mod options;
+mod read;
+mod row;
+mod same_transaction;
+mod statements;
+mod store;
+mod text;
+mod write;
+
+pub use error::{ActError, OpenError};
+pub use migration::{Migration, migration_script, migrations};
+pub use options::PgOptions;
+pub use same_transaction::{Reserved, act_in, reserve_in};
+pub use store::PgStore;

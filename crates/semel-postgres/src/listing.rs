@@ -1,0 +1,123 @@
+//! Listings: by filter, by what is due, and the history of one operation.
+
+use crate::call::Server;
+use crate::clock::HighWater;
+use crate::key::{KeyHash, client_key_range};
+use crate::read::{moment, not_on_a_standby};
+use crate::row::{AFTER_RECORD, decode, decode_history, due_name, row_number};
+use crate::statements::{DUE, DUE_AFTER, HISTORY, read_columns};
+use crate::text::stored;
+use semel::{Answer, Cursor, DueQuery, Filter, HistoryLine, OperationId, Page, RecordKey, State, StoreError};
+use sqlx::AssertSqlSafe;
+use uuid::Uuid;
+
+/// The history of an operation, oldest first.
+pub(crate) async fn history(server: &Server, id: OperationId) -> Result<Vec<HistoryLine>, StoreError> {
+    let rows = server.read(sqlx::query(HISTORY).bind(Uuid::from(id))).await?;
+    rows.first().map_or(Ok(()), |row| not_on_a_standby(row, 6))?;
+    rows.iter().map(|row| decode_history(row, id)).collect()
+}
+
+/// What waits for something that is due, earliest first.
+pub(crate) async fn due(
+    server: &Server,
+    clock: &HighWater,
+    query: &DueQuery,
+) -> Result<Answer<semel::Record>, StoreError> {
+    let sql = if query.after.is_some() { DUE_AFTER } else { DUE };
+    let mut statement =
+        sqlx::query(sql).bind(clock.floor()).bind(due_name(query.kind)).bind(sql_limit(query.limit));
+    if let Some((moment, id)) = query.after {
+        statement = statement.bind(moment.as_millis()).bind(Uuid::from(id));
+    }
+    let rows = server.read(statement).await?;
+    let now = clock.told(moment(&rows)?);
+    let records = rows.iter().filter_map(|row| decode(row, false).transpose());
+    Ok(Answer { now, items: records.collect::<Result<_, _>>()? })
+}
+
+/// One page of the records that `filter` lets through, newest first.
+pub(crate) async fn list(
+    server: &Server,
+    filter: &Filter,
+    from: Option<Cursor>,
+    limit: usize,
+) -> Result<Page, StoreError> {
+    let before = from.map_or(i64::MAX, |cursor| cursor.0);
+    let (sql, values) = list_sql(filter);
+    // The words are ours and the values are bound. Planned anew each time: which index serves best hangs on the values.
+    let mut statement = sqlx::query(AssertSqlSafe(sql)).persistent(false).bind(before);
+    // One more than asked for tells whether there is another page.
+    statement = statement.bind(sql_limit(limit).saturating_add(1));
+    for value in values {
+        statement = match value {
+            Value::Text(text) => statement.bind(text),
+            Value::Uuid(uuid) => statement.bind(uuid),
+        };
+    }
+    let rows = server.read(statement).await?;
+    rows.first().map_or(Ok(()), |row| not_on_a_standby(row, AFTER_RECORD))?;
+    let (mut records, mut last) = (Vec::new(), before);
+    for row in &rows {
+        if records.len() == limit {
+            return Ok(Page { records, next: Some(Cursor(last)) });
+        }
+        records.extend(decode(row, false)?);
+        last = row_number(row)?;
+    }
+    Ok(Page { records, next: None })
+}
+
+fn sql_limit(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+/// What a filter's words are bound to.
+#[derive(Debug)]
+pub(crate) enum Value {
+    Text(String),
+    Uuid(Uuid),
+}
+
+/// The statement of a listing, and the values of its filter: parameters 3 and on, after the place to begin before and the
+/// limit.
+pub(crate) fn list_sql(filter: &Filter) -> (String, Vec<Value>) {
+    let (mut terms, mut values) = (String::new(), Vec::new());
+    let mut term = |words: &str, value: Value| {
+        values.push(value);
+        terms.push_str(&format!(" AND {words} ${}", values.len() + 2));
+    };
+    if let (Some(tenant), Some(operation), Some(key)) = (&filter.tenant, &filter.operation, &filter.key) {
+        let key = RecordKey::new(tenant.as_str(), operation.as_str(), key.as_str());
+        term("r.key_hash =", Value::Uuid(KeyHash::of(&key).uuid()));
+    } else if let Some(key) = &filter.key {
+        let (low, high) = client_key_range(key);
+        term("r.key_hash >=", Value::Uuid(low));
+        term("r.key_hash <=", Value::Uuid(high));
+    }
+    let texts =
+        [("r.tenant =", &filter.tenant), ("r.operation =", &filter.operation), ("r.key =", &filter.key)];
+    for (words, text) in texts {
+        if let Some(text) = text {
+            term(words, Value::Text(stored(text).into_owned()));
+        }
+    }
+    // Spelt out, for only then can the planner tell that a partial index will do.
+    if let Some(state) = filter.state {
+        terms.push_str(&format!(" AND r.state = '{}'", state.as_str()));
+    }
+    if filter.state == Some(State::InProgress) {
+        // All of these and no others wait for their lease, and there is an index of what records wait for.
+        terms.push_str(" AND r.due_kind = 'lease'");
+    }
+    match filter.dead_letter {
+        Some(true) => terms.push_str(" AND r.dead_letter"),
+        Some(false) => terms.push_str(" AND NOT r.dead_letter"),
+        None => {}
+    }
+    let columns = read_columns!();
+    let sql = format!(
+        "SELECT {columns}, pg_is_in_recovery() FROM semel_records r WHERE r.id < $1{terms} ORDER BY r.id DESC LIMIT $2"
+    );
+    (sql, values)
+}

@@ -1,0 +1,205 @@
+//! How a store is opened.
+
+use crate::call::Server;
+use crate::clock::HighWater;
+use crate::connections::Connections;
+use crate::error::OpenError;
+use crate::migration;
+use crate::store::PgStore;
+use crate::write::Writing;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{PgPool, Row, raw_sql};
+use std::str::FromStr;
+use std::time::Duration;
+
+/// How a [`PgStore`] is opened. What `new()` gives is safe as it stands.
+///
+/// ```no_run
+/// # use semel_postgres::{OpenError, PgOptions};
+/// # async fn run() -> Result<(), OpenError> {
+/// let store = PgOptions::new().without_prepared_statements().connect("postgres://app@pgbouncer:6432/payments").await?;
+/// # drop(store);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct PgOptions {
+    lanes: usize,
+    max_connections: u32,
+    prepared: bool,
+    migrate: bool,
+    lossy_commits: bool,
+    fsync_off: bool,
+}
+
+impl Default for PgOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// `MATERIALIZED`, scans by `ctid` from a join, and the autovacuum settings of the table are all there from 13 on.
+const OLDEST: i32 = 130_000;
+
+impl PgOptions {
+    /// The defaults.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            lanes: 2,
+            max_connections: 10,
+            prepared: true,
+            migrate: true,
+            lossy_commits: false,
+            fsync_off: false,
+        }
+    }
+
+    /// How many batches of one kind are under way at once. Default 2: while the server syncs one, it works on the other. More
+    /// lanes make smaller batches. At least 1, at most 4, so that the locks of all creates fit into the server's table.
+    #[must_use]
+    pub fn lanes(mut self, lanes: usize) -> Self {
+        self.lanes = lanes.clamp(1, 4);
+        self
+    }
+
+    /// How many connections [`connect`](Self::connect) uses at once. Default 10, at least 1.
+    #[must_use]
+    pub fn max_connections(mut self, connections: u32) -> Self {
+        self.max_connections = connections.max(1);
+        self
+    }
+
+    /// Prepares no statement on the server. For PgBouncer and other poolers in transaction mode, where the server's connection
+    /// may be another one from one transaction to the next. Each call is then a transaction of four round trips in place of a
+    /// statement of one.
+    #[must_use]
+    pub fn without_prepared_statements(mut self) -> Self {
+        self.prepared = false;
+        self
+    }
+
+    /// Does not create or change tables: somebody else runs the [`migrations`](crate::migrations). Opening fails where they are
+    /// not there.
+    #[must_use]
+    pub fn without_migrating(mut self) -> Self {
+        self.migrate = false;
+        self
+    }
+
+    /// Goes on where `synchronous_commit` is off. A crash of the server then loses acknowledged outcomes, and a retry may execute
+    /// again. For tests and benchmarks of everything but the disk.
+    #[must_use]
+    pub fn dangerously_accept_lossy_commits(mut self) -> Self {
+        self.lossy_commits = true;
+        self
+    }
+
+    /// Goes on where the server runs with `fsync=off`. A crash of its machine then loses acknowledged outcomes, or the whole
+    /// database. For tests and benchmarks of everything but the disk.
+    #[must_use]
+    pub fn dangerously_accept_fsync_off(mut self) -> Self {
+        self.fsync_off = true;
+        self
+    }
+
+    /// Opens the store in the database of `url`, over connections of its own.
+    ///
+    /// # Errors
+    /// What is wrong with the URL, the server or its settings, and what to do about it.
+    pub async fn connect(self, url: &str) -> Result<PgStore, OpenError> {
+        let mut connect = PgConnectOptions::from_str(url).map_err(OpenError::Url)?;
+        if connect.get_application_name().is_none() {
+            connect = connect.application_name("semel");
+        }
+        if !self.prepared {
+            // PgBouncer refuses a connection that asks for a setting which it does not know.
+            connect = connect.statement_cache_capacity(0).extra_float_digits(None);
+        }
+        let pool = PgPoolOptions::new()
+            .max_connections(self.max_connections)
+            // Below the engine's own time limit: a full pool is told as such.
+            .acquire_timeout(Duration::from_secs(1))
+            .connect_with(connect)
+            .await?;
+        let connections = Connections::own(pool, self.max_connections);
+        self.open_over(connections).await
+    }
+
+    /// Opens the store over the application's own pool.
+    ///
+    /// sqlx pools ask the server for a sign of life before and after every use, which makes three round trips of one. The first can
+    /// be switched off by `PgPoolOptions::test_before_acquire(false)`; [`connect`](Self::connect) does without both.
+    ///
+    /// # Errors
+    /// What is wrong with the server or its settings, and what to do about it.
+    pub async fn open(self, pool: PgPool) -> Result<PgStore, OpenError> {
+        self.open_over(Connections::of_application(pool)).await
+    }
+
+    async fn open_over(self, connections: Connections) -> Result<PgStore, OpenError> {
+        let pool = &connections.pool;
+        self.check_server(pool).await?;
+        if self.migrate {
+            migration::migrate(pool).await?;
+        } else {
+            migration::check(pool).await?;
+        }
+        let server = Server { connections, prepared: self.prepared };
+        let writing = Writing { server, clock: HighWater::default(), lossy: self.lossy_commits };
+        Ok(PgStore { writing, lanes: self.lanes })
+    }
+
+    /// Durable means durable, and a standby decides nothing.
+    async fn check_server(&self, pool: &PgPool) -> Result<(), OpenError> {
+        let sql = "SELECT current_setting('server_version_num')::integer, pg_is_in_recovery(),
+                          current_setting('fsync') = 'off', current_setting('synchronous_commit') = 'off'";
+        let row = raw_sql(sql).fetch_one(pool).await?;
+        self.judge(row.try_get(0)?, row.try_get(1)?, row.try_get(2)?, row.try_get(3)?)
+    }
+
+    fn judge(
+        &self,
+        found: i32,
+        standby: bool,
+        fsync_off: bool,
+        lossy_commits: bool,
+    ) -> Result<(), OpenError> {
+        if found < OLDEST {
+            return Err(OpenError::TooOld { found, needed: OLDEST });
+        }
+        if standby {
+            return Err(OpenError::Standby);
+        }
+        if fsync_off && !self.fsync_off {
+            return Err(OpenError::FsyncOff);
+        }
+        if lossy_commits && !self.lossy_commits {
+            return Err(OpenError::LossyCommits);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_thing_that_is_not_durable_needs_a_word_of_its_own() {
+        let (plain, fsync) = (PgOptions::new(), PgOptions::new().dangerously_accept_fsync_off());
+        let lossy = PgOptions::new().dangerously_accept_lossy_commits();
+        assert!(plain.judge(150_018, false, false, false).is_ok());
+        assert!(matches!(plain.judge(150_018, false, true, false), Err(OpenError::FsyncOff)));
+        assert!(matches!(lossy.judge(150_018, false, true, false), Err(OpenError::FsyncOff)));
+        assert!(fsync.judge(150_018, false, true, false).is_ok());
+        assert!(matches!(fsync.judge(150_018, false, false, true), Err(OpenError::LossyCommits)));
+    }
+
+    #[test]
+    fn no_word_makes_a_standby_or_an_old_server_fit() {
+        let brave = PgOptions::new().dangerously_accept_fsync_off().dangerously_accept_lossy_commits();
+        assert!(matches!(brave.judge(150_018, true, false, false), Err(OpenError::Standby)));
+        assert!(matches!(brave.judge(120_000, false, false, false), Err(OpenError::TooOld { .. })));
+    }
+}

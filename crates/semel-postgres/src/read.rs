@@ -1,0 +1,69 @@
+//! Reading by key and by operation id.
+
+use crate::call::Server;
+use crate::clock::HighWater;
+use crate::key::KeyHash;
+use crate::row::{AFTER_RECORD, computed, damaged, decode};
+use semel::{OperationId, Record, RecordKey, StoreError, Timestamp};
+use sqlx::postgres::PgRow;
+use std::collections::HashMap;
+use uuid::Uuid;
+
+/// The records that a statement found.
+#[derive(Default)]
+pub(crate) struct Found {
+    by_hash: HashMap<KeyHash, Record>,
+}
+
+impl Found {
+    /// The record of this key.
+    pub(crate) fn by_hash(&self, hash: KeyHash, key: &RecordKey) -> Result<Option<&Record>, StoreError> {
+        match self.by_hash.get(&hash) {
+            Some(record) if record.key != *key => {
+                Err(damaged(record.operation_id, "its key has the hash of another key"))
+            }
+            found => Ok(found),
+        }
+    }
+
+    /// The records by operation id.
+    pub(crate) fn by_id(self) -> HashMap<OperationId, Record> {
+        self.by_hash.into_values().map(|record| (record.operation_id, record)).collect()
+    }
+}
+
+/// The records of these names, and the time.
+pub(crate) async fn read(
+    server: &Server,
+    clock: &HighWater,
+    sql: &'static str,
+    names: Vec<Uuid>,
+) -> Result<(Timestamp, Found), StoreError> {
+    let rows = server.read(sqlx::query(sql).bind(clock.floor()).bind(names)).await?;
+    let now = clock.told(moment(&rows)?);
+    let mut found = Found::default();
+    for row in &rows {
+        if let Some(record) = decode(row, true)? {
+            found.by_hash.insert(KeyHash::of(&record.key), record);
+        }
+    }
+    Ok((now, found))
+}
+
+/// The time that a reading statement told, if what it read may be decided on.
+pub(crate) fn moment(rows: &[PgRow]) -> Result<i64, StoreError> {
+    let row =
+        rows.first().ok_or_else(|| StoreError::Damaged("the server did not answer with a row".into()))?;
+    not_on_a_standby(row, AFTER_RECORD + 1)?;
+    computed(row, AFTER_RECORD)
+}
+
+/// A standby is behind: what it does not know may be there all the same.
+pub(crate) fn not_on_a_standby(row: &PgRow, flag: usize) -> Result<(), StoreError> {
+    if computed(row, flag)? {
+        return Err(StoreError::Unavailable(
+            "the server is a standby: nothing is decided on what it knows".into(),
+        ));
+    }
+    Ok(())
+}

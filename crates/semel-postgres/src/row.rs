@@ -1,0 +1,229 @@
+//! A record as a row, and back.
+
+use crate::text::original;
+use bytes::Bytes;
+use semel::{
+    Actor, Body, DueKind, Fingerprint, Happening, HistoryEntry, HistoryLine, OperationId, Origin, Owner,
+    RecipeId, Record, RecordKey, Resource, State, StoreError, StoredResponse, Times, Timestamp,
+};
+use sqlx::postgres::PgRow;
+use sqlx::{Column, Decode, Postgres, Row, Type};
+use uuid::Uuid;
+
+/// How the table spells what a record waits for.
+pub(crate) fn due_name(kind: DueKind) -> &'static str {
+    match kind {
+        DueKind::Lease => "lease",
+        DueKind::Reconcile => "reconcile",
+        DueKind::Body => "body",
+        DueKind::Window => "window",
+        DueKind::Purge => "purge",
+    }
+}
+
+/// The column `body_kind`, and what goes into `body`.
+pub(crate) fn body_columns(body: &Body) -> (&'static str, Option<&[u8]>) {
+    match body {
+        Body::Stored(bytes) => ("stored", Some(bytes)),
+        Body::NotStored => ("not_stored", None),
+        Body::Dropped => ("dropped", None),
+        // Refused before it comes here; should it ever, the column's content is one that no reading accepts.
+        Body::Omitted => ("omitted", None),
+    }
+}
+
+/// Headers as JSON: `[["content-type", "application/json"], …]`, in order. A value that is not UTF-8, which a header may
+/// hold, is an array of its bytes: `["x-legacy", [255, 254]]`. Nothing is lost, and what is text stays readable. A column of
+/// text and not of jsonb: jsonb holds no NUL, even as an escape, and would be parsed at every write.
+pub(crate) fn headers_json(headers: &[(String, Bytes)]) -> String {
+    let pairs: Vec<_> = headers
+        .iter()
+        .map(|(name, value)| match std::str::from_utf8(value) {
+            Ok(text) => serde_json::json!([name, text]),
+            Err(_) => serde_json::json!([name, value.as_ref()]),
+        })
+        .collect();
+    serde_json::Value::Array(pairs).to_string()
+}
+
+fn headers_of(json: &str) -> Option<Vec<(String, Bytes)>> {
+    use serde_json::Value;
+    let pairs: Vec<(String, Value)> = serde_json::from_str(json).ok()?;
+    let value = |value: Value| match value {
+        Value::String(text) => Some(Bytes::from(text)),
+        Value::Array(_) => serde_json::from_value::<Vec<u8>>(value).ok().map(Bytes::from),
+        _ => None,
+    };
+    pairs.into_iter().map(|(name, bytes)| Some((name, value(bytes)?))).collect()
+}
+
+/// Where a record's columns end: what follows is the statement's own.
+pub(crate) const AFTER_RECORD: usize = 30;
+
+/// The index of the body in a row that was read with it: after the statement's now and one flag.
+const BODY: usize = AFTER_RECORD + 2;
+
+/// The record in `row`, if there is one. `with_body` says whether the row was read with its body.
+pub(crate) fn decode(row: &PgRow, with_body: bool) -> Result<Option<Record>, StoreError> {
+    let columns = Columns(row);
+    let id: Option<Uuid> = columns.at(0).map_err(StoreError::Damaged)?;
+    let Some(id) = id.map(OperationId::from) else { return Ok(None) };
+    let record = decode_columns(&columns, id, with_body).map_err(|what| damaged(id, &what))?;
+    record.check().map_err(|what| damaged(id, what))?;
+    Ok(Some(record))
+}
+
+/// The row's own number, by which listings are paged.
+pub(crate) fn row_number(row: &PgRow) -> Result<i64, StoreError> {
+    Columns(row).at(29).map_err(StoreError::Damaged)
+}
+
+/// A value that the statement itself computed.
+pub(crate) fn computed<'r, T: Decode<'r, Postgres> + Type<Postgres>>(
+    row: &'r PgRow,
+    index: usize,
+) -> Result<T, StoreError> {
+    row.try_get(index).map_err(|error| StoreError::Damaged(format!("an answer of the server's: {error}")))
+}
+
+fn decode_columns(
+    columns: &Columns<'_>,
+    operation_id: OperationId,
+    with_body: bool,
+) -> Result<Record, String> {
+    let response = match columns.at::<Option<i32>>(25)? {
+        None => None,
+        Some(status) => Some(StoredResponse {
+            status: u16::try_from(status).map_err(|_| columns.wrong(25))?,
+            headers: columns.parsed(26, headers_of)?,
+            body: body_of(columns, with_body)?,
+            schema_version: columns.text(27)?,
+        }),
+    };
+    let resource = match (columns.text(23)?, columns.text(24)?) {
+        (Some(kind), Some(id)) => Some(Resource { kind, id }),
+        (None, None) => None,
+        _ => return Err("half of its resource is missing".into()),
+    };
+    let name = |index| columns.text(index)?.ok_or_else(|| columns.wrong(index));
+    let moment = |index| Ok::<_, String>(columns.at::<Option<i64>>(index)?.map(Timestamp::from_millis));
+    let count = |index| u32::try_from(columns.at::<i64>(index)?).map_err(|_| columns.wrong(index));
+    let uuid = |index| columns.at::<Uuid>(index);
+    Ok(Record {
+        key: RecordKey { tenant: name(1)?, operation: name(2)?, key: name(3)? },
+        operation_id,
+        fingerprint: Fingerprint(columns.at::<&[u8]>(4)?.try_into().map_err(|_| columns.wrong(4))?),
+        recipe: RecipeId(*uuid(5)?.as_bytes()),
+        state: columns.parsed(6, State::from_name)?,
+        version: columns.version(7)?,
+        attempt: count(8)?,
+        owner: Owner::from(uuid(9)?),
+        origin: columns.parsed(10, Origin::from_name)?,
+        times: Times {
+            created: Timestamp::from_millis(columns.at(11)?),
+            lease: Timestamp::from_millis(columns.at(12)?),
+            completed: moment(13)?,
+            body_expires: moment(14)?,
+            expires: moment(15)?,
+            purge: moment(16)?,
+            reconcile: moment(17)?,
+        },
+        reconcile_attempts: count(18)?,
+        dead_letter: columns.at(19)?,
+        last_error: columns.text(20)?,
+        recovery_point: columns.text(21)?,
+        checkpoint: columns.bytes(22)?,
+        response,
+        resource,
+    })
+}
+
+fn body_of(columns: &Columns<'_>, with_body: bool) -> Result<Body, String> {
+    match columns.at::<&str>(28)? {
+        "stored" if !with_body => Ok(Body::Omitted),
+        "stored" => Ok(Body::Stored(columns.bytes(BODY)?.ok_or_else(|| columns.wrong(BODY))?)),
+        "not_stored" => Ok(Body::NotStored),
+        "dropped" => Ok(Body::Dropped),
+        _ => Err("its body_kind is none that is known".into()),
+    }
+}
+
+/// The line of history in `row`: at, version, happening, actor, attempt, note.
+pub(crate) fn decode_history(row: &PgRow, id: OperationId) -> Result<HistoryLine, StoreError> {
+    let columns = Columns(row);
+    let line = || -> Result<HistoryLine, String> {
+        let actor = columns.text(3)?.and_then(|name| Actor::from_name(&name));
+        Ok(HistoryLine {
+            at: Timestamp::from_millis(columns.at(0)?),
+            version: columns.version(1)?,
+            entry: HistoryEntry {
+                happening: columns.parsed(2, Happening::from_name)?,
+                actor: actor.ok_or_else(|| columns.wrong(3))?,
+                attempt: u32::try_from(columns.at::<i64>(4)?).map_err(|_| columns.wrong(4))?,
+                note: columns.text(5)?,
+            },
+        })
+    };
+    line().map_err(|what| damaged(id, &format!("in its history, {what}")))
+}
+
+pub(crate) fn damaged(id: OperationId, what: &str) -> StoreError {
+    StoreError::Damaged(format!("operation {id}: {what}"))
+}
+
+/// A row whose contents are not taken on trust. What is wrong is told by the column's name alone: contents stay out of errors.
+struct Columns<'r>(&'r PgRow);
+
+impl<'r> Columns<'r> {
+    fn at<T: Decode<'r, Postgres> + Type<Postgres>>(&self, index: usize) -> Result<T, String> {
+        self.0.try_get(index).map_err(|_| self.wrong(index))
+    }
+
+    fn version(&self, index: usize) -> Result<u64, String> {
+        u64::try_from(self.at::<i64>(index)?).map_err(|_| self.wrong(index))
+    }
+
+    fn bytes(&self, index: usize) -> Result<Option<Bytes>, String> {
+        Ok(self.at::<Option<&[u8]>>(index)?.map(Bytes::copy_from_slice))
+    }
+
+    fn text(&self, index: usize) -> Result<Option<String>, String> {
+        let stored: Option<&str> = self.at(index)?;
+        stored.map(|stored| original(stored).ok_or_else(|| self.wrong(index))).transpose()
+    }
+
+    fn parsed<T>(&self, index: usize, parse: impl Fn(&str) -> Option<T>) -> Result<T, String> {
+        parse(self.at(index)?).ok_or_else(|| self.wrong(index))
+    }
+
+    fn wrong(&self, index: usize) -> String {
+        let name = self.0.columns().get(index).map_or("a column", |column| column.name());
+        format!("{name} cannot be right")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_come_back_as_they_were_even_where_they_are_not_text() {
+        let headers = vec![
+            ("content-type".into(), Bytes::from_static(b"application/json")),
+            ("link".into(), Bytes::from_static("</a>; title=\"\u{e9}\"".as_bytes())),
+            ("x-nul".into(), Bytes::from_static(b"a\0b")),
+            ("x-legacy".into(), Bytes::from_static(&[0xff, 0x00, 0x80])),
+        ];
+        let json = headers_json(&headers);
+        assert_eq!(headers_of(&json).unwrap(), headers);
+        assert!(json.contains("application/json") && json.contains("[255,0,128]"), "{json}");
+        assert!(!json.contains('\0'), "text with a NUL cannot be stored");
+    }
+
+    #[test]
+    fn headers_that_are_not_pairs_are_damage() {
+        for json in ["", "{}", "[1]", r#"[["a"]]"#, r#"[["a", 1]]"#, r#"[["a", [256]]]"#] {
+            assert_eq!(headers_of(json), None, "{json}");
+        }
+    }
+}

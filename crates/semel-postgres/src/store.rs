@@ -1,0 +1,193 @@
+//! The store's handle.
+
+use crate::draft::{check_draft, check_swap};
+use crate::error::{ActError, OpenError};
+use crate::key::KeyHash;
+use crate::options::PgOptions;
+use crate::read::{not_on_a_standby, read};
+use crate::row::computed;
+use crate::same_transaction::{self, Reserved, Terms};
+use crate::statements::{FIND, READ, RECALL, REMEMBER};
+use crate::text::stored;
+use crate::write::Writing;
+use crate::{listing, migration};
+use bytes::Bytes;
+use semel::transition::{Act, Claim};
+use semel::{
+    Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, OperationId, Page, Record,
+    RecordKey, Store, StoreError, StoreFuture, Swap, Swapped,
+};
+use sqlx::PgPool;
+use sqlx::postgres::PgConnection;
+use uuid::Uuid;
+
+/// A durable memory of records in a PostgreSQL database, for as many instances as there are.
+///
+/// A handle is cheap to clone, and clones share its connections.
+///
+/// ```no_run
+/// # use semel_postgres::{OpenError, PgStore};
+/// # async fn run() -> Result<(), OpenError> {
+/// let store = PgStore::connect("postgres://app:secret@localhost/payments").await?;
+/// # drop(store);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct PgStore {
+    pub(crate) writing: Writing,
+    pub(crate) lanes: usize,
+}
+
+impl PgStore {
+    /// Opens the store over the application's own pool, with the default [`PgOptions`].
+    ///
+    /// # Errors
+    /// What is wrong with the server or its settings, and what to do about it.
+    pub async fn new(pool: PgPool) -> Result<Self, OpenError> {
+        PgOptions::new().open(pool).await
+    }
+
+    /// Opens the store in the database of `url`, with the default [`PgOptions`].
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), and what is wrong with the URL.
+    pub async fn connect(url: &str) -> Result<Self, OpenError> {
+        PgOptions::new().connect(url).await
+    }
+
+    /// Brings the tables of a database to the newest version. Opening does it by itself, unless told not to.
+    ///
+    /// # Errors
+    /// [`OpenError::Newer`] if they are newer already; else what the server reports.
+    pub async fn migrate(pool: &PgPool) -> Result<(), OpenError> {
+        migration::migrate(pool).await
+    }
+
+    /// The connections, for whatever else is to be done in the same database.
+    #[must_use]
+    pub fn pool(&self) -> &PgPool {
+        &self.writing.server.connections.pool
+    }
+
+    /// Closes all connections, its own and the pool's, once what is under way has ended. Calls find the store unavailable from then
+    /// on.
+    pub async fn close(self) {
+        self.writing.server.connections.close().await;
+    }
+
+    /// As [`reserve_in`](crate::reserve_in), under the options of this store.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn reserve_in(&self, conn: &mut PgConnection, draft: Draft) -> Result<Reserved, ActError> {
+        same_transaction::reserve(conn, draft, self.terms()).await
+    }
+
+    /// As [`act_in`](crate::act_in), under the options of this store.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn act_in(
+        &self,
+        conn: &mut PgConnection,
+        claim: &Claim,
+        act: &Act,
+    ) -> Result<Option<Record>, ActError> {
+        same_transaction::act(conn, claim, act, self.terms()).await
+    }
+
+    fn terms(&self) -> Terms {
+        let Writing { server, clock, lossy } = &self.writing;
+        Terms { floor: clock.floor(), lossy: *lossy, prepared: server.prepared }
+    }
+}
+
+impl Store for PgStore {
+    fn create(&self, batch: Vec<Draft>) -> StoreFuture<'_, Answer<Created>> {
+        Box::pin(async move {
+            batch.iter().try_for_each(check_draft)?;
+            self.writing.create(batch).await
+        })
+    }
+
+    fn swap(&self, batch: Vec<Swap>) -> StoreFuture<'_, Answer<Swapped>> {
+        Box::pin(async move {
+            batch.iter().try_for_each(check_swap)?;
+            self.writing.swap(batch).await
+        })
+    }
+
+    fn remove(&self, batch: Vec<Expected>) -> StoreFuture<'_, Answer<Swapped>> {
+        Box::pin(self.writing.remove(batch))
+    }
+
+    fn read(&self, keys: Vec<RecordKey>) -> StoreFuture<'_, Answer<Option<Record>>> {
+        Box::pin(async move {
+            let Writing { server, clock, .. } = &self.writing;
+            let hashes: Vec<KeyHash> = keys.iter().map(KeyHash::of).collect();
+            let names = distinct(hashes.iter().map(|hash| hash.uuid()));
+            let (now, found) = read(server, clock, READ, names).await?;
+            let item = |(key, hash): (&RecordKey, &KeyHash)| Ok(found.by_hash(*hash, key)?.cloned());
+            let items = keys.iter().zip(&hashes).map(item).collect::<Result<_, StoreError>>()?;
+            Ok(Answer { now, items })
+        })
+    }
+
+    fn find(&self, ids: Vec<OperationId>) -> StoreFuture<'_, Answer<Option<Record>>> {
+        Box::pin(async move {
+            let Writing { server, clock, .. } = &self.writing;
+            let names = distinct(ids.iter().copied().map(Uuid::from));
+            let (now, found) = read(server, clock, FIND, names).await?;
+            let found = found.by_id();
+            Ok(Answer { now, items: ids.iter().map(|id| found.get(id).cloned()).collect() })
+        })
+    }
+
+    fn history(&self, id: OperationId) -> StoreFuture<'_, Vec<HistoryLine>> {
+        Box::pin(listing::history(&self.writing.server, id))
+    }
+
+    fn list(&self, filter: Filter, from: Option<Cursor>, limit: usize) -> StoreFuture<'_, Page> {
+        Box::pin(async move { listing::list(&self.writing.server, &filter, from, limit).await })
+    }
+
+    fn due(&self, query: DueQuery) -> StoreFuture<'_, Answer<Record>> {
+        Box::pin(async move { listing::due(&self.writing.server, &self.writing.clock, &query).await })
+    }
+
+    fn remember(&self, name: String, value: Bytes) -> StoreFuture<'_, Bytes> {
+        Box::pin(async move {
+            let name = stored(&name);
+            self.writing.server.write(sqlx::query(REMEMBER).bind(&*name).bind(&*value)).await?;
+            // Whether it was written or not, this is what is there; and asking again is as good as having been answered.
+            let kept = self.recall_stored(&name).await?;
+            kept.ok_or_else(|| StoreError::Damaged("what was remembered a moment ago is gone".into()))
+        })
+    }
+
+    fn recall(&self, name: String) -> StoreFuture<'_, Option<Bytes>> {
+        Box::pin(async move { self.recall_stored(&stored(&name)).await })
+    }
+
+    fn lanes(&self) -> usize {
+        self.lanes
+    }
+}
+
+impl PgStore {
+    async fn recall_stored(&self, name: &str) -> Result<Option<Bytes>, StoreError> {
+        let rows = self.writing.server.read(sqlx::query(RECALL).bind(name)).await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        not_on_a_standby(row, 1)?;
+        Ok(Some(Bytes::copy_from_slice(computed(row, 0)?)))
+    }
+}
+
+/// A name that is asked for twice is looked up once.
+fn distinct(names: impl Iterator<Item = Uuid>) -> Vec<Uuid> {
+    let mut names: Vec<Uuid> = names.collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}

@@ -1,0 +1,303 @@
+//! Creates, swaps and removals: one statement for what can be done, and another for what is there instead.
+
+use crate::call::Server;
+use crate::clock::HighWater;
+use crate::draft::{PgQuery, bind_records, fixed_at, stored_version};
+use crate::key::KeyHash;
+use crate::read::{Found, read};
+use crate::row::computed;
+use crate::statements;
+use crate::text::stored;
+use semel::{Answer, Created, Draft, Expected, OperationId, StoreError, Swap, Swapped, Timestamp};
+use sqlx::postgres::{PgBindIterExt, PgRow};
+use std::collections::HashSet;
+use uuid::Uuid;
+
+/// Items per statement. Each create takes a lock of the server's, whose table has room for 64 per connection (6 400 by
+/// default): four lanes of this size on each of ten instances fit beside everything else. A larger batch goes in several
+/// statements, one after the other, all at the same moment.
+pub(crate) const MOST: usize = 128;
+
+/// How often a create is sent again for a key whose record was there at the insert and gone at the reading.
+const TRIES: usize = 4;
+
+/// What every writing statement is told.
+#[derive(Clone, Debug)]
+pub(crate) struct Writing {
+    pub(crate) server: Server,
+    pub(crate) clock: HighWater,
+    pub(crate) lossy: bool,
+}
+
+/// What a writing statement answered.
+pub(crate) struct Wrote {
+    pub(crate) now: i64,
+    row: PgRow,
+}
+
+/// The answer of a writing statement, which is one row; `None`: its commit would not have been durable, and it did nothing.
+pub(crate) fn wrote(rows: Vec<PgRow>) -> Result<Option<Wrote>, StoreError> {
+    let row = rows
+        .into_iter()
+        .next()
+        .ok_or_else(|| StoreError::Damaged("the server did not answer with a row".into()))?;
+    let durable = computed(&row, 1)?;
+    Ok(if durable { Some(Wrote { now: computed(&row, 0)?, row }) } else { None })
+}
+
+impl Wrote {
+    /// The ids that were created, and those whose key somebody's transaction holds.
+    pub(crate) fn created(&self) -> Result<[HashSet<OperationId>; 2], StoreError> {
+        let ids =
+            |index| Ok(computed::<Vec<Uuid>>(&self.row, index)?.into_iter().map(OperationId::from).collect());
+        Ok([ids(2)?, ids(3)?])
+    }
+
+    /// Which of the items that were sent were done, counted from 0.
+    pub(crate) fn done(&self) -> Result<HashSet<usize>, StoreError> {
+        let places: Vec<i64> = computed(&self.row, 2)?;
+        Ok(places.into_iter().filter_map(|place| usize::try_from(place - 1).ok()).collect())
+    }
+}
+
+/// The statement for so many items.
+fn for_so_many(count: usize, one: &'static str, many: &'static str) -> &'static str {
+    if count == 1 { one } else { many }
+}
+
+/// The statement that creates these, each with its hash. They are sorted by it: creates wait for each other in this order alone.
+pub(crate) fn create_query<'q>(
+    sql: &'static str,
+    floor: i64,
+    lossy: bool,
+    mut batch: Vec<(KeyHash, &'q Draft)>,
+) -> PgQuery<'q> {
+    batch.sort_by_key(|(hash, _)| *hash);
+    let drafts: Vec<&Draft> = batch.iter().map(|(_, draft)| *draft).collect();
+    bind_records(sqlx::query(sql).bind(floor).bind(lossy), &drafts)
+        .bind(batch.iter().map(|(hash, _)| hash.uuid()).bind_iter())
+        .bind(batch.iter().map(|(hash, _)| hash.lock()).bind_iter())
+        .bind(drafts.iter().map(|draft| Uuid::from(draft.operation_id)).bind_iter())
+        .bind(drafts.iter().map(|draft| stored(&draft.key.tenant)).bind_iter())
+        .bind(drafts.iter().map(|draft| stored(&draft.key.operation)).bind_iter())
+        .bind(drafts.iter().map(|draft| stored(&draft.key.key)).bind_iter())
+}
+
+/// The statement that makes these swaps, each with the hash of its key.
+pub(crate) fn swap_query<'q>(floor: i64, lossy: bool, batch: &[(KeyHash, &'q Swap)]) -> PgQuery<'q> {
+    let all = || batch.iter().map(|(_, swap)| *swap);
+    let told = || all().map(|swap| swap.history.as_ref());
+    let drafts: Vec<&Draft> = all().map(|swap| &*swap.next).collect();
+    let sql = for_so_many(batch.len(), statements::SWAP_ONE, statements::SWAP);
+    bind_records(sqlx::query(sql).bind(floor).bind(lossy), &drafts)
+        .bind(batch.iter().map(|(hash, _)| hash.uuid()).bind_iter())
+        .bind(all().map(|swap| stored_version(swap.expected.version)).bind_iter())
+        .bind(all().map(|swap| Uuid::from(swap.expected.operation_id)).bind_iter())
+        .bind(told().map(|entry| entry.map(|entry| entry.happening.as_str())).bind_iter())
+        .bind(
+            told().map(|entry| entry.map(|entry| stored(&entry.actor.to_string()).into_owned())).bind_iter(),
+        )
+        .bind(told().map(|entry| entry.map(|entry| i64::from(entry.attempt))).bind_iter())
+        .bind(told().map(|entry| entry.and_then(|entry| entry.note.as_deref()).map(stored)).bind_iter())
+}
+
+/// The statement that removes these.
+pub(crate) fn remove_query<'q>(floor: i64, lossy: bool, batch: &[(KeyHash, &'q Expected)]) -> PgQuery<'q> {
+    sqlx::query(statements::REMOVE)
+        .bind(floor)
+        .bind(lossy)
+        .bind(batch.iter().map(|(hash, _)| hash.uuid()).bind_iter())
+        .bind(batch.iter().map(|(_, expected)| stored_version(expected.version)).bind_iter())
+        .bind(batch.iter().map(|(_, expected)| Uuid::from(expected.operation_id)).bind_iter())
+}
+
+impl Writing {
+    /// Inserts each draft if there is none of its key; else tells what is there.
+    pub(crate) async fn create(&self, mut batch: Vec<Draft>) -> Result<Answer<Created>, StoreError> {
+        let hashes: Vec<KeyHash> = batch.iter().map(|draft| KeyHash::of(&draft.key)).collect();
+        let mut outcomes: Vec<Option<Created>> = vec![None; batch.len()];
+        let mut progress = Progress::default();
+        for _ in 0..TRIES {
+            // Of several of one key the first is sent; the others find what is there.
+            let mut sent = HashSet::new();
+            let to_send: Vec<usize> =
+                (0..batch.len()).filter(|at| outcomes[*at].is_none() && sent.insert(hashes[*at])).collect();
+            if to_send.is_empty() && progress.now.is_some() {
+                break;
+            }
+            for chunk in chunks(&to_send) {
+                if let Some(now) = progress.now {
+                    for at in chunk {
+                        // Every moment of one answer counts from the same now.
+                        let draft = batch[*at].clone();
+                        batch[*at] = fixed_at(draft, now);
+                    }
+                }
+                let items = chunk.iter().map(|at| (hashes[*at], &batch[*at])).collect();
+                let sql = for_so_many(chunk.len(), statements::CREATE_ONE, statements::CREATE);
+                let query = create_query(sql, self.clock.floor(), self.lossy, items);
+                let [made, locked] = self.send(query, &mut progress).await?.created().map_err(lost)?;
+                progress.wrote |= !made.is_empty();
+                for at in chunk {
+                    let id = batch[*at].operation_id;
+                    if made.contains(&id) {
+                        outcomes[*at] = Some(Created::Inserted);
+                    } else if locked.contains(&id) {
+                        outcomes[*at] = Some(Created::Locked);
+                    }
+                }
+            }
+            let open: Vec<usize> = (0..batch.len()).filter(|at| outcomes[*at].is_none()).collect();
+            let found = self.what_is_there(open.iter().map(|at| hashes[*at]), &mut progress).await?;
+            for at in open {
+                let there =
+                    found.by_hash(hashes[at], &batch[at].key).map_err(|error| progress.whole(error))?;
+                outcomes[at] = there.map(|record| Created::Exists(Box::new(record.clone())));
+            }
+        }
+        // Somebody makes and removes records of this key all the time: it is in use, which is what "locked" says.
+        let items = outcomes.into_iter().map(|outcome| outcome.unwrap_or(Created::Locked)).collect();
+        progress.answer(items)
+    }
+
+    /// Replaces each expected record, and appends to its history; else tells what is there.
+    pub(crate) async fn swap(&self, batch: Vec<Swap>) -> Result<Answer<Swapped>, StoreError> {
+        let mut batch = batch;
+        let hashes: Vec<KeyHash> = batch.iter().map(|swap| KeyHash::of(&swap.expected.key)).collect();
+        let to_send = first_of_each(batch.iter().map(|swap| &swap.expected));
+        let (mut progress, mut done) = (Progress::default(), HashSet::new());
+        for chunk in chunks(&to_send) {
+            if let Some(now) = progress.now {
+                for at in chunk {
+                    let next = (*batch[*at].next).clone();
+                    *batch[*at].next = fixed_at(next, now);
+                }
+            }
+            let items: Vec<_> = chunk.iter().map(|at| (hashes[*at], &batch[*at])).collect();
+            let query = swap_query(self.clock.floor(), self.lossy, &items);
+            let places = self.send(query, &mut progress).await?.done().map_err(lost)?;
+            progress.wrote |= !places.is_empty();
+            done.extend(places.into_iter().filter_map(|place| chunk.get(place)).copied());
+        }
+        let expected: Vec<_> = batch.iter().map(|swap| &swap.expected).collect();
+        self.tell(&expected, &hashes, &done, progress).await
+    }
+
+    /// Removes each expected record and its history; else tells what is there.
+    pub(crate) async fn remove(&self, batch: Vec<Expected>) -> Result<Answer<Swapped>, StoreError> {
+        let hashes: Vec<KeyHash> = batch.iter().map(|expected| KeyHash::of(&expected.key)).collect();
+        let to_send = first_of_each(batch.iter());
+        let (mut progress, mut done) = (Progress::default(), HashSet::new());
+        for chunk in chunks(&to_send) {
+            let items: Vec<_> = chunk.iter().map(|at| (hashes[*at], &batch[*at])).collect();
+            let query = remove_query(self.clock.floor(), self.lossy, &items);
+            let places = self.send(query, &mut progress).await?.done().map_err(lost)?;
+            progress.wrote |= !places.is_empty();
+            done.extend(places.into_iter().filter_map(|place| chunk.get(place)).copied());
+        }
+        self.tell(&batch.iter().collect::<Vec<_>>(), &hashes, &done, progress).await
+    }
+
+    /// What became of each conditional write.
+    async fn tell(
+        &self,
+        expected: &[&Expected],
+        hashes: &[KeyHash],
+        done: &HashSet<usize>,
+        mut progress: Progress,
+    ) -> Result<Answer<Swapped>, StoreError> {
+        let open = (0..expected.len()).filter(|at| !done.contains(at)).map(|at| hashes[at]);
+        let found = self.what_is_there(open, &mut progress).await?;
+        let tell = |at: usize| {
+            if done.contains(&at) {
+                return Ok(Swapped::Done);
+            }
+            Ok(match found.by_hash(hashes[at], &expected[at].key)? {
+                None => Swapped::Missing,
+                // What was expected is there and was not done: its row was locked.
+                Some(record) if record.expected() == *expected[at] => Swapped::Locked,
+                Some(record) => Swapped::Changed(Box::new(record.clone())),
+            })
+        };
+        let items: Result<Vec<_>, StoreError> = (0..expected.len()).map(tell).collect();
+        let items = items.map_err(|error| progress.whole(error))?;
+        progress.answer(items)
+    }
+
+    async fn send(&self, query: PgQuery<'_>, progress: &mut Progress) -> Result<Wrote, StoreError> {
+        let rows = self.server.write(query).await.map_err(|error| progress.whole(error))?;
+        let wrote =
+            wrote(rows).map_err(lost)?.ok_or_else(not_durable).map_err(|error| progress.whole(error))?;
+        let now = self.clock.told(wrote.now);
+        progress.now.get_or_insert(now);
+        Ok(wrote)
+    }
+
+    async fn what_is_there(
+        &self,
+        hashes: impl Iterator<Item = KeyHash>,
+        progress: &mut Progress,
+    ) -> Result<Found, StoreError> {
+        let hashes: HashSet<KeyHash> = hashes.collect();
+        if hashes.is_empty() {
+            return Ok(Found::default());
+        }
+        let names = hashes.into_iter().map(KeyHash::uuid).collect();
+        let (_, found) = read(&self.server, &self.clock, statements::READ, names)
+            .await
+            .map_err(|error| progress.whole(error))?;
+        Ok(found)
+    }
+}
+
+fn not_durable() -> StoreError {
+    StoreError::Unavailable(
+        "synchronous_commit is off on this connection: nothing is written that could be lost".into(),
+    )
+}
+
+/// An answer to a write that cannot be understood is as good as none.
+fn lost(error: StoreError) -> StoreError {
+    StoreError::Lost(error.to_string())
+}
+
+/// How far a call has come that takes several statements.
+#[derive(Default)]
+struct Progress {
+    now: Option<Timestamp>,
+    wrote: bool,
+}
+
+impl Progress {
+    /// The error of the whole call: once anything was written, nobody may be told that nothing was, nor (by a damaged record
+    /// beside it) be led to send it again.
+    fn whole(&self, error: StoreError) -> StoreError {
+        match error {
+            StoreError::Unavailable(what) | StoreError::Damaged(what) if self.wrote => StoreError::Lost(what),
+            error => error,
+        }
+    }
+
+    fn answer<T>(self, items: Vec<T>) -> Result<Answer<T>, StoreError> {
+        let now = self.now.ok_or_else(|| StoreError::Unavailable("no statement was sent".into()))?;
+        Ok(Answer { now, items })
+    }
+}
+
+/// The parts that go in one statement each. An empty batch is one empty statement, which tells the time.
+fn chunks(indexes: &[usize]) -> Vec<&[usize]> {
+    if indexes.is_empty() { vec![indexes] } else { indexes.chunks(MOST).collect() }
+}
+
+/// Of several that expect the same of one record the first is sent, in the order in which rows are locked. Others of that record
+/// expect something else of it, so that at most one of them finds what it expects.
+fn first_of_each<'a>(expected: impl Iterator<Item = &'a Expected>) -> Vec<usize> {
+    let mut seen = HashSet::new();
+    let mut first: Vec<(OperationId, usize)> = expected
+        .enumerate()
+        .filter(|(_, expected)| seen.insert(*expected))
+        .map(|(at, expected)| (expected.operation_id, at))
+        .collect();
+    first.sort_unstable();
+    first.into_iter().map(|(_, at)| at).collect()
+}

@@ -1,0 +1,18 @@
+//! The PostgreSQL store on a real server. What every store has to do is in the conformance kit; here is what this one adds.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "test code: whatever goes wrong fails the test by a panic"
+)]
+
+#[path = "../database/mod.rs"]
+mod database;
+mod fixture;
+mod hot_updates;
+mod lost_answers;
+mod migration;
+mod open;
+mod open_transactions;
+mod proxy;
+mod same_transaction;

@@ -1,0 +1,624 @@
+//! What clients were told by a service that is killed over and over, held against what each kill left in its file.
+//!
+//! Nothing here touches a process, a socket or a file: the same rules are given doctored logs below, and have to object.
+
+use hyper::body::Bytes;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::time::Duration;
+
+/// Between our clock and the service's: it counts in milliseconds, and a heartbeat may be on its way.
+const SLACK: Duration = Duration::from_millis(50);
+
+pub const ACCOUNT: &str = "acct_anna";
+const KEY: &str = "key-of-the-payment-";
+const REFERENCE: &str = "invoice-";
+
+pub fn key(number: u32) -> String {
+    format!("{KEY}{number}")
+}
+
+/// What is asked for under this number. Always the same, so that every request of a number is a retry of the first.
+pub fn command(number: u32) -> Value {
+    let amount = format!("{}.{:02}", (number + 1) / 100, (number + 1) % 100);
+    json!({ "amount": amount, "currency": "EUR", "merchant_reference": format!("{REFERENCE}{number}") })
+}
+
+pub fn number_of_key(key: &str) -> Option<u32> {
+    key.strip_prefix(KEY)?.parse().ok()
+}
+
+pub fn number_of_reference(reference: &str) -> Option<u32> {
+    reference.strip_prefix(REFERENCE)?.parse().ok()
+}
+
+/// An answer, as far as a client can see it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub replayed: bool,
+    /// All fields but those that tell one exchange from another: the date, and whether it is a replay.
+    pub headers: BTreeMap<String, String>,
+    pub body: Bytes,
+}
+
+impl Answer {
+    fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(String::as_str)
+    }
+
+    fn operation_id(&self) -> Option<&str> {
+        self.header("semel-operation-id")
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    pub fn meaning(&self) -> Meaning {
+        let document = self.json();
+        match (self.status, document["code"].as_str()) {
+            (201, None) => Meaning::Paid,
+            (409, Some("idempotency_key_in_progress")) => Meaning::InProgress,
+            (409, Some("idempotency_outcome_unknown")) => Meaning::Unknown,
+            (504, Some("idempotency_outcome_unknown")) => Meaning::UnknownToFirst,
+            (503, Some("idempotency_store_unavailable")) => Meaning::NoStore,
+            _ => Meaning::Undocumented,
+        }
+    }
+}
+
+/// The answers that a well-formed payment of its own key and reference may get.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Meaning {
+    Paid,
+    InProgress,
+    Unknown,
+    UnknownToFirst,
+    NoStore,
+    Undocumented,
+}
+
+/// One request, and what came of it.
+#[derive(Clone, Debug)]
+pub struct Told {
+    pub number: u32,
+    pub sent: Duration,
+    /// When the answer was there, or the connection broke.
+    pub heard: Duration,
+    /// `None`: the connection broke, or there was none.
+    pub answer: Option<Answer>,
+}
+
+/// Everything that one process said. All times are those of one clock, the clients'.
+#[derive(Default, Debug)]
+pub struct Life {
+    pub told: Vec<Told>,
+    /// Up to here it was alive.
+    pub killed: Duration,
+    /// From here on it was dead.
+    pub dead: Duration,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum State {
+    InProgress,
+    Completed,
+    Unknown,
+    Other(String),
+}
+
+impl From<String> for State {
+    fn from(name: String) -> Self {
+        match name.as_str() {
+            "in_progress" => Self::InProgress,
+            "completed" => Self::Completed,
+            "unknown" => Self::Unknown,
+            _ => Self::Other(name),
+        }
+    }
+}
+
+/// What the file holds of an operation.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Record {
+    pub operation_id: String,
+    pub state: State,
+}
+
+impl Record {
+    fn payment_id(&self) -> String {
+        format!("pay_{}", self.operation_id.replace('-', ""))
+    }
+}
+
+/// A row of the service's own table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Payment {
+    pub id: String,
+    pub account: String,
+    pub hundredths: i64,
+    pub currency: String,
+}
+
+/// What a dead process left in its file: the records by the number in their key, the payments by the number in their reference.
+#[derive(Clone, Default, Debug)]
+pub struct Left {
+    pub records: BTreeMap<u32, Vec<Record>>,
+    pub payments: BTreeMap<u32, Vec<Payment>>,
+}
+
+impl Left {
+    fn record(&self, number: u32) -> Option<&Record> {
+        self.records.get(&number)?.first()
+    }
+
+    pub fn count(&self, state: &State) -> usize {
+        self.records.values().flatten().filter(|record| record.state == *state).count()
+    }
+
+    /// The completion and the payment share a commit: wherever a kill fell, there are both or neither.
+    fn contradictions(&self) -> Vec<String> {
+        let numbers: BTreeSet<u32> = self.records.keys().chain(self.payments.keys()).copied().collect();
+        numbers.into_iter().filter_map(|number| self.contradiction(number)).collect()
+    }
+
+    fn contradiction(&self, number: u32) -> Option<String> {
+        let records = self.records.get(&number).map_or(&[][..], Vec::as_slice);
+        let payments = self.payments.get(&number).map_or(&[][..], Vec::as_slice);
+        match (records, payments) {
+            ([Record { state: State::InProgress | State::Unknown, .. }], []) => None,
+            ([record @ Record { state: State::Completed, .. }], [payment]) => {
+                let right = payment.id == record.payment_id()
+                    && payment.account == ACCOUNT
+                    && payment.hundredths == i64::from(number) + 1
+                    && payment.currency == "EUR";
+                (!right).then(|| format!("{number}: {payment:?} is not what {record:?} is about"))
+            }
+            _ => Some(format!(
+                "{number}: the file holds the records {records:?} and the payments {payments:?}"
+            )),
+        }
+    }
+}
+
+/// What happened in numbers.
+#[derive(Default, Debug)]
+pub struct Tally {
+    pub kills: u32,
+    pub requests: u32,
+    pub cut_off: u32,
+    pub replayed: u32,
+    pub in_progress: u32,
+    pub unknown: u32,
+    /// Done, but the words were lost with the process: a later one told it.
+    pub told_by_another: u32,
+    /// Doubt, or no store, though the process lived. Documented, and on an idle machine it does not happen.
+    pub strained: u32,
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kills, requests, cut_off, replayed, in_progress, unknown, told_by_another, strained } =
+            self;
+        write!(
+            f,
+            "{kills} kills, {requests} requests: {cut_off} cut off, {replayed} replayed, {in_progress} in progress, \
+             {unknown} unknown, {strained} strained; {told_by_another} payments done by a process that could not say so"
+        )
+    }
+}
+
+/// What has been promised so far, and what the last kill left.
+pub struct Ledger {
+    lease: Duration,
+    left: Left,
+    /// The first acknowledgement of each payment: every later one is the same.
+    acknowledged: BTreeMap<u32, Answer>,
+    executed: BTreeSet<u32>,
+    first_sent: BTreeMap<u32, Duration>,
+    /// When the owner of what was in progress had died for certain.
+    orphaned: BTreeMap<u32, Duration>,
+    tally: Tally,
+}
+
+impl Ledger {
+    pub fn new(lease: Duration) -> Self {
+        Self {
+            lease,
+            left: Left::default(),
+            acknowledged: BTreeMap::new(),
+            executed: BTreeSet::new(),
+            first_sent: BTreeMap::new(),
+            orphaned: BTreeMap::new(),
+            tally: Tally::default(),
+        }
+    }
+
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    pub fn left(&self) -> &Left {
+        &self.left
+    }
+
+    pub fn acknowledged(&self) -> usize {
+        self.acknowledged.len()
+    }
+
+    /// Takes down what a process said and what it left, and tells which promises that breaks.
+    pub fn settle(&mut self, life: &Life, left: Left) -> Vec<String> {
+        self.tally.kills += 1;
+        let mut broken = left.contradictions();
+        for told in &life.told {
+            let first = self.first_sent.entry(told.number).or_insert(told.sent);
+            *first = told.sent.min(*first);
+        }
+        for told in &life.told {
+            self.tally.requests += 1;
+            match &told.answer {
+                Some(answer) => {
+                    let complaints = self.judge(told, answer, &left);
+                    broken.extend(
+                        complaints.into_iter().map(|what| format!("{}: {what}: {answer:?}", told.number)),
+                    );
+                }
+                None if told.heard < life.killed => {
+                    broken.push(format!("{}: a living process broke the connection", told.number));
+                }
+                None => self.tally.cut_off += 1,
+            }
+        }
+        broken.extend(out_of_order(life));
+        broken.extend(self.changes(&left));
+        for (number, records) in &left.records {
+            if records.iter().any(|record| record.state == State::InProgress) {
+                self.orphaned.entry(*number).or_insert(life.dead);
+            }
+        }
+        self.left = left;
+        broken
+    }
+
+    /// What is wrong with an answer, by what the process before had left and by what this one leaves.
+    fn judge(&mut self, told: &Told, answer: &Answer, after: &Left) -> Vec<&'static str> {
+        let mut wrong = Vec::new();
+        let mut expect = |holds: bool, what| {
+            if !holds {
+                wrong.push(what);
+            }
+        };
+        let (number, meaning) = (told.number, answer.meaning());
+        match meaning {
+            Meaning::Undocumented => return vec!["no such answer is documented"],
+            Meaning::NoStore => {
+                self.tally.strained += 1;
+                return wrong;
+            }
+            Meaning::InProgress => self.tally.in_progress += 1,
+            Meaning::Unknown => self.tally.unknown += 1,
+            Meaning::UnknownToFirst => self.tally.strained += 1,
+            Meaning::Paid => self.tally.replayed += u32::from(answer.replayed),
+        }
+        let before = self.left.record(number).map(|record| &record.state);
+        // Whoever owned it is dead, and took with it all that could still change the outcome.
+        let allowed = match before {
+            None => true,
+            Some(State::Completed) => meaning == Meaning::Paid && answer.replayed,
+            Some(State::InProgress) => matches!(meaning, Meaning::InProgress | Meaning::Unknown),
+            Some(State::Unknown) => meaning == Meaning::Unknown,
+            Some(State::Other(_)) => false,
+        };
+        expect(allowed, "not after what the process before had left");
+        if before == Some(&State::InProgress) {
+            let lease_over = self.orphaned.get(&number).map(|dead| *dead + self.lease + SLACK);
+            let in_time = meaning != Meaning::InProgress || lease_over.is_none_or(|over| told.sent <= over);
+            expect(in_time, "in progress, though its owner's lease is over");
+            // The lease began with the first request at the earliest.
+            let earliest = self.first_sent.get(&number).map(|sent| *sent + self.lease);
+            let due = meaning != Meaning::Unknown || earliest.is_none_or(|over| told.heard + SLACK >= over);
+            expect(due, "unknown, though its owner's lease cannot be over");
+        }
+        if before.is_none() && meaning == Meaning::Unknown {
+            self.tally.strained += 1;
+        }
+
+        let record = after.record(number);
+        let known = record.is_some_and(|record| Some(record.operation_id.as_str()) == answer.operation_id());
+        expect(known, "the file does not know this operation");
+        if meaning != Meaning::Paid {
+            expect(
+                meaning == Meaning::UnknownToFirst || answer.headers.contains_key("retry-after"),
+                "no Retry-After",
+            );
+            return wrong;
+        }
+        expect(
+            record.is_some_and(|record| record.state == State::Completed),
+            "acknowledged, and not in the file",
+        );
+        if let Some(record) = record {
+            let mut payment = command(number);
+            payment["id"] = record.payment_id().into();
+            expect(answer.json() == payment, "not the payment that was asked for");
+            let location = format!("/payments/{}", record.payment_id());
+            expect(answer.header("location") == Some(location.as_str()), "not the payment's location");
+        }
+        if !answer.replayed {
+            expect(self.executed.insert(number), "executed twice");
+        }
+        if before == Some(&State::Completed) && !self.acknowledged.contains_key(&number) {
+            self.tally.told_by_another += 1;
+        }
+        let first =
+            self.acknowledged.entry(number).or_insert_with(|| Answer { replayed: false, ..answer.clone() });
+        let same = Answer { replayed: false, ..answer.clone() } == *first;
+        expect(same, "acknowledged before in other words");
+        wrong
+    }
+
+    /// A dead process's file changes in one way only: what nobody works at any more becomes unknown.
+    fn changes(&self, after: &Left) -> Vec<String> {
+        let mut broken = Vec::new();
+        for (number, before) in &self.left.records {
+            let (before, now) = (before.first(), after.record(*number));
+            let may_be = before.zip(now).is_some_and(|(before, now)| {
+                let turned = before.state == State::InProgress && now.state == State::Unknown;
+                now.operation_id == before.operation_id && (now.state == before.state || turned)
+            });
+            if !may_be {
+                broken.push(format!("{number}: was {before:?}, and is now {now:?}"));
+            }
+        }
+        for (number, before) in &self.left.payments {
+            if after.payments.get(number) != Some(before) {
+                let now = after.payments.get(number);
+                broken.push(format!("{number}: the payment {before:?} has become {now:?}"));
+            }
+        }
+        broken
+    }
+}
+
+/// Requests that were sent after the payment was acknowledged, and got something else.
+fn out_of_order(life: &Life) -> Vec<String> {
+    let mut paid: BTreeMap<u32, Duration> = BTreeMap::new();
+    for told in &life.told {
+        if told.answer.as_ref().is_some_and(|answer| answer.meaning() == Meaning::Paid) {
+            let first = paid.entry(told.number).or_insert(told.heard);
+            *first = told.heard.min(*first);
+        }
+    }
+    let late = life.told.iter().filter(|told| paid.get(&told.number).is_some_and(|heard| *heard < told.sent));
+    late.filter_map(|told| {
+        let answer = told.answer.as_ref()?;
+        let replay = answer.replayed && answer.meaning() == Meaning::Paid;
+        let excused = answer.meaning() == Meaning::NoStore;
+        (!replay && !excused).then(|| format!("{}: acknowledged, and then answered {answer:?}", told.number))
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEASE: Duration = Duration::from_millis(400);
+    const ID: &str = "01890000-0000-7000-8000-000000000007";
+    const NUMBER: u32 = 7;
+
+    fn at(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    fn told(sent: u64, answer: Option<Answer>) -> Told {
+        Told { number: NUMBER, sent: at(sent), heard: at(sent + 5), answer }
+    }
+
+    fn paid() -> Answer {
+        let mut payment = command(NUMBER);
+        payment["id"] = record(State::Completed).payment_id().into();
+        let location = format!("/payments/{}", record(State::Completed).payment_id());
+        let headers = [("location", location.as_str()), ("semel-operation-id", ID)];
+        answer(201, &headers, &payment)
+    }
+
+    fn replay() -> Answer {
+        Answer { replayed: true, ..paid() }
+    }
+
+    fn refused(status: u16, code: &str) -> Answer {
+        answer(status, &[("semel-operation-id", ID), ("retry-after", "1")], &json!({ "code": code }))
+    }
+
+    fn in_progress() -> Answer {
+        refused(409, "idempotency_key_in_progress")
+    }
+
+    fn unknown() -> Answer {
+        refused(409, "idempotency_outcome_unknown")
+    }
+
+    fn answer(status: u16, headers: &[(&str, &str)], body: &Value) -> Answer {
+        let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Answer { status, replayed: false, headers: headers.collect(), body: body.to_string().into() }
+    }
+
+    fn record(state: State) -> Record {
+        Record { operation_id: ID.into(), state }
+    }
+
+    fn payment() -> Payment {
+        Payment {
+            id: record(State::Completed).payment_id(),
+            account: ACCOUNT.into(),
+            hundredths: i64::from(NUMBER) + 1,
+            currency: "EUR".into(),
+        }
+    }
+
+    fn left(records: &[State], payments: &[Payment]) -> Left {
+        let records: Vec<Record> = records.iter().cloned().map(record).collect();
+        let mut left = Left::default();
+        if !records.is_empty() {
+            left.records.insert(NUMBER, records);
+        }
+        if !payments.is_empty() {
+            left.payments.insert(NUMBER, payments.to_vec());
+        }
+        left
+    }
+
+    fn made() -> Left {
+        left(&[State::Completed], &[payment()])
+    }
+
+    fn nothing_left() -> Left {
+        left(&[], &[])
+    }
+
+    fn orphan() -> Left {
+        left(&[State::InProgress], &[])
+    }
+
+    fn doubt() -> Left {
+        left(&[State::Unknown], &[])
+    }
+
+    /// Lives of a thousand milliseconds each; of the last one, what it breaks. All before it are right.
+    fn broken_by(lives: impl IntoIterator<Item = (Vec<Told>, Left)>) -> Vec<String> {
+        let mut ledger = Ledger::new(LEASE);
+        let mut broken = Vec::new();
+        for (killed, (told, left)) in (1_u64..).map(|life| at(life * 1000)).zip(lives) {
+            assert_eq!(broken, Vec::<String>::new(), "only the last life is doctored");
+            broken = ledger.settle(&Life { told, killed, dead: killed }, left);
+        }
+        broken
+    }
+
+    fn assert_objects(about: &str, lives: impl IntoIterator<Item = (Vec<Told>, Left)>) {
+        let broken = broken_by(lives);
+        assert!(broken.iter().any(|what| what.contains(about)), "{about:?} is not in {broken:#?}");
+    }
+
+    #[test]
+    fn a_clean_log_breaks_nothing() {
+        let first = || (vec![told(10, Some(paid())), told(12, Some(in_progress()))], made());
+        assert_eq!(broken_by([first(), (vec![told(1010, Some(replay()))], made())]), Vec::<String>::new());
+        // Cut off before anything was written, after the reservation, after the commit.
+        let cut = || vec![told(998, None)];
+        for then in [
+            vec![(cut(), nothing_left()), (vec![told(1010, Some(paid()))], made())],
+            vec![
+                (cut(), orphan()),
+                (vec![told(1010, Some(in_progress())), told(1500, Some(unknown()))], doubt()),
+                (vec![told(2010, Some(unknown()))], doubt()),
+            ],
+            vec![(cut(), made()), (vec![told(1010, Some(replay()))], made())],
+        ] {
+            assert_eq!(broken_by(then), Vec::<String>::new());
+        }
+    }
+
+    #[test]
+    fn an_acknowledged_payment_that_is_missing_is_noticed() {
+        let acknowledged = || vec![told(10, Some(paid()))];
+        assert_objects("not in the file", [(acknowledged(), nothing_left())]);
+        assert_objects("not in the file", [(acknowledged(), orphan())]);
+        assert_objects("the payments []", [(acknowledged(), left(&[State::Completed], &[]))]);
+        assert_objects("is now None", [(acknowledged(), made()), (vec![], nothing_left())]);
+    }
+
+    #[test]
+    fn a_payment_that_is_there_twice_is_noticed() {
+        let again = Payment { id: "pay_another".into(), ..payment() };
+        let twice = left(&[State::Completed], &[payment(), again]);
+        assert_objects("pay_another", [(vec![told(10, Some(paid()))], twice)]);
+        let two_records = left(&[State::Completed, State::Completed], &[payment()]);
+        assert_objects("the file holds the records", [(vec![], two_records)]);
+    }
+
+    #[test]
+    fn a_payment_under_another_name_or_amount_is_noticed() {
+        let another = Payment { id: "pay_another".into(), ..payment() };
+        let dearer = Payment { hundredths: 9, ..payment() };
+        for wrong in [another, dearer] {
+            let left = left(&[State::Completed], &[wrong]);
+            assert_objects("is not what", [(vec![told(10, Some(paid()))], left)]);
+        }
+    }
+
+    #[test]
+    fn a_payment_without_its_completion_is_noticed() {
+        for state in [State::InProgress, State::Unknown] {
+            assert_objects("the file holds the records", [(vec![], left(&[state], &[payment()]))]);
+        }
+        assert_objects("the file holds the records", [(vec![], left(&[], &[payment()]))]);
+    }
+
+    #[test]
+    fn a_replay_in_other_words_is_noticed() {
+        let retold = |change: fn(&mut Answer)| {
+            let mut other = replay();
+            change(&mut other);
+            [(vec![told(10, Some(paid()))], made()), (vec![told(1010, Some(other))], made())]
+        };
+        let other_words = "acknowledged before in other words";
+        assert_objects(other_words, retold(|answer| answer.body = [&answer.body[..], b" "].concat().into()));
+        assert_objects(other_words, retold(|answer| drop(answer.headers.insert("etag".into(), "1".into()))));
+        assert_objects("location", retold(|answer| drop(answer.headers.remove("location"))));
+        assert_objects("not after what", retold(|answer| answer.replayed = false));
+        assert_objects("no such answer", retold(|answer| answer.status = 200));
+    }
+
+    #[test]
+    fn a_second_execution_is_noticed() {
+        let first = || (vec![told(10, Some(paid()))], made());
+        assert_objects("executed twice", [first(), (vec![told(1010, Some(paid()))], made())]);
+        let race = vec![told(10, Some(paid())), told(11, Some(paid()))];
+        assert_objects("executed twice", [(race, made())]);
+        // What was in progress at a kill never succeeds: whoever worked at it is dead.
+        let cut = || vec![told(998, None)];
+        for before in [orphan(), doubt()] {
+            let retry = (vec![told(1010, Some(paid()))], made());
+            assert_objects("not after what", [(cut(), before), retry]);
+        }
+        for before in [orphan(), doubt()] {
+            assert_objects("and is now", [(cut(), before), (vec![], made())]);
+        }
+    }
+
+    #[test]
+    fn what_was_acknowledged_is_not_in_doubt_afterwards() {
+        for later in [in_progress(), unknown(), refused(504, "idempotency_outcome_unknown")] {
+            let same_life = vec![told(10, Some(paid())), told(20, Some(later.clone()))];
+            assert_objects("and then answered", [(same_life, made())]);
+            let first = (vec![told(10, Some(paid()))], made());
+            assert_objects("not after what", [first, (vec![told(1010, Some(later))], made())]);
+        }
+    }
+
+    #[test]
+    fn doubt_comes_with_the_end_of_the_lease() {
+        let cut = || (vec![told(998, None)], orphan());
+        assert_objects("lease cannot be over", [cut(), (vec![told(1100, Some(unknown()))], doubt())]);
+        assert_objects("lease is over", [cut(), (vec![told(1600, Some(in_progress()))], orphan())]);
+    }
+
+    #[test]
+    fn an_answer_that_is_not_documented_is_noticed() {
+        for other in [refused(500, "outcome_unknown"), refused(422, "idempotency_key_expired")] {
+            assert_objects("no such answer", [(vec![told(10, Some(other))], doubt())]);
+        }
+        let mut hasty = unknown();
+        hasty.headers.remove("retry-after");
+        assert_objects("no Retry-After", [(vec![told(10, Some(hasty))], doubt())]);
+    }
+
+    #[test]
+    fn a_connection_that_breaks_before_the_kill_is_noticed() {
+        assert_objects("a living process", [(vec![told(10, None)], nothing_left())]);
+    }
+}

@@ -69,8 +69,8 @@ impl Side {
         Ok(pairs as f64 / working.as_secs_f64())
     }
 
-    /// The median of two commits in a row, one that creates and one that completes, in microseconds.
-    pub(crate) fn run_alone(&mut self, span: Duration) -> rusqlite::Result<f64> {
+    /// How long two commits in a row took each time, one that creates and one that completes, in microseconds.
+    pub(crate) fn run_alone(&mut self, span: Duration) -> rusqlite::Result<Vec<f64>> {
         let begun = Instant::now();
         let mut micros = Vec::new();
         while begun.elapsed() < span {
@@ -80,7 +80,7 @@ impl Side {
             self.transaction(&[], &rows)?;
             micros.push(pair.elapsed().as_secs_f64() * 1e6);
         }
-        Ok(semel_benches::median(&micros))
+        Ok(micros)
     }
 
     fn transaction(&mut self, create: &[Row], complete: &[Row]) -> rusqlite::Result<()> {

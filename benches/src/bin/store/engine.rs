@@ -29,9 +29,9 @@ impl Measured {
         self.pairs as f64 / self.elapsed.as_secs_f64()
     }
 
-    pub(crate) fn median_micros(&self) -> f64 {
-        let micros: Vec<f64> = self.latencies.iter().map(|latency| latency.as_secs_f64() * 1e6).collect();
-        semel_benches::median(&micros)
+    /// How long each pair took, in microseconds.
+    pub(crate) fn micros(&self) -> impl Iterator<Item = f64> {
+        self.latencies.iter().map(|latency| latency.as_secs_f64() * 1e6)
     }
 
     pub(crate) fn items_per_commit(&self) -> usize {

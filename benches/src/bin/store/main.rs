@@ -8,9 +8,12 @@ mod bare;
 mod engine;
 
 use clap::Parser;
-use semel_benches::{Bar, Comparison, progress, report};
+use semel_benches::{Bar, Comparison, median, progress, report};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// Into how many slices a round of the lone caller is cut.
+const SLICES: u32 = 10;
 
 #[derive(Parser)]
 #[command(about = "Reserve + complete through the engine, against the bare SQLite statements")]
@@ -36,23 +39,37 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let files = tempfile::tempdir_in(&arguments.directory)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
 
-    let ours = runtime.block_on(engine::Side::open(&files.path().join("engine.db")))?;
-    let mut bare = bare::Side::open(&runtime, &files.path().join("bare.db"))?;
-    let (mut throughput, mut latency, mut batches) = (Vec::new(), Vec::new(), Vec::new());
+    let open = |name: &str| -> Result<_, Box<dyn std::error::Error>> {
+        let ours = runtime.block_on(engine::Side::open(&files.path().join(format!("{name}-engine.db"))))?;
+        Ok((ours, bare::Side::open(&runtime, &files.path().join(format!("{name}-bare.db")))?))
+    };
+    let (lone, mut bare_lone) = open("lone")?;
+    let mut latency = Vec::new();
     for round in 0..=arguments.rounds {
-        progress(&format!("round {round} of {} (the first is a warm-up)", arguments.rounds));
-        let many = runtime.block_on(ours.run(arguments.callers, span));
-        let bare_many = bare.run(many.items_per_commit(), span)?;
-        let lone = runtime.block_on(ours.run(1, span / 2));
-        let bare_lone = bare.run_alone(span / 2)?;
+        progress(&format!("one caller, round {round} of {} (the first is a warm-up)", arguments.rounds));
+        // In slices, so that whatever else the disk does falls on both alike.
+        let (mut ours, mut other) = (Vec::new(), Vec::new());
+        for _ in 0..SLICES {
+            ours.extend(runtime.block_on(lone.run(1, span / SLICES)).micros());
+            other.extend(bare_lone.run_alone(span / SLICES)?);
+        }
         if round > 0 {
-            throughput.push((many.pairs_per_second(), bare_many));
-            latency.push((lone.median_micros(), bare_lone));
-            batches.push(many.items_per_commit() as f64);
+            latency.push((median(&ours), median(&other)));
+        }
+    }
+    let (many, mut bare_many) = open("many")?;
+    let (mut throughput, mut batches) = (Vec::new(), Vec::new());
+    for round in 0..=arguments.rounds {
+        progress(&format!("{} callers, round {round} of {}", arguments.callers, arguments.rounds));
+        let ours = runtime.block_on(many.run(arguments.callers, span));
+        let other = bare_many.run(ours.items_per_commit(), span)?;
+        if round > 0 {
+            throughput.push((ours.pairs_per_second(), other));
+            batches.push(ours.items_per_commit() as f64);
         }
     }
     progress("");
-    println!("{} callers, {:.0} items per commit", arguments.callers, semel_benches::median(&batches));
+    println!("{} callers, {:.0} items per commit", arguments.callers, median(&batches));
     let comparisons = [
         Comparison::of("reserve + complete, concurrent", "pairs/s", Bar::AtLeast(0.6), &throughput),
         Comparison::of("reserve + complete, one caller", "us/pair", Bar::AtMost(1.5), &latency),

@@ -4,6 +4,7 @@
 //! transaction mode before it in `SEMEL_TEST_PGBOUNCER_URL`.
 
 use crate::step::{self, Outcome};
+use crate::tools;
 use std::ffi::OsString;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -24,6 +25,7 @@ pub(crate) fn given() -> bool {
 
 /// Runs a command with the servers at hand.
 pub(crate) fn run(command: &[String]) -> Outcome {
+    tools::servers()?;
     let servers = Servers::start()?;
     let Some((program, arguments)) = command.split_first() else {
         println!("{}", servers.settings().map(|(name, url)| format!("{name}={url}")).join("\n"));

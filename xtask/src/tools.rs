@@ -48,7 +48,11 @@ pub(crate) fn ensure() -> Outcome {
     if !cfg!(windows) {
         provide(&C_COMPILER)?;
     }
-    // Whoever names servers for the tests needs none here.
+    servers()
+}
+
+/// Checks for the servers that tests need. Whoever names servers of their own needs none here.
+pub(crate) fn servers() -> Outcome {
     if postgres::given() {
         return Ok(());
     }

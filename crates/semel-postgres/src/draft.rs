@@ -1,8 +1,8 @@
 //! A batch of records as arrays, one per column.
 
-use crate::row::{body_columns, due_name, headers_json};
 use crate::text::stored;
-use semel::{Body, Draft, StoreError, Swap, Timestamp, When};
+use semel::columns::{body_columns, headers_json};
+use semel::{Draft, Timestamp, When};
 use sqlx::Postgres;
 use sqlx::postgres::{PgArguments, PgBindIterExt};
 use sqlx::query::Query;
@@ -71,7 +71,7 @@ pub(crate) fn bind_records<'q>(query: PgQuery<'q>, drafts: &[&'q Draft]) -> PgQu
         .bind(time(5).bind_iter())
         .bind(time(6).bind_iter())
         .bind(time(7).bind_iter())
-        .bind(all().map(|draft| draft.due().map(|(kind, _)| due_name(kind))).bind_iter())
+        .bind(all().map(|draft| draft.due().map(|(kind, _)| kind.as_str())).bind_iter())
         .bind(all().map(|draft| i64::from(draft.reconcile_attempts)).bind_iter())
         .bind(all().map(|draft| draft.dead_letter).bind_iter())
         .bind(all().map(|draft| text(&draft.last_error)).bind_iter())
@@ -100,34 +100,4 @@ pub(crate) fn stored_version(version: u64) -> i64 {
 pub(crate) fn fixed_at(mut draft: Draft, now: Timestamp) -> Draft {
     draft.times = draft.times.map(|when| When::At(when.at(now)));
     draft
-}
-
-/// Refuses what no correct caller hands over, before it costs the others of its batch anything.
-pub(crate) fn check_draft(draft: &Draft) -> Result<(), StoreError> {
-    if draft.response.as_ref().is_some_and(|response| response.body == Body::Omitted) {
-        return Err(programming_error(
-            "a record from a listing, whose body was not read along, is not to be written",
-        ));
-    }
-    if i64::try_from(draft.version).is_err() {
-        return Err(programming_error("a version beyond what PostgreSQL can count to"));
-    }
-    Ok(())
-}
-
-/// Likewise for a swap.
-pub(crate) fn check_swap(swap: &Swap) -> Result<(), StoreError> {
-    check_draft(&swap.next)?;
-    let (expected, next) = (&swap.expected, &swap.next);
-    if next.key != expected.key || next.operation_id != expected.operation_id {
-        return Err(programming_error("a swap may not turn a record into another one"));
-    }
-    if next.version <= expected.version {
-        return Err(programming_error("a swap has to raise the version"));
-    }
-    Ok(())
-}
-
-fn programming_error(what: &str) -> StoreError {
-    StoreError::Unavailable(format!("a programming error: {what}"))
 }

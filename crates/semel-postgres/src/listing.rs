@@ -4,7 +4,7 @@ use crate::call::Server;
 use crate::clock::HighWater;
 use crate::key::{KeyHash, client_key_range};
 use crate::read::{moment, not_on_a_standby};
-use crate::row::{AFTER_RECORD, decode, decode_history, due_name, row_number};
+use crate::row::{AFTER_RECORD, decode, decode_history, row_number};
 use crate::statements::{DUE, DUE_AFTER, HISTORY, read_columns};
 use crate::text::stored;
 use semel::{Answer, Cursor, DueQuery, Filter, HistoryLine, OperationId, Page, RecordKey, State, StoreError};
@@ -26,7 +26,7 @@ pub(crate) async fn due(
 ) -> Result<Answer<semel::Record>, StoreError> {
     let sql = if query.after.is_some() { DUE_AFTER } else { DUE };
     let mut statement =
-        sqlx::query(sql).bind(clock.floor()).bind(due_name(query.kind)).bind(sql_limit(query.limit));
+        sqlx::query(sql).bind(clock.floor()).bind(query.kind.as_str()).bind(sql_limit(query.limit));
     if let Some((moment, id)) = query.after {
         statement = statement.bind(moment.as_millis()).bind(Uuid::from(id));
     }

@@ -7,7 +7,6 @@
 //! While such a transaction is open, batches of the store do not wait for it: the key is answered as locked, which means in
 //! progress.
 
-use crate::draft::{check_draft, check_swap};
 use crate::error::ActError;
 use crate::key::KeyHash;
 use crate::read::moment;
@@ -80,7 +79,7 @@ pub(crate) async fn reserve(
     terms: Terms,
 ) -> Result<Reserved, ActError> {
     in_transaction(conn)?;
-    check_draft(&draft)?;
+    semel::check_draft(&draft)?;
     let hash = KeyHash::of(&draft.key);
     let query = create_query(RESERVE, terms.floor, terms.lossy, vec![(hash, &draft)]);
     let rows = query.persistent(terms.prepared).fetch_all(&mut *conn).await?;
@@ -126,7 +125,7 @@ pub(crate) async fn act(
     let next = match semel::transition::act(&record, claim, act).map_err(ActError::Refused)? {
         Change::Put { next, history } => {
             swap = Swap { expected, next, history };
-            check_swap(&swap)?;
+            swap.check()?;
             query = swap_query(terms.floor, terms.lossy, &[(hash, &swap)]);
             Some(&swap.next)
         }

@@ -1,6 +1,5 @@
 //! The store's handle.
 
-use crate::draft::{check_draft, check_swap};
 use crate::error::{ActError, OpenError};
 use crate::key::KeyHash;
 use crate::options::PgOptions;
@@ -106,14 +105,14 @@ impl PgStore {
 impl Store for PgStore {
     fn create(&self, batch: Vec<Draft>) -> StoreFuture<'_, Answer<Created>> {
         Box::pin(async move {
-            batch.iter().try_for_each(check_draft)?;
+            batch.iter().try_for_each(semel::check_draft)?;
             self.writing.create(batch).await
         })
     }
 
     fn swap(&self, batch: Vec<Swap>) -> StoreFuture<'_, Answer<Swapped>> {
         Box::pin(async move {
-            batch.iter().try_for_each(check_swap)?;
+            batch.iter().try_for_each(Swap::check)?;
             self.writing.swap(batch).await
         })
     }

@@ -1,11 +1,11 @@
 //! What the writer is asked to do.
 
 use crate::error::Fault;
-use crate::key::{KeyHash, key_hash};
 use crate::statements;
 use crate::transaction::Fence;
 use bytes::Bytes;
 use rusqlite::Connection;
+use semel::columns::{KeyHash, key_hash};
 use semel::{Answer, Created, Draft, Expected, StoreError, Swap, Swapped, Timestamp};
 use tokio::sync::oneshot;
 

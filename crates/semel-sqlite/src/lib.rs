@@ -54,7 +54,6 @@ mod error;
 #[cfg(test)]
 mod explain;
 mod job;
-mod key;
 mod listing;
 mod options;
 mod reader;

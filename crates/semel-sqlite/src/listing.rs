@@ -3,10 +3,10 @@
 //! Every statement names the index that it goes by: the planner, which knows nothing of how rare a state is, would guess.
 
 use crate::error::Fault;
-use crate::key::{client_key_range, key_hash};
-use crate::row::{columns, decode, decode_history, due_name, row_number};
+use crate::row::{columns, decode, decode_history, row_number};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
+use semel::columns::{client_key_range, key_hash};
 use semel::{Cursor, DueQuery, Filter, HistoryLine, OperationId, Page, Record, RecordKey, State, Timestamp};
 
 pub(crate) const HISTORY: &str = "SELECT at, version, happening, actor, attempt, note FROM semel_history
@@ -38,13 +38,8 @@ pub(crate) fn due(conn: &Connection, query: &DueQuery, now: Timestamp) -> Result
         .after
         .map_or((i64::MIN, Vec::new()), |(moment, id)| (moment.as_millis(), id.as_bytes().to_vec()));
     let mut statement = conn.prepare_cached(DUE)?;
-    let mut rows = statement.query(params![
-        due_name(query.kind),
-        now.as_millis(),
-        moment,
-        id,
-        sql_limit(query.limit)
-    ])?;
+    let mut rows =
+        statement.query(params![query.kind.as_str(), now.as_millis(), moment, id, sql_limit(query.limit)])?;
     let mut records = Vec::new();
     while let Some(row) = rows.next()? {
         records.push(decode(row, false)?);

@@ -4,9 +4,10 @@ use crate::error::damaged;
 use bytes::Bytes;
 use rusqlite::Row;
 use rusqlite::types::{FromSql, Type, ValueRef};
+use semel::columns::headers_of;
 use semel::{
-    Actor, Body, DueKind, Fingerprint, Happening, HistoryEntry, HistoryLine, OperationId, Origin, Owner,
-    RecipeId, Record, RecordKey, Resource, State, StoreError, StoredResponse, Times, Timestamp,
+    Actor, Body, Fingerprint, Happening, HistoryEntry, HistoryLine, OperationId, Origin, Owner, RecipeId,
+    Record, RecordKey, Resource, State, StoreError, StoredResponse, Times, Timestamp,
 };
 
 /// The columns that [`decode`] reads, in its order, but for the body, which comes last or is left out.
@@ -19,52 +20,6 @@ macro_rules! columns {
     };
 }
 pub(crate) use columns;
-
-/// How the file spells what a record waits for.
-pub(crate) fn due_name(kind: DueKind) -> &'static str {
-    match kind {
-        DueKind::Lease => "lease",
-        DueKind::Reconcile => "reconcile",
-        DueKind::Body => "body",
-        DueKind::Window => "window",
-        DueKind::Purge => "purge",
-    }
-}
-
-/// The column `body_kind`, and what goes into `body`.
-pub(crate) fn body_columns(body: &Body) -> (&'static str, Option<&[u8]>) {
-    match body {
-        Body::Stored(bytes) => ("stored", Some(bytes)),
-        Body::NotStored => ("not_stored", None),
-        Body::Dropped => ("dropped", None),
-        // Refused before it comes here; should it ever, the column's content is one that no reading accepts.
-        Body::Omitted => ("omitted", None),
-    }
-}
-
-/// Headers as JSON: `[["content-type", "application/json"], …]`, in order. A value that is not UTF-8, which a header may
-/// hold, is an array of its bytes: `["x-legacy", [255, 254]]`. Nothing is lost, and what is text stays readable.
-pub(crate) fn headers_json(headers: &[(String, Bytes)]) -> String {
-    let pairs: Vec<_> = headers
-        .iter()
-        .map(|(name, value)| match std::str::from_utf8(value) {
-            Ok(text) => serde_json::json!([name, text]),
-            Err(_) => serde_json::json!([name, value.as_ref()]),
-        })
-        .collect();
-    serde_json::Value::Array(pairs).to_string()
-}
-
-fn headers_of(json: &str) -> Option<Vec<(String, Bytes)>> {
-    use serde_json::Value;
-    let pairs: Vec<(String, Value)> = serde_json::from_str(json).ok()?;
-    let value = |value: Value| match value {
-        Value::String(text) => Some(Bytes::from(text)),
-        Value::Array(_) => serde_json::from_value::<Vec<u8>>(value).ok().map(Bytes::from),
-        _ => None,
-    };
-    pairs.into_iter().map(|(name, bytes)| Some((name, value(bytes)?))).collect()
-}
 
 /// The index of the body in a row that was read with it.
 const BODY: usize = 30;
@@ -197,29 +152,4 @@ impl<'r> Columns<'r, '_> {
 /// A version as SQLite keeps it. One beyond what it can count to is never written, so that looking for it finds nothing.
 pub(crate) fn stored_version(version: u64) -> i64 {
     i64::try_from(version).unwrap_or(i64::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn headers_come_back_as_they_were_even_where_they_are_not_text() {
-        let headers = vec![
-            ("content-type".into(), Bytes::from_static(b"application/json")),
-            ("link".into(), Bytes::from_static("</a>; title=\"\u{e9}\"".as_bytes())),
-            ("link".into(), Bytes::from_static(b"")),
-            ("x-legacy".into(), Bytes::from_static(&[0xff, 0x00, 0x80])),
-        ];
-        let json = headers_json(&headers);
-        assert_eq!(headers_of(&json).unwrap(), headers);
-        assert!(json.contains("application/json") && json.contains("[255,0,128]"), "{json}");
-    }
-
-    #[test]
-    fn headers_that_are_not_pairs_are_damage() {
-        for json in ["", "{}", "[1]", r#"[["a"]]"#, r#"[["a", 1]]"#, r#"[["a", [256]]]"#] {
-            assert_eq!(headers_of(json), None, "{json}");
-        }
-    }
 }

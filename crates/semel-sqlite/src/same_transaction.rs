@@ -6,9 +6,9 @@
 
 use crate::clock::{StoreClock, SystemClock};
 use crate::error::ActError;
-use crate::key::key_hash;
-use crate::statements::{self, check_draft, check_swap, file_time, set_file_time};
+use crate::statements::{self, file_time, set_file_time};
 use rusqlite::{Connection, TransactionState};
+use semel::columns::key_hash;
 use semel::transition::{Act, Change, Claim, Refusal};
 use semel::{Created, Draft, Record, StoreError, Swap, Swapped, Timestamp};
 use std::slice::from_ref;
@@ -48,7 +48,7 @@ pub fn act_in(conn: &Connection, claim: &Claim, act: &Act) -> Result<Option<Reco
 }
 
 pub(crate) fn reserve(conn: &Connection, draft: Draft, now: Timestamp) -> Result<Reserved, ActError> {
-    check_draft(&draft)?;
+    semel::check_draft(&draft)?;
     let hash = key_hash(&draft.key);
     let created = statements::create(conn, from_ref(&draft), from_ref(&hash), now)?;
     match created.into_iter().next() {
@@ -69,7 +69,7 @@ pub(crate) fn act(
     let (done, next) = match semel::transition::act(&record, claim, act).map_err(ActError::Refused)? {
         Change::Put { next, history } => {
             let swap = Swap { expected, next, history };
-            check_swap(&swap)?;
+            swap.check()?;
             (statements::swap(conn, from_ref(&swap), now)?.pop(), Some(swap.next.at(now)))
         }
         Change::Remove => (Some(statements::remove(conn, &expected)?), None),

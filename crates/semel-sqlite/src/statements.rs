@@ -1,12 +1,12 @@
 //! The statements on records, each prepared once. All of them run inside a transaction.
 
 use crate::error::{Fault, damaged};
-use crate::key::{KeyHash, key_hash};
-use crate::row::{body_columns, columns, decode, due_name, headers_json, stored_version};
+use crate::row::{columns, decode, stored_version};
 use bytes::Bytes;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
+use semel::columns::{KeyHash, body_columns, headers_json, key_hash};
 use semel::{
-    Body, Created, Draft, Expected, HistoryEntry, OperationId, Record, RecordKey, StoreError, Swap, Swapped,
+    Created, Draft, Expected, HistoryEntry, OperationId, Record, RecordKey, StoreError, Swap, Swapped,
     Timestamp,
 };
 
@@ -190,7 +190,7 @@ fn write(
         draft.attempt,
         draft.owner.as_bytes(),
         draft.origin.as_str(),
-        due.map(|(kind, _)| due_name(kind)),
+        due.map(|(kind, _)| kind.as_str()),
         due.map(|(_, when)| at(when)),
         at(times.created),
         at(times.lease),
@@ -212,34 +212,4 @@ fn write(
         body.map(|(kind, _)| kind),
         body.and_then(|(_, bytes)| bytes),
     ])
-}
-
-/// Refuses what no correct caller hands over, before it costs the others of its batch anything.
-pub(crate) fn check_draft(draft: &Draft) -> Result<(), StoreError> {
-    if draft.response.as_ref().is_some_and(|response| response.body == Body::Omitted) {
-        return Err(programming_error(
-            "a record from a listing, whose body was not read along, is not to be written",
-        ));
-    }
-    if i64::try_from(draft.version).is_err() {
-        return Err(programming_error("a version beyond what SQLite can count to"));
-    }
-    Ok(())
-}
-
-/// Likewise for a swap.
-pub(crate) fn check_swap(swap: &Swap) -> Result<(), StoreError> {
-    check_draft(&swap.next)?;
-    let (expected, next) = (&swap.expected, &swap.next);
-    if next.key != expected.key || next.operation_id != expected.operation_id {
-        return Err(programming_error("a swap may not turn a record into another one"));
-    }
-    if next.version <= expected.version {
-        return Err(programming_error("a swap has to raise the version"));
-    }
-    Ok(())
-}
-
-fn programming_error(what: &str) -> StoreError {
-    StoreError::Unavailable(format!("a programming error: {what}"))
 }

@@ -4,11 +4,10 @@ use crate::clock::StoreClock;
 use crate::connection::{OpenedFile, check_path, open_reader, open_writer};
 use crate::error::{OpenError, TransactionError};
 use crate::job::{self, Job};
-use crate::key::key_hash;
 use crate::options::SqliteOptions;
 use crate::reader::{self, ReadQueue, Reader, ToReader, reading};
 use crate::schema::opening;
-use crate::statements::{self, check_draft, check_swap};
+use crate::statements;
 use crate::stats::{Counters, Stats};
 use crate::threads::Threads;
 use crate::transaction::{Fence, Transaction, closure, finishing};
@@ -16,6 +15,7 @@ use crate::writer::{self, ToWriter, Writer};
 use crate::{error::Fault, listing};
 use bytes::Bytes;
 use rusqlite::Connection;
+use semel::columns::key_hash;
 use semel::transition::{Act, Claim};
 use semel::{
     Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, OperationId, Page, Record,
@@ -208,14 +208,14 @@ fn no_answer() -> StoreError {
 impl Store for SqliteStore {
     fn create(&self, batch: Vec<Draft>) -> StoreFuture<'_, Answer<Created>> {
         Box::pin(async move {
-            batch.iter().try_for_each(check_draft)?;
+            batch.iter().try_for_each(semel::check_draft)?;
             self.write(job::create(batch)).await
         })
     }
 
     fn swap(&self, batch: Vec<Swap>) -> StoreFuture<'_, Answer<Swapped>> {
         Box::pin(async move {
-            batch.iter().try_for_each(check_swap)?;
+            batch.iter().try_for_each(Swap::check)?;
             self.write(job::swap(batch)).await
         })
     }

@@ -46,6 +46,8 @@ mod batcher;
 #[cfg(feature = "std")]
 pub mod canonical;
 #[cfg(feature = "std")]
+pub mod columns;
+#[cfg(feature = "std")]
 mod engine;
 #[cfg(feature = "std")]
 pub mod fingerprint;
@@ -76,4 +78,5 @@ pub use memory::{ManualClock, MemoryStore};
 #[cfg(feature = "std")]
 pub use store::{
     Answer, Created, Cursor, DueQuery, Filter, Page, Store, StoreError, StoreFuture, Swap, Swapped,
+    check_draft,
 };

@@ -4,7 +4,7 @@ use crate::history::{HistoryEntry, HistoryLine};
 use crate::identity::{OperationId, RecordKey};
 use crate::record::{Body, Draft, Expected, Record};
 use crate::store::{
-    Answer, Created, Cursor, DueQuery, Filter, Page, Store, StoreError, StoreFuture, Swap, Swapped,
+    Answer, Created, Cursor, DueQuery, Filter, Page, Store, StoreFuture, Swap, Swapped, check_draft,
 };
 use crate::time::Timestamp;
 use bytes::Bytes;
@@ -198,24 +198,6 @@ impl Contents {
     }
 }
 
-/// A record that was read without its body must not be written back: the body would be lost.
-fn whole(draft: &Draft) -> Result<(), StoreError> {
-    if draft.response.as_ref().is_some_and(|kept| kept.body == Body::Omitted) {
-        return Err(StoreError::Unavailable("a record without its body is not written".into()));
-    }
-    Ok(())
-}
-
-/// An operation id is fixed for life, and a version goes up with every write.
-fn same_operation(swap: &Swap) -> Result<(), StoreError> {
-    let (expected, next) = (&swap.expected, &swap.next);
-    let same = next.key == expected.key && next.operation_id == expected.operation_id;
-    if !same || next.version <= expected.version {
-        return Err(StoreError::Unavailable("a swap keeps the operation and raises the version".into()));
-    }
-    whole(next)
-}
-
 fn without_body(record: &Record) -> Record {
     let mut record = record.clone();
     if let Some(response) = &mut record.response
@@ -241,7 +223,7 @@ fn passes(filter: &Filter, record: &Record) -> bool {
 impl Store for MemoryStore {
     fn create(&self, batch: Vec<Draft>) -> StoreFuture<'_, Answer<Created>> {
         Box::pin(async move {
-            batch.iter().try_for_each(whole)?;
+            batch.iter().try_for_each(check_draft)?;
             let (mut contents, now) = self.lock();
             Ok(Answer { now, items: batch.into_iter().map(|draft| contents.create(draft, now)).collect() })
         })
@@ -249,7 +231,7 @@ impl Store for MemoryStore {
 
     fn swap(&self, batch: Vec<Swap>) -> StoreFuture<'_, Answer<Swapped>> {
         Box::pin(async move {
-            batch.iter().try_for_each(same_operation)?;
+            batch.iter().try_for_each(Swap::check)?;
             let (mut contents, now) = self.lock();
             Ok(Answer { now, items: batch.into_iter().map(|swap| contents.swap(swap, now)).collect() })
         })

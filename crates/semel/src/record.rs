@@ -242,6 +242,18 @@ pub enum DueKind {
 impl DueKind {
     /// All kinds.
     pub const ALL: [Self; 5] = [Self::Lease, Self::Reconcile, Self::Body, Self::Window, Self::Purge];
+
+    /// The kind's name, as stores spell it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Lease => "lease",
+            Self::Reconcile => "reconcile",
+            Self::Body => "body",
+            Self::Window => "window",
+            Self::Purge => "purge",
+        }
+    }
 }
 
 impl<T: Copy> Record<T> {

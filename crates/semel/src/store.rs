@@ -2,7 +2,7 @@
 
 use crate::history::{HistoryEntry, HistoryLine};
 use crate::identity::{OperationId, RecordKey};
-use crate::record::{Draft, DueKind, Expected, Record, State};
+use crate::record::{Body, Draft, DueKind, Expected, Record, State};
 use crate::time::Timestamp;
 use bytes::Bytes;
 use std::future::Future;
@@ -40,6 +40,41 @@ pub struct Swap {
     pub next: Box<Draft>,
     /// What is appended to the history in the same commit.
     pub history: Option<HistoryEntry>,
+}
+
+/// Refuses what no correct caller hands over, before it costs the others of its batch anything.
+///
+/// # Errors
+/// The draft is of a record that was read without its body, or its version is beyond what databases count to.
+pub fn check_draft(draft: &Draft) -> Result<(), StoreError> {
+    if draft.response.as_ref().is_some_and(|response| response.body == Body::Omitted) {
+        return Err(programming_error("a record that was read without its body is not to be written"));
+    }
+    if i64::try_from(draft.version).is_err() {
+        return Err(programming_error("a version beyond what databases can count to"));
+    }
+    Ok(())
+}
+
+impl Swap {
+    /// Refuses what no correct caller hands over, as [`check_draft`].
+    ///
+    /// # Errors
+    /// The record would become another one, its version would not rise, or the draft is not to be written.
+    pub fn check(&self) -> Result<(), StoreError> {
+        check_draft(&self.next)?;
+        if self.next.key != self.expected.key || self.next.operation_id != self.expected.operation_id {
+            return Err(programming_error("a swap may not turn a record into another one"));
+        }
+        if self.next.version <= self.expected.version {
+            return Err(programming_error("a swap has to raise the version"));
+        }
+        Ok(())
+    }
+}
+
+fn programming_error(what: &str) -> StoreError {
+    StoreError::Unavailable(format!("a programming error: {what}"))
 }
 
 /// What became of a [`swap`](Store::swap) or a [`remove`](Store::remove).

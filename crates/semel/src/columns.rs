@@ -1,0 +1,129 @@
+//! How SQL stores spell what a column cannot hold as it is. One spelling, so that people who know one file can read the other.
+
+use crate::identity::RecordKey;
+use crate::record::Body;
+use bytes::Bytes;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+/// What a store's one unique index holds of a record key: four bytes of the client key's hash, then twelve of the hash of the whole
+/// key.
+///
+/// The index is narrow whatever the length of tenant, operation and key (random keys dirty one page each, and narrow entries
+/// share pages), it finds a record by its key, and, by its first four bytes, the records of a client key whatever their tenant and
+/// operation. The full key is compared after the reading: two keys of one hash are damage, never taken for each other.
+pub type KeyHash = [u8; 16];
+
+const PREFIX: usize = 4;
+
+/// The hash of a record key.
+#[must_use]
+pub fn key_hash(key: &RecordKey) -> KeyHash {
+    let mut hasher = Sha256::new();
+    for part in [&key.tenant, &key.operation, &key.key] {
+        // The length keeps ("ab", "c") and ("a", "bc") apart.
+        hasher.update((part.len() as u64).to_le_bytes());
+        hasher.update(part.as_bytes());
+    }
+    let whole = hasher.finalize();
+    let mut hash = [0; 16];
+    hash[..PREFIX].copy_from_slice(&prefix(&key.key));
+    hash[PREFIX..].copy_from_slice(&whole[..16 - PREFIX]);
+    hash
+}
+
+/// The lowest and the highest hash that a record of this client key can have.
+#[must_use]
+pub fn client_key_range(client_key: &str) -> (KeyHash, KeyHash) {
+    let prefix = prefix(client_key);
+    let (mut low, mut high) = ([0; 16], [0xff; 16]);
+    low[..PREFIX].copy_from_slice(&prefix);
+    high[..PREFIX].copy_from_slice(&prefix);
+    (low, high)
+}
+
+fn prefix(client_key: &str) -> [u8; PREFIX] {
+    let hash = Sha256::digest(client_key.as_bytes());
+    let mut prefix = [0; PREFIX];
+    prefix.copy_from_slice(&hash[..PREFIX]);
+    prefix
+}
+
+/// The column `body_kind`, and what goes into `body`.
+#[must_use]
+pub fn body_columns(body: &Body) -> (&'static str, Option<&[u8]>) {
+    match body {
+        Body::Stored(bytes) => ("stored", Some(bytes)),
+        Body::NotStored => ("not_stored", None),
+        Body::Dropped => ("dropped", None),
+        // Refused before it comes here; should it ever, the column's content is one that no reading accepts.
+        Body::Omitted => ("omitted", None),
+    }
+}
+
+/// Headers as JSON: `[["content-type", "application/json"], …]`, in order. A value that is not UTF-8, which a header may
+/// hold, is an array of its bytes: `["x-legacy", [255, 254]]`. Nothing is lost, and what is text stays readable.
+#[must_use]
+pub fn headers_json(headers: &[(String, Bytes)]) -> String {
+    let pairs: Vec<_> = headers
+        .iter()
+        .map(|(name, value)| match std::str::from_utf8(value) {
+            Ok(text) => json!([name, text]),
+            Err(_) => json!([name, value.as_ref()]),
+        })
+        .collect();
+    Value::Array(pairs).to_string()
+}
+
+/// The headers that [`headers_json`] spelt; `None` if it did not.
+#[must_use]
+pub fn headers_of(json: &str) -> Option<Vec<(String, Bytes)>> {
+    let pairs: Vec<(String, Value)> = serde_json::from_str(json).ok()?;
+    let value = |value: Value| match value {
+        Value::String(text) => Some(Bytes::from(text)),
+        Value::Array(_) => serde_json::from_value::<Vec<u8>>(value).ok().map(Bytes::from),
+        _ => None,
+    };
+    pairs.into_iter().map(|(name, bytes)| Some((name, value(bytes)?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_lies_in_the_range_of_its_client_key() {
+        let hash = key_hash(&RecordKey::new("tenant", "operation", "key-of-the-client"));
+        let (low, high) = client_key_range("key-of-the-client");
+        assert!(low <= hash && hash <= high);
+    }
+
+    #[test]
+    fn parts_that_read_the_same_in_a_row_are_different_keys() {
+        let (one, other) = (RecordKey::new("ab", "c", "key"), RecordKey::new("a", "bc", "key"));
+        assert_ne!(key_hash(&one), key_hash(&other));
+        assert_ne!(
+            key_hash(&one)[8..],
+            key_hash(&other)[8..],
+            "a lock that stands for the key is of this half"
+        );
+    }
+
+    #[test]
+    fn headers_come_back_as_they_were() {
+        let headers = vec![
+            ("content-type".to_owned(), Bytes::from("application/json")),
+            ("x-legacy".to_owned(), Bytes::from_static(&[255, 0, b'"'])),
+            ("link".to_owned(), Bytes::from("</a>; title=\"\u{e9}\"")),
+            ("link".to_owned(), Bytes::new()),
+            ("x-nul".to_owned(), Bytes::from_static(b"a\0b")),
+        ];
+        let json = headers_json(&headers);
+        assert!(json.contains("application/json") && json.contains("[255,0,34]"), "{json}");
+        assert!(!json.contains('\0'), "not every database holds text with a NUL");
+        assert_eq!(headers_of(&json), Some(headers));
+        for wrong in ["", "{}", "[1]", r#"[["a"]]"#, "[[1,2]]", r#"[["a",[256]]]"#, r#"[["a",null]]"#] {
+            assert_eq!(headers_of(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -4,7 +4,7 @@
 #![allow(clippy::print_stdout, reason = "a report is printed")]
 
 use serde::Serialize;
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 
 /// What one comparison came to.
@@ -104,9 +104,13 @@ pub fn report(comparisons: &[Comparison], json: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Says what is being measured, on one line that is written over.
+/// Says what is being measured: on a terminal on one line that is written over, else on a line each.
 pub fn progress(what: &str) {
-    eprint!("\r\x1b[K{what}");
+    if std::io::stderr().is_terminal() {
+        eprint!("\r\x1b[K{what}");
+    } else if !what.is_empty() {
+        eprintln!("{what}");
+    }
 }
 
 #[cfg(test)]

@@ -75,10 +75,10 @@ impl Tables {
 }
 
 #[tokio::test]
-async fn creating_reads_nothing_and_is_decided_by_the_one_unique_index() {
+async fn creating_reads_nothing_and_leaves_conflicts_to_the_unique_indexes() {
     for mut tables in [Tables::empty().await, Tables::full().await] {
         for sql in [CREATE, CREATE_ONE, RESERVE] {
-            let plan = tables.goes_by(sql, "Conflict Arbiter Indexes: semel_records_key").await;
+            let plan = tables.goes_by(sql, "Conflict Resolution: NOTHING").await;
             assert!(
                 !plan.contains("Scan using") && !plan.contains("Bitmap"),
                 "reads before it inserts:\n{plan}"

@@ -139,6 +139,8 @@ macro_rules! only_create {
     };
 }
 
+// No index is named after ON CONFLICT: a draft that is sent again while its first sending is still being carried out can meet
+// itself in the index over operation ids before it does in the one over keys, and would be an error there.
 macro_rules! create {
     ($lock:literal, $from:expr) => {
         concat!(
@@ -159,7 +161,7 @@ macro_rules! create {
             values!(),
             "
   FROM asked a, moment m WHERE a.free ORDER BY a.key_hash
-  ON CONFLICT (key_hash) DO NOTHING RETURNING operation_id
+  ON CONFLICT DO NOTHING RETURNING operation_id
 )
 SELECT m.now, m.durable, ARRAY(SELECT operation_id FROM made), ARRAY(SELECT operation_id FROM asked WHERE NOT free)
 FROM moment m"

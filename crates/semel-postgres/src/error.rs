@@ -84,6 +84,28 @@ pub enum ActError {
     Sqlx(#[from] sqlx::Error),
 }
 
+/// Why a transaction was not committed together with an act (or, with [`StoreError::Lost`], may have been).
+#[derive(Debug, thiserror::Error)]
+pub enum CommitError {
+    /// The state machine refused the act; everything is rolled back.
+    #[error("refused: {0:?}")]
+    Refused(Refusal),
+    /// The server or the connection failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl ActError {
+    /// As an error of the store's. Before the commit nothing is written, whatever it was.
+    pub(crate) fn into_store_error(self) -> StoreError {
+        match self {
+            Self::Store(error) => error,
+            Self::Sqlx(error) => unavailable(&error),
+            error => StoreError::Unavailable(error.to_string()),
+        }
+    }
+}
+
 /// The error of a call that wrote nothing, for certain.
 pub(crate) fn unavailable(error: &sqlx::Error) -> StoreError {
     match sqlstate(error).as_deref() {

@@ -5,7 +5,9 @@
 //!   steered by errors.
 //! - **Nobody waits for an application's open transaction**, and no two batches deadlock: what such a transaction holds is
 //!   answered as locked, which means in progress.
-//! - **Same transaction**: [`act_in`] and [`reserve_in`] join the application's own `sqlx` transaction.
+//! - **Same transaction**: [`act_in`], [`commit_with`] and [`reserve_in`] join the application's own `sqlx` transaction;
+//!   [`PgStore::once`] is the whole of a purely local operation in one commit.
+//! - **Recovery points**: [`PgStore::phase`] is a local phase of an operation with effects outside.
 //! - **Time is the server's**, and a standby decides nothing.
 //! - **Durable**: `fsync=off` and `synchronous_commit=off` are refused, at the start and again in every statement that writes.
 //! - **Poolers in transaction mode** such as PgBouncer: [`PgOptions::without_prepared_statements`].
@@ -24,7 +26,9 @@ mod explain;
 mod key;
 mod listing;
 mod migration;
+mod once;
 mod options;
+mod phase;
 mod read;
 mod row;
 mod same_transaction;
@@ -33,8 +37,9 @@ mod store;
 mod text;
 mod write;
 
-pub use error::{ActError, OpenError};
+pub use error::{ActError, CommitError, OpenError};
 pub use migration::{Migration, migration_script, migrations};
+pub use once::{Once, OnceError};
 pub use options::PgOptions;
-pub use same_transaction::{Reserved, act_in, reserve_in};
+pub use same_transaction::{Reserved, act_in, commit_with, reserve_in};
 pub use store::PgStore;

@@ -7,7 +7,7 @@
 //! While such a transaction is open, batches of the store do not wait for it: the key is answered as locked, which means in
 //! progress.
 
-use crate::error::ActError;
+use crate::error::{ActError, CommitError, of_a_commit};
 use crate::key::KeyHash;
 use crate::read::moment;
 use crate::row::{AFTER_RECORD, computed, decode};
@@ -15,8 +15,8 @@ use crate::statements::{HOLD, READ, RESERVE};
 use crate::write::{create_query, remove_query, swap_query, wrote};
 use semel::transition::{Act, Change, Claim, Refusal};
 use semel::{Draft, Record, StoreError, Swap, Timestamp};
-use sqlx::Connection;
 use sqlx::postgres::PgConnection;
+use sqlx::{Connection, Postgres, Transaction};
 use uuid::Uuid;
 
 /// What became of a reservation inside a transaction.
@@ -71,6 +71,32 @@ pub async fn reserve_in(conn: &mut PgConnection, draft: Draft) -> Result<Reserve
 /// commit. The others as in [`reserve_in`].
 pub async fn act_in(conn: &mut PgConnection, claim: &Claim, act: &Act) -> Result<Option<Record>, ActError> {
     self::act(conn, claim, act, DEFAULT).await
+}
+
+/// As [`act_in`], and commits the transaction.
+///
+/// # Errors
+/// Nothing was written; or, with [`StoreError::Lost`], nobody knows: read the record back by its owner.
+pub async fn commit_with(
+    transaction: Transaction<'_, Postgres>,
+    claim: &Claim,
+    act: &Act,
+) -> Result<Option<Record>, CommitError> {
+    commit(transaction, claim, act, DEFAULT).await
+}
+
+pub(crate) async fn commit(
+    mut transaction: Transaction<'_, Postgres>,
+    claim: &Claim,
+    act: &Act,
+    terms: Terms,
+) -> Result<Option<Record>, CommitError> {
+    let record = self::act(&mut transaction, claim, act, terms).await.map_err(|error| match error {
+        ActError::Refused(refusal) => CommitError::Refused(refusal),
+        error => CommitError::Store(error.into_store_error()),
+    })?;
+    transaction.commit().await.map_err(|error| CommitError::Store(of_a_commit(&error)))?;
+    Ok(record)
 }
 
 pub(crate) async fn reserve(

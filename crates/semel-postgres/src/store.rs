@@ -1,6 +1,6 @@
 //! The store's handle.
 
-use crate::error::{ActError, OpenError};
+use crate::error::{ActError, CommitError, OpenError};
 use crate::key::KeyHash;
 use crate::options::PgOptions;
 use crate::read::{not_on_a_standby, read};
@@ -16,8 +16,8 @@ use semel::{
     Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, OperationId, Page, Record,
     RecordKey, Store, StoreError, StoreFuture, Swap, Swapped,
 };
-use sqlx::PgPool;
 use sqlx::postgres::PgConnection;
+use sqlx::{PgPool, Postgres, Transaction};
 use uuid::Uuid;
 
 /// A durable memory of records in a PostgreSQL database, for as many instances as there are.
@@ -94,6 +94,19 @@ impl PgStore {
         act: &Act,
     ) -> Result<Option<Record>, ActError> {
         same_transaction::act(conn, claim, act, self.terms()).await
+    }
+
+    /// As [`commit_with`](crate::commit_with), under the options of this store.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn commit_with(
+        &self,
+        transaction: Transaction<'_, Postgres>,
+        claim: &Claim,
+        act: &Act,
+    ) -> Result<Option<Record>, CommitError> {
+        same_transaction::commit(transaction, claim, act, self.terms()).await
     }
 
     fn terms(&self) -> Terms {

@@ -56,6 +56,7 @@ mod explain;
 mod job;
 mod listing;
 mod options;
+mod phase;
 mod reader;
 mod row;
 mod same_transaction;

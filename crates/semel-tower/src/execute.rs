@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
-use semel::{Finish, Outcome, RecordKey, Resource, StoredResponse, Ticket};
+use semel::{Finish, Interruption, Outcome, RecordKey, Resource, StoredResponse, Ticket};
 use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -179,7 +179,7 @@ async fn conclude(
             tracing::error!(operation_id = %id, %error, "the service's answer broke off");
             OutcomeClass::Unknown
         }
-        _ => declared.unwrap_or_else(|| classify(&parts, protection, operation)),
+        _ => declared.unwrap_or_else(|| classify(&parts, protection, operation, ticket.interruption())),
     };
     let resource = resource.or_else(|| headers::resource(&parts.headers));
     let kept = StoredResponse {
@@ -207,11 +207,21 @@ fn passed_on(mut parts: http::response::Parts, body: Body, operation: &Operation
     Response::from_parts(parts, body)
 }
 
-/// What the answer says of the operation: the service's own word, else its status.
-fn classify(parts: &http::response::Parts, protection: &Protection, operation: &Operation) -> OutcomeClass {
+/// What the answer says of the operation: the service's own word, else what kept it from going through its phases, else its status.
+fn classify(
+    parts: &http::response::Parts,
+    protection: &Protection,
+    operation: &Operation,
+    interruption: Option<Interruption>,
+) -> OutcomeClass {
     let mut words = parts.headers.get_all(OUTCOME).iter();
     let Some(word) = words.next() else {
-        return protection.outcomes.class_of(parts.status);
+        return match interruption {
+            // A status that the handler made of an error cannot know better than the phase that it came from.
+            Some(Interruption::InDoubt) => OutcomeClass::Unknown,
+            Some(Interruption::Resumable) => OutcomeClass::Retryable,
+            None => protection.outcomes.class_of(parts.status),
+        };
     };
     let alone = words.next().is_none().then_some(word);
     alone.and_then(|word| word.to_str().ok()?.parse().ok()).unwrap_or_else(|| {

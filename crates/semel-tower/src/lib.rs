@@ -31,7 +31,9 @@
 //! - [`IdempotencyLayer`] is the configuration, and safe as [`new`](IdempotencyLayer::new) makes it.
 //! - [`Protection`] is how one operation is protected: leases, windows, limits, what counts as the same request.
 //! - [`Operation`] is what a handler holds: its identity, and a voice in what became of it.
-//! - [`Operation::complete_in`] puts domain rows and completion into one commit (feature `sqlite`).
+//! - `Operation::complete_with` (feature `sqlite`) and `Operation::complete_in` (feature `postgres`) put domain rows and completion
+//!   into one commit.
+//! - [`Operation::phases`] is for handlers with effects outside: recovery points, and one outside call at a time.
 mod answer;
 mod body;
 mod execute;
@@ -39,8 +41,11 @@ mod headers;
 mod layer;
 mod operation;
 mod outcome;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod protection;
 mod reply;
+mod same_transaction;
 mod scope;
 mod service;
 #[cfg(feature = "sqlite")]
@@ -55,7 +60,6 @@ pub use operation::Operation;
 pub use outcome::{NoOutcome, OutcomeClass, OutcomeRules};
 pub use protection::{InvalidProtection, KeyRequirement, Protection};
 pub use reply::{Replayable, Reply};
+pub use same_transaction::{CompleteError, PhasesError};
 pub use scope::Tenant;
 pub use service::Idempotency;
-#[cfg(feature = "sqlite")]
-pub use sqlite::CompleteError;

@@ -40,7 +40,7 @@ pub(crate) struct Slot {
 
 /// An operation that was finished inside the handler.
 #[cfg_attr(
-    not(feature = "sqlite"),
+    not(any(feature = "sqlite", feature = "postgres")),
     expect(dead_code, reason = "only a store with transactions finishes inside")
 )]
 pub(crate) enum FinishedInside {
@@ -123,7 +123,6 @@ impl Operation {
     }
 
     /// An answer as it is kept: without its body if that is too long.
-    #[cfg(feature = "sqlite")]
     pub(crate) fn kept(&self, answer: &StoredResponse) -> StoredResponse {
         match &answer.body {
             semel::Body::Stored(bytes) if bytes.len() > self.max_stored_response => {

@@ -70,8 +70,9 @@ pub use time::{Timestamp, When};
 pub use batcher::Batcher;
 #[cfg(feature = "std")]
 pub use engine::{
-    AdvanceError, BeginError, Decision, Engine, EngineOptions, Finish, FinishError, Incoming, Outcome,
-    Ticket, downstream_key,
+    AdvanceError, AtMostOnce, BeginError, Checkpoint, Decision, Deduplicated, Engine, EngineOptions, Entered,
+    Finish, FinishError, Found, Identity, Incoming, Inquiry, Interruption, OutOfStep, Outcome, PhaseError,
+    Phases, Promise, Queryable, Step, Takeover, Ticket, downstream_key, queryable,
 };
 #[cfg(feature = "std")]
 pub use memory::{ManualClock, MemoryStore};

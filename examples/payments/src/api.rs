@@ -42,7 +42,7 @@ async fn create_payment(
     // The payment and the answer that every retry gets: one commit. If the process dies before it, there is neither; if the
     // operation was given to somebody else meanwhile, the whole of it is rolled back.
     let stored = operation
-        .complete_in(&shared.database.store, move |tx| {
+        .complete_with(&shared.database.store, move |tx| {
             match database::record(tx, &account, &payment, tx.now())? {
                 Recorded::New => reply(StatusCode::CREATED, &payment),
                 // A new key for a payment that was made: the client has lost its key, or never kept it. It gets its payment.

@@ -62,7 +62,7 @@ async fn brief(
     }
     let working = operation.clone();
     operation
-        .complete_in(&ledger.store, move |tx| insert(tx, &working).map_err(|_| StatusCode::IM_A_TEAPOT))
+        .complete_with(&ledger.store, move |tx| insert(tx, &working).map_err(|_| StatusCode::IM_A_TEAPOT))
         .await
 }
 
@@ -71,7 +71,7 @@ async fn pay(State(ledger): State<Ledger>, operation: Operation, headers: Header
     if mode == "held" {
         ledger.gate.pass().await;
     }
-    let completing = operation.complete_in(&ledger.store, {
+    let completing = operation.complete_with(&ledger.store, {
         let (operation, mode) = (operation.clone(), mode.clone());
         move |transaction| {
             let reply = insert(transaction, &operation)?;
@@ -95,7 +95,7 @@ async fn pay(State(ledger): State<Ledger>, operation: Operation, headers: Header
         Ok(_) if mode == "panics-after" => panic!("as told"),
         Ok(replayable) => {
             assert_eq!(replayable.status(), if mode == "refused" { 402 } else { 201 });
-            let again = operation.complete_in(&ledger.store, |_| Err::<Reply, _>(Declined::NoFunds)).await;
+            let again = operation.complete_with(&ledger.store, |_| Err::<Reply, _>(Declined::NoFunds)).await;
             assert!(matches!(again, Err(CompleteError::Finished)));
             replayable.into_response()
         }

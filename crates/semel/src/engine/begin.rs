@@ -92,6 +92,19 @@ pub(super) struct Asked<'a> {
     pub(super) owner: Owner,
 }
 
+impl Asked<'_> {
+    fn draft(&self) -> Draft {
+        let reservation = Reservation {
+            key: self.incoming.key.clone(),
+            operation_id: OperationId::random(),
+            fingerprint: self.fingerprint,
+            recipe: self.recipe,
+            owner: self.owner,
+        };
+        reserve(reservation, &self.incoming.policy)
+    }
+}
+
 /// What one look at a record leads to.
 enum Next {
     Decided(Decision),
@@ -110,11 +123,7 @@ impl Engine {
     /// # Errors
     /// Nothing could be decided, and nothing may be executed.
     pub async fn begin(&self, incoming: Incoming<'_>) -> Result<Decision, BeginError> {
-        let recipe = incoming.subject.recipe();
-        let recipe_id = recipe.id();
-        let fingerprint = incoming.subject.fingerprint_under(recipe).map_err(|_| BeginError::Recipe)?;
-        self.shared.keep_recipe(recipe_id, recipe).await?;
-        let asked = Asked { incoming: &incoming, fingerprint, recipe: recipe_id, owner: Owner::random() };
+        let asked = self.asked(&incoming).await?;
         let decision = self.reserve(&asked).await?;
         match (decision, incoming.policy.in_flight) {
             (Decision::InProgress { operation_id, retry_after }, InFlight::Wait(patience)) => {
@@ -122,6 +131,23 @@ impl Engine {
             }
             (decision, _) => Ok(decision),
         }
+    }
+
+    /// The record that a new operation would have, for a store that reserves in a transaction of the application's.
+    ///
+    /// # Errors
+    /// The store did not answer, or the request cannot be fingerprinted.
+    pub async fn draft(&self, incoming: &Incoming<'_>) -> Result<Draft, BeginError> {
+        Ok(self.asked(incoming).await?.draft())
+    }
+
+    /// The request with its fingerprint, under a recipe that the store keeps.
+    async fn asked<'a>(&self, incoming: &'a Incoming<'a>) -> Result<Asked<'a>, BeginError> {
+        let recipe = incoming.subject.recipe();
+        let recipe_id = recipe.id();
+        let fingerprint = incoming.subject.fingerprint_under(recipe).map_err(|_| BeginError::Recipe)?;
+        self.shared.keep_recipe(recipe_id, recipe).await?;
+        Ok(Asked { incoming, fingerprint, recipe: recipe_id, owner: Owner::random() })
     }
 
     async fn reserve(&self, asked: &Asked<'_>) -> Result<Decision, BeginError> {
@@ -140,16 +166,7 @@ impl Engine {
     }
 
     async fn create(&self, asked: &Asked<'_>) -> Result<Next, BeginError> {
-        let draft = reserve(
-            Reservation {
-                key: asked.incoming.key.clone(),
-                operation_id: OperationId::random(),
-                fingerprint: asked.fingerprint,
-                recipe: asked.recipe,
-                owner: asked.owner,
-            },
-            &asked.incoming.policy,
-        );
+        let draft = asked.draft();
         match self.shared.batcher.create(draft.clone()).await {
             Ok((now, Created::Inserted)) => Ok(self.execute(asked, draft, now)),
             Ok((now, Created::Exists(record))) => Ok(Next::Again(record, now)),

@@ -6,7 +6,7 @@ use crate::identity::RecordKey;
 use crate::policy::{Policy, StoreResponse};
 use crate::record::{Body, Record, Resource, StoredResponse};
 use crate::transition::{Act, Claim, Refusal, Windows};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How an attempt ended.
@@ -95,6 +95,17 @@ impl Ticket {
         let act = outcome.into_act(&held.policy);
         let mut finishing = Finishing { work: Some((held, act)) };
         finishing.in_time().await
+    }
+
+    /// The answer to a commit that was to finish this operation, in a transaction of the application's, was lost. The record, if
+    /// the commit is there; if not, the outcome is unknown.
+    pub async fn commit_lost(self) -> Option<Record> {
+        let seen = Arc::clone(&self.held().seen);
+        // Calling it unknown is refused if our final word is there after all.
+        match self.finish(Outcome::Unknown { error: "commit_lost".into() }).await {
+            Ok(Finish::Stored) => Some(seen.lock().unwrap_or_else(PoisonError::into_inner).clone()),
+            _ => None,
+        }
     }
 }
 

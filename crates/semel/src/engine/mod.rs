@@ -6,6 +6,7 @@
 mod begin;
 mod finish;
 mod outstanding;
+mod phases;
 mod pulse;
 mod recipes;
 mod ticket;
@@ -13,6 +14,10 @@ mod wait;
 
 pub use begin::{BeginError, Decision, Incoming};
 pub use finish::{Finish, FinishError, Outcome};
+pub use phases::{
+    AtMostOnce, Checkpoint, Deduplicated, Entered, Found, Identity, Inquiry, Interruption, OutOfStep,
+    PhaseError, Phases, Promise, Queryable, Step, Takeover, queryable,
+};
 pub use ticket::{AdvanceError, Ticket, downstream_key};
 
 use crate::batcher::Batcher;

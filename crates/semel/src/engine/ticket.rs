@@ -1,6 +1,7 @@
 //! The right to execute one attempt.
 
 use super::outstanding::OneOutstanding;
+use super::phases::Interrupted;
 use super::pulse::Heartbeat;
 use super::{Engine, Shared};
 use crate::identity::OperationId;
@@ -31,6 +32,7 @@ pub(super) struct Held {
     /// from what came back.
     pub(super) seen: Arc<Mutex<Record>>,
     pub(super) runtime: Handle,
+    pub(super) interrupted: Interrupted,
     _heartbeat: Heartbeat,
     _outstanding: OneOutstanding,
 }
@@ -61,6 +63,7 @@ impl Engine {
                 policy: Arc::clone(policy),
                 seen,
                 runtime: Handle::current(),
+                interrupted: Interrupted::default(),
                 _heartbeat: heartbeat,
             }),
         }
@@ -147,7 +150,7 @@ impl Ticket {
         self.held.take()
     }
 
-    fn held(&self) -> &Held {
+    pub(super) fn held(&self) -> &Held {
         #[expect(
             clippy::expect_used,
             reason = "only finishing and dropping take it, and both consume the ticket"

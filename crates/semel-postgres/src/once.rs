@@ -1,0 +1,129 @@
+//! A purely local operation: reserved and finished in one commit.
+
+use crate::error::{ActError, CommitError, unavailable};
+use crate::same_transaction::Reserved;
+use crate::store::PgStore;
+use semel::transition::Claim;
+use semel::{BeginError, Decision, Engine, Incoming, OperationId, Outcome, Store as _, StoreError, Ticket};
+use sqlx::postgres::PgConnection;
+
+/// What became of a purely local operation.
+#[derive(Debug)]
+pub enum Once<T> {
+    /// It was executed and committed, and its work came to this.
+    Executed(T),
+    /// It was not executed: a replay, a conflict, …. Never [`Decision::Execute`].
+    Decided(Decision),
+}
+
+/// Why a purely local operation was not executed. A retry is safe in every case: its work is committed together with its
+/// record, or not at all.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OnceError<E> {
+    /// The work failed. It is rolled back, and the operation is as if it had never been asked for.
+    #[error("the work was given up")]
+    Application(E),
+    /// Another attempt finished the operation meanwhile. The work is rolled back.
+    #[error("another attempt took over, or the outcome was settled: {0:?}")]
+    Refused(semel::transition::Refusal),
+    /// Nothing could be decided, or the commit failed; with [`StoreError::Lost`], it is there or it is not.
+    #[error(transparent)]
+    Begin(#[from] BeginError),
+}
+
+impl PgStore {
+    /// Executes an operation whose every effect is in this database: the reservation, the domain rows of `work` and the outcome are
+    /// **one** commit, where the layer needs two.
+    ///
+    /// A crash leaves all of it or nothing, so that the operation is never in doubt, and [`Stale::Rerun`](semel::Stale::Rerun) is
+    /// the right policy. Duplicates do not wait for an open transaction: they are told that it is in progress.
+    ///
+    /// # Errors
+    /// Nothing was executed, or (with [`StoreError::Lost`]) the whole of it was; a retry finds out.
+    pub async fn once<T, E>(
+        &self,
+        engine: &Engine,
+        incoming: Incoming<'_>,
+        work: impl AsyncFnOnce(&mut PgConnection, OperationId) -> Result<(T, Outcome), E>,
+    ) -> Result<Once<T>, OnceError<E>> {
+        let draft = engine.draft(&incoming).await?;
+        let mut transaction = self.begin().await?;
+        match self.reserve_in(&mut transaction, draft).await.map_err(failed)? {
+            Reserved::New(record) => {
+                let worked = work(&mut *transaction, record.operation_id).await;
+                let (value, outcome) = worked.map_err(OnceError::Application)?;
+                let (claim, act) = (Claim::of(&record), outcome.into_act(&incoming.policy));
+                match self.commit_with(transaction, &claim, &act).await {
+                    Ok(_) => Ok(Once::Executed(value)),
+                    Err(CommitError::Refused(refusal)) => Err(OnceError::Refused(refusal)),
+                    Err(CommitError::Store(lost @ StoreError::Lost(_))) if self.is_there(&claim).await => {
+                        tracing::debug!(%lost, "read back: it is committed");
+                        Ok(Once::Executed(value))
+                    }
+                    Err(CommitError::Store(error)) => Err(BeginError::Store(error).into()),
+                }
+            }
+            Reserved::Exists(_) | Reserved::Locked => {
+                drop(transaction);
+                let policy = incoming.policy.clone();
+                match engine.begin(incoming).await? {
+                    Decision::Execute(ticket) => self.again(ticket, &policy, work).await,
+                    decision => Ok(Once::Decided(decision)),
+                }
+            }
+        }
+    }
+
+    /// The record was there, and may be executed again: by its owner, which this is now.
+    async fn again<T, E>(
+        &self,
+        ticket: Ticket,
+        policy: &semel::Policy,
+        work: impl AsyncFnOnce(&mut PgConnection, OperationId) -> Result<(T, Outcome), E>,
+    ) -> Result<Once<T>, OnceError<E>> {
+        let mut transaction = match self.begin().await {
+            Ok(transaction) => transaction,
+            Err(error) => return Err(given_back(ticket, error).await),
+        };
+        let (value, outcome) = match work(&mut *transaction, ticket.operation_id()).await {
+            Ok(worked) => worked,
+            Err(error) => {
+                drop(transaction);
+                return Err(given_back(ticket, OnceError::Application(error)).await);
+            }
+        };
+        match self.commit_with(transaction, &ticket.claim(), &outcome.into_act(policy)).await {
+            Ok(_) => {
+                ticket.committed_elsewhere();
+                Ok(Once::Executed(value))
+            }
+            Err(CommitError::Refused(refusal)) => Err(given_back(ticket, OnceError::Refused(refusal)).await),
+            Err(CommitError::Store(error @ StoreError::Lost(_))) => match ticket.commit_lost().await {
+                Some(_) => Ok(Once::Executed(value)),
+                None => Err(BeginError::Store(error).into()),
+            },
+            Err(CommitError::Store(error)) => Err(given_back(ticket, BeginError::Store(error).into()).await),
+        }
+    }
+
+    async fn begin<E>(&self) -> Result<sqlx::Transaction<'static, sqlx::Postgres>, OnceError<E>> {
+        self.pool().begin().await.map_err(|error| BeginError::Store(unavailable(&error)).into())
+    }
+
+    async fn is_there(&self, claim: &Claim) -> bool {
+        let found = self.find(vec![claim.operation_id]).await;
+        found.is_ok_and(|answer| answer.items.iter().flatten().any(|record| claim.holds(record)))
+    }
+}
+
+/// Nothing was done in this attempt: another one may execute.
+async fn given_back<E>(ticket: Ticket, why: OnceError<E>) -> OnceError<E> {
+    // Kept on trying in the background if the store does not take it now.
+    let _later = ticket.finish(Outcome::Released).await;
+    why
+}
+
+fn failed<E>(error: ActError) -> OnceError<E> {
+    BeginError::Store(error.into_store_error()).into()
+}

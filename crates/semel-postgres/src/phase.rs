@@ -1,0 +1,63 @@
+//! Local phases: domain rows and the recovery point in one commit.
+
+use crate::error::{CommitError, unavailable};
+use crate::store::PgStore;
+use semel::{Checkpoint, Entered, PhaseError, Phases, StoreError};
+use sqlx::postgres::PgConnection;
+
+impl PgStore {
+    /// Runs `work` as the local phase `name`, unless an earlier attempt has: its domain rows and the recovery point are one commit.
+    ///
+    /// What it returns is kept with the operation, as JSON, and is what a later attempt gets without running it. It has to do
+    /// nothing but its statements: outside calls belong into [`Phases::foreign`].
+    ///
+    /// ```no_run
+    /// # use semel::{PhaseError, Ticket};
+    /// # use semel_postgres::PgStore;
+    /// # async fn run(store: PgStore, ticket: &Ticket) -> Result<(), PhaseError<sqlx::Error>> {
+    /// let mut phases = ticket.phases()?;
+    /// let payment: String = store
+    ///     .phase(&mut phases, "payment_created", async |tx| {
+    ///         sqlx::query("INSERT INTO payments (id) VALUES ($1)").bind("pay_1").execute(tx).await?;
+    ///         Ok("pay_1".to_owned())
+    ///     })
+    ///     .await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Nothing was written, or (with [`StoreError::Lost`]) nobody knows; the next attempt goes on from what is there.
+    pub async fn phase<T: Checkpoint, E>(
+        &self,
+        phases: &mut Phases,
+        name: &str,
+        work: impl AsyncFnOnce(&mut PgConnection) -> Result<T, E>,
+    ) -> Result<T, PhaseError<E>> {
+        let step = match phases.local(name)? {
+            Entered::Done(value) => return Ok(value),
+            Entered::Now(step) => step,
+        };
+        let failed = |phases: &Phases, error: StoreError| {
+            phases.failed();
+            PhaseError::Store(error)
+        };
+        let begun = self.pool().begin().await;
+        let mut transaction = begun.map_err(|error| failed(phases, unavailable(&error)))?;
+        let value = work(&mut *transaction).await.map_err(PhaseError::Application)?;
+        let act = step.act(&value).map_err(PhaseError::Kept)?;
+        match self.commit_with(transaction, &step.claim(), &act).await {
+            Ok(record) => {
+                phases.committed(record.as_ref());
+                Ok(value)
+            }
+            Err(CommitError::Refused(refusal)) => {
+                phases.refused();
+                Err(PhaseError::Refused(refusal))
+            }
+            Err(CommitError::Store(error @ StoreError::Lost(_))) => {
+                phases.lost(name, error).await.map_err(PhaseError::Store)
+            }
+            Err(CommitError::Store(error)) => Err(failed(phases, error)),
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Domain rows and completion in one PostgreSQL commit.
+
+use crate::operation::Operation;
+use crate::reply::{Replayable, Reply};
+use crate::same_transaction::CompleteError;
+use semel::StoreError;
+use semel_postgres::{CommitError, commit_with};
+use sqlx::{Postgres, Transaction};
+
+impl Operation {
+    /// Completes the operation in the handler's own transaction, and commits it: payment, event and the answer that retries will get
+    /// are there together, or none of them is.
+    ///
+    /// ```no_run
+    /// # use http::StatusCode;
+    /// # use semel_tower::{Operation, Replayable, Reply};
+    /// # async fn create_payment(operation: Operation, db: sqlx::PgPool) -> Result<Replayable, Box<dyn std::error::Error>> {
+    /// let mut tx = db.begin().await?;
+    /// sqlx::query("INSERT INTO payments (id) VALUES ($1)").bind("pay_1").execute(&mut *tx).await?;
+    /// let reply = Reply::json(StatusCode::CREATED, &serde_json::json!({ "id": "pay_1" }))?.resource("payment", "pay_1");
+    /// Ok(operation.complete_in(tx, reply).await?)
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Nothing was committed, or (with [`CompleteError::Unknown`]) nobody knows.
+    pub async fn complete_in(
+        &self,
+        transaction: Transaction<'_, Postgres>,
+        reply: Reply,
+    ) -> Result<Replayable, CompleteError> {
+        let finishing = self.finishing()?;
+        let act = self.act(&reply, finishing.ticket.policy());
+        match commit_with(transaction, &finishing.ticket.claim(), &act).await {
+            Ok(_record) => Ok(finishing.committed(reply.stored)),
+            Err(CommitError::Store(StoreError::Lost(_))) => finishing.lost().await,
+            Err(CommitError::Refused(refusal)) => Err(finishing.not_written(CompleteError::Refused(refusal))),
+            Err(CommitError::Store(error)) => Err(finishing.not_written(CompleteError::Store(error))),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Finishing an operation inside the handler, in a transaction that it shares with the domain.
+
+use crate::operation::{FinishedInside, Operation};
+use crate::reply::{Replayable, Reply};
+use semel::transition::{Act, Refusal};
+use semel::{OutOfStep, Outcome, Phases, Policy, StoreError, StoredResponse, Ticket};
+use std::convert::Infallible;
+
+/// Why an operation was not completed in the handler's transaction.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CompleteError<E = Infallible> {
+    /// The application's closure failed. Nothing was written, and the operation is not finished: the handler's answer decides.
+    #[error("the application gave the transaction up")]
+    Application(E),
+    /// This attempt is not the owner any more. Nothing was written.
+    #[error("another attempt took over, or the outcome was settled: {0:?}")]
+    Refused(Refusal),
+    /// The store failed. Nothing was written, and the operation is not finished: the handler's answer decides.
+    #[error(transparent)]
+    Store(StoreError),
+    /// Nobody can say whether it was committed. The outcome is unknown, and that is what the client is told.
+    #[error("it is not known whether the transaction was committed")]
+    Unknown,
+    /// The operation was finished before.
+    #[error("the operation was finished before")]
+    Finished,
+}
+
+impl Operation {
+    /// The phases of the operation, for a handler with effects outside: each commits a recovery point, and a later attempt goes on
+    /// after the last one. Once they are done, the operation is completed as always.
+    ///
+    /// # Errors
+    /// The operation was finished before, or what an earlier attempt left cannot be read.
+    pub fn phases(&self) -> Result<Phases, PhasesError> {
+        let slot = self.slot();
+        let ticket = slot.ticket.as_ref().ok_or(PhasesError::Finished)?;
+        Ok(ticket.phases()?)
+    }
+
+    /// Takes the ticket to finish the operation with. Until [`Finishing`] says otherwise, nobody knows how it ended: a handler that
+    /// stops waiting must not answer as if it were otherwise.
+    pub(crate) fn finishing<E>(&self) -> Result<Finishing<'_>, CompleteError<E>> {
+        let ticket = self.take_ticket().ok_or(CompleteError::Finished)?;
+        self.slot().finished = Some(FinishedInside::Unknown);
+        Ok(Finishing { operation: self, ticket })
+    }
+
+    /// What is stored of a reply.
+    pub(crate) fn act(&self, reply: &Reply, policy: &Policy) -> Act {
+        let Reply { stored, resource, failed } = reply;
+        let (response, resource) = (Some(self.kept(stored)), resource.clone());
+        let outcome = if *failed {
+            Outcome::Failed { response, resource }
+        } else {
+            Outcome::Completed { response, resource }
+        };
+        outcome.into_act(policy)
+    }
+}
+
+/// Why an operation has no phases to go through.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PhasesError {
+    /// The operation was finished before.
+    #[error("the operation was finished before")]
+    Finished,
+    /// What an earlier attempt left cannot be read.
+    #[error(transparent)]
+    OutOfStep(#[from] OutOfStep),
+}
+
+/// An operation on its way to be finished by a transaction of the handler's.
+pub(crate) struct Finishing<'a> {
+    operation: &'a Operation,
+    pub(crate) ticket: Ticket,
+}
+
+impl Finishing<'_> {
+    /// The transaction has committed.
+    pub(crate) fn committed(self, stored: StoredResponse) -> Replayable {
+        self.ticket.committed_elsewhere();
+        committed(self.operation, stored)
+    }
+
+    /// The answer to the commit was lost: finds out whether it is there.
+    pub(crate) async fn lost<E>(self) -> Result<Replayable, CompleteError<E>> {
+        let found = self.ticket.commit_lost().await.and_then(|record| record.response);
+        found.map(|stored| committed(self.operation, stored)).ok_or(CompleteError::Unknown)
+    }
+
+    /// Nothing was written: the handler's answer decides.
+    pub(crate) fn not_written<E>(self, why: CompleteError<E>) -> CompleteError<E> {
+        let mut slot = self.operation.slot();
+        slot.ticket = Some(self.ticket);
+        slot.finished = None;
+        why
+    }
+}
+
+fn committed(operation: &Operation, stored: StoredResponse) -> Replayable {
+    operation.slot().finished = Some(FinishedInside::Committed(stored.clone()));
+    Replayable(stored)
+}
+
+/// A handler that returns the error with `?` answers rightly: the application's own error as it is, and 503 where the store failed, with
+/// the word that nothing happened, so that a retry executes. For the rest the layer answers, whatever is said here.
+///
+/// That word is about this transaction. A handler that did something else before it has to map the error itself.
+#[cfg(feature = "axum")]
+impl<E: axum_core::response::IntoResponse> axum_core::response::IntoResponse for CompleteError<E> {
+    fn into_response(self) -> axum_core::response::Response {
+        use http::StatusCode;
+        match self {
+            Self::Application(error) => error.into_response(),
+            Self::Store(error) => {
+                tracing::error!(%error, "the transaction was rolled back");
+                (StatusCode::SERVICE_UNAVAILABLE, [(crate::OUTCOME, "retryable")]).into_response()
+            }
+            Self::Refused(_) | Self::Unknown | Self::Finished => StatusCode::GATEWAY_TIMEOUT.into_response(),
+        }
+    }
+}

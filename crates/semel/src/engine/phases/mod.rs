@@ -1,0 +1,379 @@
+//! Operations with effects outside: built of phases, each of which commits a recovery point.
+//!
+//! A **local** phase is one transaction of a store that can share it (`SqliteStore::phase`, `PgStore::phase`): the domain rows and
+//! the recovery point. A **foreign** phase ([`Phases::foreign`]) commits that the call is *sent*, makes exactly one outside call
+//! with no transaction open, and commits its result. Whoever takes the operation over goes on after the last recovery point.
+//!
+//! What a crash leaves:
+//!
+//! | the process dies | the record has | whoever takes over |
+//! |---|---|---|
+//! | before a local phase commits | the phase before | runs it: nothing of it is there |
+//! | after it | the phase, with what it came to | does not run it |
+//! | before *sent* commits | the phase before | makes the call: nobody made it |
+//! | after *sent*, before, in or after the call | *sent* | does as the [`Promise`] says: repeats, asks, or calls it unknown |
+//! | after the result commits | the phase, with its result | does not make the call |
+//!
+//! An owner that lost the operation is refused each of these commits, and so begins no further effect.
+
+mod journal;
+mod promise;
+
+pub use promise::{
+    AtMostOnce, Deduplicated, Found, Identity, Inquiry, Promise, Queryable, Takeover, queryable,
+};
+
+use super::Shared;
+use super::ticket::{Held, Ticket, Written, downstream_key, write};
+use crate::policy::Policy;
+use crate::record::Record;
+use crate::store::StoreError;
+use crate::transition::{Act, Claim, Refusal};
+use journal::{Journal, Standing};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What a phase may come to: it is kept, as JSON, for whoever goes on after it.
+pub trait Checkpoint: Serialize + DeserializeOwned {}
+
+impl<T: Serialize + DeserializeOwned> Checkpoint for T {}
+
+/// Why an attempt could not go through its phases, for whoever has to say how it ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Interruption {
+    /// Between two effects, as by a store that failed: the next attempt goes on after the last recovery point.
+    Resumable,
+    /// In a call that has no answer: nobody knows whether it was carried out.
+    InDoubt,
+}
+
+/// Shared by a ticket and its phases.
+pub(super) type Interrupted = Arc<Mutex<Option<Interruption>>>;
+
+/// Why a phase was not done.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PhaseError<E> {
+    /// A local phase's own work failed. What it wrote is rolled back.
+    #[error("the phase was given up")]
+    Application(E),
+    /// The call, or asking what became of it, failed. Unless asking showed that it never happened, the outcome is unknown.
+    #[error("the call of the phase has no answer")]
+    Call(E),
+    /// An earlier attempt may have made the call, and nobody can say. The outcome is unknown.
+    #[error("an earlier attempt may have made the call, and nobody can say what came of it")]
+    Unknown,
+    /// This attempt may not go on: it is not the owner any more, or the outcome is in doubt. Nothing was written.
+    #[error("this attempt may not go on: {0:?}")]
+    Refused(Refusal),
+    /// The store failed. The next attempt goes on after the last recovery point.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The phases of the program are not those that the operation went through.
+    #[error(transparent)]
+    OutOfStep(#[from] OutOfStep),
+    /// What the phase came to cannot be kept.
+    #[error("what the phase came to cannot be kept as JSON")]
+    Kept(#[source] serde_json::Error),
+}
+
+/// How the phases of the program differ from those that the operation went through.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OutOfStep {
+    /// One name stands for two phases.
+    #[error("the phase {0:?} was entered twice: give every phase a name of its own")]
+    Twice(String),
+    /// A name is not fit for a phase.
+    #[error("{0:?} is no name of a phase: it is empty, or contains a colon")]
+    Name(String),
+    /// A call of another phase has no answer yet.
+    #[error(
+        "the phase {entered:?} was entered while the call of {sent:?} has no answer: was a phase renamed or moved while operations were under way?"
+    )]
+    AnotherIsSent {
+        /// The phase that was entered.
+        entered: String,
+        /// The phase whose call has no answer.
+        sent: String,
+    },
+    /// The checkpoint was not written by phases, or by other ones.
+    #[error("the operation's checkpoint cannot be read")]
+    Unreadable(#[source] serde_json::Error),
+}
+
+/// The phases of one operation. What earlier attempts have done is not done again.
+///
+/// ```
+/// # use semel::{Deduplicated, Identity, PhaseError, Ticket};
+/// # struct Provider;
+/// # impl Provider { async fn charge(&self, _identity: Identity) -> Result<String, std::io::Error> { Ok("ch_1".into()) } }
+/// # async fn run(ticket: &Ticket, provider: &Provider) -> Result<(), PhaseError<std::io::Error>> {
+/// let mut phases = ticket.phases()?;
+/// let charge: String =
+///     phases.foreign("charged", Deduplicated, async |identity| provider.charge(identity).await).await?;
+/// # Ok(()) }
+/// ```
+///
+/// Names are kept with the operations: do not rename or move a phase while operations are under way.
+pub struct Phases {
+    shared: Arc<Shared>,
+    claim: Claim,
+    policy: Arc<Policy>,
+    seen: Arc<Mutex<Record>>,
+    interrupted: Interrupted,
+    journal: Journal,
+    entered: BTreeSet<String>,
+}
+
+/// Where a local phase stands.
+pub enum Entered<T> {
+    /// It is done, and came to this.
+    Done(T),
+    /// It is to be done now, in one transaction.
+    Now(Step),
+}
+
+/// A local phase that is to be done: for stores that share their transactions.
+#[derive(Clone)]
+pub struct Step {
+    claim: Claim,
+    name: String,
+    journal: Journal,
+    policy: Arc<Policy>,
+}
+
+impl Step {
+    /// On whose behalf.
+    #[must_use]
+    pub fn claim(&self) -> Claim {
+        self.claim
+    }
+
+    /// The act that commits the phase, together with its domain rows, once it has come to `value`.
+    ///
+    /// # Errors
+    /// The value cannot be kept as JSON.
+    pub fn act(&self, value: &impl Serialize) -> Result<Act, serde_json::Error> {
+        advance(&self.journal.done(&self.name, serde_json::to_value(value)?), &self.policy)
+    }
+}
+
+impl Ticket {
+    /// The phases of the operation, for work that is built of recovery points.
+    ///
+    /// # Errors
+    /// The checkpoint of an earlier attempt cannot be read.
+    pub fn phases(&self) -> Result<Phases, OutOfStep> {
+        let Held { shared, claim, policy, seen, interrupted, .. } = self.held();
+        let journal = Journal::of(&seen.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(Phases {
+            shared: Arc::clone(shared),
+            claim: *claim,
+            policy: Arc::clone(policy),
+            seen: Arc::clone(seen),
+            interrupted: Arc::clone(interrupted),
+            journal: journal.map_err(|error| {
+                interrupt(interrupted, Some(Interruption::InDoubt));
+                OutOfStep::Unreadable(error)
+            })?,
+            entered: BTreeSet::new(),
+        })
+    }
+
+    /// What kept the attempt from going through its phases, if anything did. Whoever has nothing better to go by ends a
+    /// [`Resumable`](Interruption::Resumable) one as [`Retryable`](super::Outcome::Retryable), and one
+    /// [`InDoubt`](Interruption::InDoubt) as [`Unknown`](super::Outcome::Unknown).
+    #[must_use]
+    pub fn interruption(&self) -> Option<Interruption> {
+        *self.held().interrupted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Phases {
+    /// Makes one outside call, once.
+    ///
+    /// `call` gets the identity that the other side is to know the call by: derived from the operation and `name`, the same on every
+    /// attempt. It returns `Ok` with whatever the other side said for certain, a refusal included, and `Err` where it said nothing
+    /// that can be relied on. No transaction may be open meanwhile.
+    ///
+    /// # Errors
+    /// See [`PhaseError`]. The handler's work ends there; [`Ticket::interruption`] says what became of the operation.
+    pub async fn foreign<T: Checkpoint, E>(
+        &mut self,
+        name: &str,
+        promise: impl Promise<T, E>,
+        call: impl AsyncFnOnce(Identity) -> Result<T, E>,
+    ) -> Result<T, PhaseError<E>> {
+        let key = downstream_key(self.claim.operation_id, name);
+        let attempt = self.claim.attempt;
+        match self.enter(name)? {
+            Standing::Done(value) => return self.decode(value).map_err(PhaseError::from),
+            Standing::New => self.commit(self.journal.sending(name)).await?,
+            Standing::Sent => {
+                let earlier = Inquiry { key: &key, up_to_attempt: attempt.saturating_sub(1) };
+                self.interrupt(Interruption::InDoubt);
+                match promise.after_takeover(earlier).await.map_err(PhaseError::Call)? {
+                    Takeover::Happened(value) => return self.answered(name, value).await,
+                    Takeover::Unclear => return Err(PhaseError::Unknown),
+                    // The way to the call is as after a fresh commit of "sent": only who still owns the operation gets there.
+                    Takeover::Repeat => self.write(&Act::Extend { lease: self.policy.lease }).await?,
+                }
+            }
+        }
+        self.interrupt(Interruption::InDoubt);
+        match call(Identity { key: key.clone(), attempt }).await {
+            Ok(value) => self.answered(name, value).await,
+            Err(error) => match promise.after_silence(Inquiry { key: &key, up_to_attempt: attempt }).await {
+                Found::Happened(value) => self.answered(name, value).await,
+                Found::NeverWill => {
+                    self.interrupt(Interruption::Resumable);
+                    Err(PhaseError::Call(error))
+                }
+                Found::Unclear => Err(PhaseError::Call(error)),
+            },
+        }
+    }
+
+    /// Commits what a call came to.
+    async fn answered<T: Checkpoint, E>(&mut self, name: &str, value: T) -> Result<T, PhaseError<E>> {
+        let kept = serde_json::to_value(&value).map_err(PhaseError::Kept)?;
+        match self.commit(self.journal.done(name, kept)).await {
+            // The client was told that it took too long. The owner may still complete, and knows what to say; no other effect begins.
+            Ok(()) | Err(PhaseError::Refused(Refusal::InDoubt)) => {
+                interrupt(&self.interrupted, None);
+                Ok(value)
+            }
+            Err(error) => {
+                self.interrupt(Interruption::InDoubt);
+                Err(error)
+            }
+        }
+    }
+
+    /// Commits a recovery point of this journal.
+    async fn commit<E>(&mut self, journal: Journal) -> Result<(), PhaseError<E>> {
+        let act = advance(&journal, &self.policy).map_err(PhaseError::Kept)?;
+        self.write(&act).await?;
+        self.journal = journal;
+        Ok(())
+    }
+
+    async fn write<E>(&self, act: &Act) -> Result<(), PhaseError<E>> {
+        let mut written = write(&self.shared, &self.claim, &self.seen, act).await;
+        if matches!(written, Err(StoreError::Lost(_))) {
+            // What the store has is what it says when asked again.
+            written = write(&self.shared, &self.claim, &self.seen, act).await;
+        }
+        match written {
+            Ok(Written::Done | Written::Refused(Refusal::AlreadyAdvanced, _)) => Ok(()),
+            Ok(Written::Refused(refusal, _)) => {
+                self.refused();
+                Err(PhaseError::Refused(refusal))
+            }
+            Err(error) => {
+                self.interrupt(Interruption::Resumable);
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Enters a local phase: for stores that share their transactions. What is to be done is done in one transaction together
+    /// with [`Step::act`], and then one of [`committed`](Self::committed), [`lost`](Self::lost), [`refused`](Self::refused) and
+    /// [`failed`](Self::failed) is called.
+    ///
+    /// # Errors
+    /// The phases are out of step.
+    pub fn local<T: Checkpoint>(&mut self, name: &str) -> Result<Entered<T>, OutOfStep> {
+        match self.enter(name)? {
+            Standing::Done(value) => self.decode(value).map(Entered::Done),
+            Standing::New => Ok(Entered::Now(Step {
+                claim: self.claim,
+                name: name.to_owned(),
+                journal: self.journal.clone(),
+                policy: Arc::clone(&self.policy),
+            })),
+            Standing::Sent => Err(self.out_of_step(OutOfStep::AnotherIsSent {
+                entered: format!("{name} (local)"),
+                sent: format!("{name} (foreign)"),
+            })),
+        }
+    }
+
+    /// The transaction of a local phase has committed: this is the record as it is then.
+    pub fn committed(&mut self, record: Option<&Record>) {
+        if let Some(journal) = record.and_then(|record| Journal::of(record).ok()) {
+            self.journal = journal;
+        }
+    }
+
+    /// The answer to the commit of the local phase `name` was lost: finds out whether it is there.
+    ///
+    /// # Errors
+    /// Nobody can say, or it is not there. The next attempt goes on from what is.
+    pub async fn lost<T: Checkpoint>(&mut self, name: &str, lost: StoreError) -> Result<T, StoreError> {
+        let id = self.claim.operation_id;
+        let found = self.shared.in_time(self.shared.store.find(vec![id])).await;
+        let record = found.ok().and_then(|answer| answer.items.into_iter().flatten().next());
+        if let Some(record) = record.filter(|record| self.claim.holds(record))
+            && let Ok(journal) = Journal::of(&record)
+            && let Ok(Standing::Done(value)) = journal.standing(name)
+            && let Ok(value) = serde_json::from_value(value)
+        {
+            self.journal = journal;
+            return Ok(value);
+        }
+        self.failed();
+        Err(lost)
+    }
+
+    /// The owner may not go on: nothing that this attempt says of the operation as a whole can be relied on.
+    pub fn refused(&self) {
+        self.interrupt(Interruption::InDoubt);
+    }
+
+    /// The store failed in a local phase: the next attempt goes on after the last recovery point.
+    pub fn failed(&self) {
+        self.interrupt(Interruption::Resumable);
+    }
+
+    fn enter(&mut self, name: &str) -> Result<Standing, OutOfStep> {
+        if name.is_empty() || name.contains(':') {
+            return Err(self.out_of_step(OutOfStep::Name(name.to_owned())));
+        }
+        if !self.entered.insert(name.to_owned()) {
+            return Err(self.out_of_step(OutOfStep::Twice(name.to_owned())));
+        }
+        match self.journal.standing(name) {
+            Ok(standing) => Ok(standing),
+            Err(sent) => {
+                let (entered, sent) = (name.to_owned(), sent.to_owned());
+                Err(self.out_of_step(OutOfStep::AnotherIsSent { entered, sent }))
+            }
+        }
+    }
+
+    fn decode<T: Checkpoint>(&self, value: serde_json::Value) -> Result<T, OutOfStep> {
+        serde_json::from_value(value).map_err(|error| self.out_of_step(OutOfStep::Unreadable(error)))
+    }
+
+    /// A program that does not know its own phases again cannot say what happened.
+    fn out_of_step(&self, why: OutOfStep) -> OutOfStep {
+        self.interrupt(Interruption::InDoubt);
+        why
+    }
+
+    fn interrupt(&self, why: Interruption) {
+        interrupt(&self.interrupted, Some(why));
+    }
+}
+
+fn interrupt(interrupted: &Interrupted, why: Option<Interruption>) {
+    *interrupted.lock().unwrap_or_else(PoisonError::into_inner) = why;
+}
+
+fn advance(journal: &Journal, policy: &Policy) -> Result<Act, serde_json::Error> {
+    Ok(Act::Advance { point: journal.point(), checkpoint: Some(journal.encode()?), lease: policy.lease })
+}

@@ -2,12 +2,13 @@
 //! all.
 //!
 //! - `X-Demo-Delay: 1500ms` waits before the transaction.
+//! - `X-Provider-Mode: drop-after` is passed on to the provider.
 //! - `X-Demo-Hold: name` waits until somebody lets it go with `DELETE /demo/holds/name`. `GET /demo/holds/name` answers once
 //!   a handler is held there: "in the middle of the handler" is then a fact and not a guess about time.
 
 use axum::Router;
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::routing::get;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,6 +20,9 @@ use tokio::time::timeout;
 pub const DELAY: &str = "x-demo-delay";
 /// The header that holds a handler.
 pub const HOLD: &str = "x-demo-hold";
+
+/// The header that is passed on to the provider, which then misbehaves.
+pub const PROVIDER_MODE: &str = "x-provider-mode";
 
 /// Nobody is kept for longer, so that a forgotten hold ends by itself.
 const LONGEST: Duration = Duration::from_secs(30);
@@ -61,6 +65,11 @@ impl Demo {
             });
             let _forgotten = timeout(LONGEST, ended.wait_for(|hold| *hold == Hold::LetGo)).await;
         }
+    }
+
+    /// How the provider is to misbehave for this request.
+    pub(crate) fn provider_mode(&self, headers: &HeaderMap) -> Option<HeaderValue> {
+        self.0.as_ref().and_then(|_| headers.get(PROVIDER_MODE).cloned())
     }
 
     /// The routes that watch and end holds; none if pauses are disabled.

@@ -5,19 +5,22 @@
 //! | answer | the layer takes it for | a retry |
 //! |---|---|---|
 //! | 400, 401 | released: nothing happened, nothing is remembered | is a fresh request, also with another body |
-//! | 409 `merchant_reference_taken` | failed | gets the same 409 |
+//! | 402, 404, 409 | failed | gets the same answer |
 //! | 503 with `Semel-Outcome: retryable` | retryable: nothing was written | executes |
+//! | 503 after a phase that was interrupted | as the phase left it: retryable, or unknown | goes on, or is told so |
 
-use crate::payment::Payment;
+use crate::payment::{Amount, Payment};
+use crate::provider::NoAnswer;
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use semel_tower::{CompleteError, OUTCOME};
+use semel::PhaseError;
+use semel_tower::{CompleteError, OUTCOME, PhasesError};
 use serde_json::json;
 
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why there is no payment to show.
 #[derive(Debug)]
@@ -30,10 +33,18 @@ pub(crate) enum ApiError {
     NotFound,
     /// The account's payment of this merchant reference has other terms.
     ReferenceTaken(Box<Payment>),
+    /// There is no such payment to give back.
+    NoSuchPayment,
+    /// The payment is not paid: there is nothing to give back.
+    NotPaid,
+    /// More is asked back than was paid and not yet given back.
+    TooMuchBack { left: Amount },
     /// Payments could not be read.
     Unreadable(BoxError),
     /// A payment was not made, and nothing was written.
     NothingWritten(BoxError),
+    /// The operation was interrupted between or in its phases. The layer knows what became of it, and answers if it is unknown.
+    Interrupted(BoxError),
     /// A payment was perhaps made, and this handler cannot say more.
     InDoubt(BoxError),
 }
@@ -42,7 +53,55 @@ pub(crate) enum ApiError {
 #[derive(Debug)]
 pub(crate) enum GivenUp {
     ReferenceTaken(Box<Payment>),
+    NoSuchPayment,
+    NotPaid,
+    TooMuchBack { left: Amount },
     Failed(BoxError),
+}
+
+impl From<GivenUp> for ApiError {
+    fn from(why: GivenUp) -> Self {
+        match why {
+            GivenUp::ReferenceTaken(payment) => Self::ReferenceTaken(payment),
+            GivenUp::NoSuchPayment => Self::NoSuchPayment,
+            GivenUp::NotPaid => Self::NotPaid,
+            GivenUp::TooMuchBack { left } => Self::TooMuchBack { left },
+            GivenUp::Failed(error) => Self::NothingWritten(error),
+        }
+    }
+}
+
+impl From<PhaseError<GivenUp>> for ApiError {
+    fn from(error: PhaseError<GivenUp>) -> Self {
+        match error {
+            PhaseError::Application(why) => why.into(),
+            error => Self::Interrupted(error.to_string().into()),
+        }
+    }
+}
+
+impl From<PhaseError<NoAnswer>> for ApiError {
+    fn from(error: PhaseError<NoAnswer>) -> Self {
+        match error {
+            PhaseError::Call(error) => Self::Interrupted(error.into()),
+            error => Self::Interrupted(error.to_string().into()),
+        }
+    }
+}
+
+impl From<PhasesError> for ApiError {
+    fn from(error: PhasesError) -> Self {
+        Self::Interrupted(error.into())
+    }
+}
+
+impl From<CompleteError> for ApiError {
+    fn from(error: CompleteError) -> Self {
+        match error {
+            CompleteError::Store(error) => Self::NothingWritten(error.into()),
+            error => Self::InDoubt(error.into()),
+        }
+    }
 }
 
 impl<E: std::error::Error + Send + Sync + 'static> From<E> for GivenUp {
@@ -54,8 +113,7 @@ impl<E: std::error::Error + Send + Sync + 'static> From<E> for GivenUp {
 impl From<CompleteError<GivenUp>> for ApiError {
     fn from(error: CompleteError<GivenUp>) -> Self {
         match error {
-            CompleteError::Application(GivenUp::ReferenceTaken(payment)) => Self::ReferenceTaken(payment),
-            CompleteError::Application(GivenUp::Failed(error)) => Self::NothingWritten(error),
+            CompleteError::Application(why) => why.into(),
             CompleteError::Store(error) => Self::NothingWritten(error.into()),
             // Somebody else has finished the operation, or nobody knows: the layer answers for it, whatever is said here.
             CompleteError::Refused(_) | CompleteError::Unknown | CompleteError::Finished => {
@@ -96,6 +154,18 @@ impl IntoResponse for ApiError {
                 );
                 (StatusCode::CONFLICT, "merchant_reference_taken", detail)
             }
+            Self::NoSuchPayment => {
+                let detail = "This account has no payment with this id: there is nothing to give back.";
+                (StatusCode::NOT_FOUND, "payment_not_found", detail.into())
+            }
+            Self::NotPaid => {
+                let detail = "This payment is not paid, or not yet: there is nothing to give back.";
+                (StatusCode::CONFLICT, "payment_not_completed", detail.into())
+            }
+            Self::TooMuchBack { left } => {
+                let detail = format!("No more than was paid can be given back, and {left} is left of it.");
+                (StatusCode::CONFLICT, "refund_exceeds_payment", detail)
+            }
             Self::Unreadable(error) => {
                 tracing::error!(%error, "payments could not be read");
                 (StatusCode::SERVICE_UNAVAILABLE, "database_unavailable", "Try again after a while.".into())
@@ -104,6 +174,11 @@ impl IntoResponse for ApiError {
                 tracing::error!(%error, "the database failed; nothing was written");
                 let detail = "Nothing was done. Send the same request again, with the same key.";
                 (StatusCode::SERVICE_UNAVAILABLE, "database_unavailable", detail.into())
+            }
+            Self::Interrupted(error) => {
+                tracing::error!(%error, "the operation was interrupted");
+                let detail = "This was interrupted before it was done. Send the same request again, with the same key.";
+                (StatusCode::SERVICE_UNAVAILABLE, "interrupted", detail.into())
             }
             Self::InDoubt(error) => {
                 tracing::error!(%error, "it is not known whether the payment was made");

@@ -2,8 +2,11 @@
 //!
 //! The way of a payment:
 //! 1. [`IdempotencyLayer`] answers retries and duplicates, and lets through what is to be executed (`service.rs`);
-//! 2. the handler checks the command (`api.rs`, `payment.rs`);
-//! 3. the payment's row and the answer that retries will get are written in **one** commit (`api.rs`, `database.rs`).
+//! 2. the handler checks the command (`api/payments.rs`, `payment.rs`);
+//! 3. its phases: the payment's row (`database/`), then the one call to the provider (`provider.rs`), each with a recovery point;
+//! 4. the payment's end and the answer that retries will get are written in **one** commit (`database/`).
+//!
+//! Without a provider there is nothing outside, and the whole payment is that one commit.
 //!
 //! Two things keep a payment from happening twice, and they are not the same. The `Idempotency-Key` recognises a *request* that
 //! comes again. The merchant's reference recognises a *payment* that was made already, even if the client has lost its key
@@ -16,9 +19,14 @@ mod api;
 mod database;
 mod demo;
 mod error;
+mod fail_point;
 mod payment;
+mod provider;
+mod refund;
 mod service;
 
 pub use database::DatabaseError;
-pub use demo::{DELAY, HOLD};
+pub use demo::{DELAY, HOLD, PROVIDER_MODE};
+pub use fail_point::FAIL_POINTS;
+pub use provider::{ProviderOptions, ProviderPromise};
 pub use service::{PaymentsOptions, PaymentsService, StartError};

@@ -1,22 +1,88 @@
-//! Serves payments. `PAYMENTS_LISTEN` (127.0.0.1:9000) says where, `PAYMENTS_DATABASE` (payments.db) says in which file.
+//! The payment service as a process.
 
-use payments::{PaymentsOptions, PaymentsService};
+use clap::{Parser, ValueEnum};
+use payments::{FAIL_POINTS, PaymentsOptions, PaymentsService, ProviderOptions, ProviderPromise};
 use std::error::Error;
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Serves payments that happen once, however often they are asked for.
+#[derive(Parser)]
+struct Arguments {
+    /// Where to listen; port 0 takes any
+    #[arg(long, env = "PAYMENTS_LISTEN", default_value = "127.0.0.1:9000")]
+    listen: SocketAddr,
+    /// payments.db, sqlite:payments.db or postgres://user:password@host/database
+    #[arg(long, env = "PAYMENTS_DATABASE", default_value = "payments.db", hide_env_values = true)]
+    database: String,
+    /// The provider that moves the money, such as http://127.0.0.1:9100; without one a payment is an entry in the books
+    #[arg(long, env = "PAYMENTS_PROVIDER")]
+    provider: Option<axum::http::Uri>,
+    /// What the provider can be relied on for, once nobody knows whether a call reached it
+    #[arg(long, env = "PAYMENTS_PROVIDER_PROMISE", value_enum, default_value = "deduplicates")]
+    promise: Promise,
+    /// How long a process that says nothing is believed to be at work, in milliseconds
+    #[arg(long, env = "PAYMENTS_LEASE_MS", default_value_t = 30_000)]
+    lease_ms: u64,
+    /// How long one call to the provider may take, in milliseconds
+    #[arg(long, env = "PAYMENTS_PROVIDER_TIMEOUT_MS", default_value_t = 5_000)]
+    provider_timeout_ms: u64,
+    /// Let clients make handlers slow and the provider misbehave (never in production)
+    #[arg(long)]
+    demo: bool,
+    /// Where the first request goes no further, for a test that kills the process there
+    #[arg(long, env = "PAYMENTS_FAIL_POINT", value_parser = FAIL_POINTS, hide = true)]
+    fail_point: Option<String>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Promise {
+    /// One identity is charged once, however often it is sent
+    Deduplicates,
+    /// It says what became of an identity, and refuses late attempts of one that it knows nothing of
+    CanBeAsked,
+    /// Neither: at most one charge, and without an answer the outcome is unknown
+    Neither,
+}
+
+impl From<Promise> for ProviderPromise {
+    fn from(promise: Promise) -> Self {
+        match promise {
+            Promise::Deduplicates => Self::Deduplicates,
+            Promise::CanBeAsked => Self::CanBeAsked,
+            Promise::Neither => Self::Neither,
+        }
+    }
+}
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
+    let arguments = Arguments::parse();
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
-    let setting = |name: &str, default: &str| std::env::var(name).unwrap_or_else(|_| default.to_owned());
-    let database = setting("PAYMENTS_DATABASE", "payments.db");
-    let service = PaymentsService::open(&database, PaymentsOptions::default()).await?;
-    let listener = TcpListener::bind(setting("PAYMENTS_LISTEN", "127.0.0.1:9000")).await?;
-    tracing::info!(address = %listener.local_addr()?, %database, "serving payments");
+    let lease = Duration::from_millis(arguments.lease_ms);
+    let timeout = Duration::from_millis(arguments.provider_timeout_ms);
+    let options = PaymentsOptions {
+        lease,
+        // Below the lease, as it has to be.
+        timeout: lease * 5 / 6,
+        provider: arguments
+            .provider
+            .map(|url| ProviderOptions { timeout, ..ProviderOptions::new(url, arguments.promise.into()) }),
+        demo_delays: arguments.demo,
+        fail_point: arguments.fail_point,
+    };
+    let service = PaymentsService::open(&arguments.database, options).await?;
+    let listener = TcpListener::bind(arguments.listen).await?;
+    writeln!(std::io::stdout(), "payments listens on http://{}", listener.local_addr()?)?;
+    let (mut end, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     service
-        .serve(listener, async {
-            // Without a way to be told to stop, it serves until it is killed; nothing is lost by that either.
-            if tokio::signal::ctrl_c().await.is_err() {
-                std::future::pending::<()>().await;
+        .serve(listener, async move {
+            tokio::select! {
+                _ = end.recv() => {}
+                _ = interrupt.recv() => {}
             }
         })
         .await?;

@@ -1,6 +1,6 @@
 //! A payment, and the command that asks for one. Each part is checked once, where it is read; from then on its type says so.
 
-use semel::OperationId;
+use semel::{OperationId, Record, State};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -15,19 +15,91 @@ pub(crate) struct CreatePayment {
     pub(crate) merchant_reference: MerchantReference,
 }
 
-/// A payment as clients see it: what was asked for, and its name.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+/// A payment as it is recorded: what was asked for, its name, and how far it is.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Payment {
     pub(crate) id: String,
     #[serde(flatten)]
     pub(crate) terms: CreatePayment,
+    pub(crate) status: Status,
+}
+
+/// How far a payment is.
+///
+/// Its row knows the ends. The way there is the operation's own, and read from its recovery point: two places that both said it
+/// could disagree.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Status {
+    /// It is asked for, and nothing is written yet.
+    Received,
+    /// Its row is there.
+    LocalPaymentCreated,
+    /// The provider was told, or is about to be, and has not answered yet.
+    ProviderRequestSent,
+    /// The provider has charged it.
+    ProviderConfirmed,
+    /// It is paid, and the client can be told so.
+    Completed,
+    /// The provider refused it.
+    Declined,
+    /// Nobody knows whether the provider charged it.
+    Unknown,
+}
+
+/// The phases of a payment, by the names that its recovery points have.
+pub(crate) const CREATED: &str = "created";
+pub(crate) const CHARGED: &str = "charged";
+
+impl Status {
+    /// How far a payment is whose row has no end yet.
+    pub(crate) fn under_way(operation: Option<&Record>) -> Self {
+        match operation {
+            Some(record) if record.state == State::Unknown => Self::Unknown,
+            Some(record) => match record.recovery_point.as_deref() {
+                None => Self::Received,
+                Some(CREATED) => Self::LocalPaymentCreated,
+                Some(CHARGED) => Self::ProviderConfirmed,
+                Some(_) => Self::ProviderRequestSent,
+            },
+            // The row outlives its operation's record.
+            None => Self::Unknown,
+        }
+    }
+
+    /// As the row has it. Whatever is on its way is `created` there.
+    pub(crate) fn in_row(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Declined => "declined",
+            _ => "created",
+        }
+    }
+
+    pub(crate) fn of_row(text: &str) -> Self {
+        match text {
+            "completed" => Self::Completed,
+            "declined" => Self::Declined,
+            _ => Self::LocalPaymentCreated,
+        }
+    }
 }
 
 impl Payment {
     /// The payment that `operation` makes. Its id comes from the operation's, so that whatever is attempted for the operation is
     /// about this one payment.
     pub(crate) fn of(operation: OperationId, terms: CreatePayment) -> Self {
-        Self { id: format!("pay_{}", operation.to_string().replace('-', "")), terms }
+        let id = format!("pay_{}", operation.to_string().replace('-', ""));
+        Self { id, terms, status: Status::LocalPaymentCreated }
+    }
+
+    /// The operation that made it.
+    pub(crate) fn operation(&self) -> Option<OperationId> {
+        self.id.strip_prefix("pay_")?.parse().ok()
+    }
+
+    pub(crate) fn with(self, status: Status) -> Self {
+        Self { status, ..self }
     }
 }
 

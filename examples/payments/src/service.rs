@@ -4,11 +4,12 @@ use crate::account::Account;
 use crate::api::{Shared, routes};
 use crate::database::{Database, DatabaseError};
 use crate::demo::Demo;
+use crate::fail_point::FailPoint;
+use crate::provider::ProviderOptions;
 use axum::Router;
-use semel::Policy;
+use semel::{Engine, EngineOptions, Policy, Stale};
 use semel_tower::{IdempotencyLayer, InvalidProtection, Protection};
 use std::future::Future;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -22,13 +23,24 @@ pub struct PaymentsOptions {
     /// How long a client waits for its handler before it is told that the outcome is unknown. Shorter than the lease.
     /// Default 25 s.
     pub timeout: Duration,
-    /// Whether clients may make handlers slow with `X-Demo-Delay` and `X-Demo-Hold`. Default: no, and never in production.
+    /// Who moves the money. Default: nobody, and a payment is an entry in the books.
+    pub provider: Option<ProviderOptions>,
+    /// Whether clients may make handlers slow with `X-Demo-Delay` and `X-Demo-Hold`, and the provider misbehave with
+    /// `X-Provider-Mode`. Default: no, and never in production.
     pub demo_delays: bool,
+    /// The [fail point](crate::FAIL_POINTS) at which the first request goes no further. Default: none, and never in production.
+    pub fail_point: Option<String>,
 }
 
 impl Default for PaymentsOptions {
     fn default() -> Self {
-        Self { lease: Duration::from_secs(30), timeout: Duration::from_secs(25), demo_delays: false }
+        Self {
+            lease: Duration::from_secs(30),
+            timeout: Duration::from_secs(25),
+            provider: None,
+            demo_delays: false,
+            fail_point: None,
+        }
     }
 }
 
@@ -52,26 +64,36 @@ pub struct PaymentsService {
 }
 
 impl PaymentsService {
-    /// Opens the file at `path`, or makes it, and sets the routes up.
+    /// Opens the database, or makes its tables, and sets the routes up: `payments.db`, `sqlite:payments.db` or `postgres://…`.
     ///
     /// # Errors
-    /// The file cannot be used, or the options contradict each other.
-    pub async fn open(path: impl AsRef<Path>, options: PaymentsOptions) -> Result<Self, StartError> {
-        let database = Database::open(path.as_ref()).await?;
+    /// The database cannot be used, or the options contradict each other.
+    pub async fn open(database: &str, options: PaymentsOptions) -> Result<Self, StartError> {
+        let database = Database::open(database).await?;
         let demo = if options.demo_delays { Demo::enabled() } else { Demo::default() };
-        // `stale` is left at `Unknown`. Today all that a payment does is in its completing transaction, and `Stale::Rerun`
-        // would be right as well: a payment whose process died would be made by the next retry. The day that somebody adds a
-        // call to a provider it would be wrong, and nothing would fail but the books.
+        // With a provider the work is built of recovery points, and whoever takes over goes on after the last one. Without one all
+        // that a payment does is in its completing transaction, and `Stale::Rerun` would be right as well. It stays at `Unknown`:
+        // the day that somebody adds a call to the handler, nothing would fail but the books.
+        let stale = if options.provider.is_some() { Stale::Resume } else { Stale::Unknown };
         let protection = Protection {
-            policy: Arc::new(Policy { lease: options.lease, ..Policy::default() }),
+            policy: Arc::new(Policy { lease: options.lease, stale, ..Policy::default() }),
             timeout: options.timeout,
             ..Protection::default()
         };
-        let layer = IdempotencyLayer::new(database.store.clone())
-            // A key means something within one account only. Here a header names it; a real service asks its own authentication.
-            .tenant(|request| Account::of(&request.headers).map(|account| account.as_str().to_owned()))
-            .protect_writes(protection)?;
-        let router = routes(Shared { database: database.clone(), demo: demo.clone() })
+        let store = database.store();
+        let layer =
+            IdempotencyLayer::over(Engine::with_options(Arc::clone(&store), EngineOptions::default()))
+                // A key means something within one account only. Here a header names it; a real service asks its own authentication.
+                .tenant(|request| Account::of(&request.headers).map(|account| account.as_str().to_owned()))
+                .protect_writes(protection)?;
+        let shared = Shared {
+            database: database.clone(),
+            store,
+            provider: options.provider.map(Arc::new),
+            demo: demo.clone(),
+            fail_point: FailPoint::armed(options.fail_point),
+        };
+        let router = routes(shared)
             .layer(layer.clone())
             // After the layer, and so outside of it: letting a handler go needs no key.
             .merge(demo.routes());
@@ -90,7 +112,7 @@ impl PaymentsService {
         axum::serve(listener, self.router).with_graceful_shutdown(stop).await?;
         // A client that hung up has left its request behind: the connection is gone, the work is not.
         self.layer.engine().drained().await;
-        self.database.store.close().await;
+        self.database.close().await;
         Ok(())
     }
 }

@@ -43,8 +43,13 @@ const LISTENS: &str = "listens at ";
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_service_that_is_killed() {
     let Ok(path) = std::env::var(CHILD) else { return };
-    let options = PaymentsOptions { lease: LEASE, timeout: LEASE * 9 / 10, demo_delays: true };
-    let service = PaymentsService::open(path, options).await.expect("the file opens, whatever the kill left");
+    let options = PaymentsOptions {
+        lease: LEASE,
+        timeout: LEASE * 9 / 10,
+        demo_delays: true,
+        ..PaymentsOptions::default()
+    };
+    let service = PaymentsService::open(&path, options).await.expect("the file opens, whatever the kill left");
     // A new port for each life: no request to one process is ever answered by the next.
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let line = format!("{LISTENS}{}\n", listener.local_addr().expect("an address"));

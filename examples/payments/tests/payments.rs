@@ -244,6 +244,7 @@ async fn a_slow_handler_is_in_doubt_until_it_ends() {
         lease: Duration::from_secs(20),
         timeout: Duration::from_millis(200),
         demo_delays: true,
+        ..PaymentsOptions::default()
     };
     let service = start(patience).await;
     let body = payment("10.00", "invoice-1");

@@ -22,7 +22,7 @@ pub(crate) struct ServiceArguments {
     #[arg(long)]
     or_another: bool,
     #[arg(long)]
-    database: PathBuf,
+    database: String,
     #[arg(long)]
     lease_ms: u64,
 }
@@ -126,6 +126,7 @@ pub(crate) fn serve(arguments: &ServiceArguments) -> Result<ExitCode, DemoError>
             // Below the lease, as it has to be, and no more than necessary.
             timeout: Duration::from_millis(arguments.lease_ms * 9 / 10),
             demo_delays: true,
+            ..PaymentsOptions::default()
         };
         let listener = listen(arguments.listen, arguments.or_another).await?;
         let service = PaymentsService::open(&arguments.database, options).await?;

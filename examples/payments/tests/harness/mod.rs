@@ -48,7 +48,8 @@ impl Answer {
 
 pub async fn start(options: PaymentsOptions) -> Service {
     let directory = tempfile::tempdir().unwrap();
-    let service = PaymentsService::open(directory.path().join("payments.db"), options).await.unwrap();
+    let service =
+        PaymentsService::open(directory.path().join("payments.db").to_str().unwrap(), options).await.unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(service.serve(listener, std::future::pending()));

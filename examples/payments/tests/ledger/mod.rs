@@ -342,6 +342,7 @@ impl Ledger {
         if let Some(record) = record {
             let mut payment = command(number);
             payment["id"] = record.payment_id().into();
+            payment["status"] = "completed".into();
             expect(answer.json() == payment, "not the payment that was asked for");
             let location = format!("/payments/{}", record.payment_id());
             expect(answer.header("location") == Some(location.as_str()), "not the payment's location");

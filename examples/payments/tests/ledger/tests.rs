@@ -17,6 +17,7 @@ fn told(sent: u64, answer: Option<Answer>) -> Told {
 fn paid() -> Answer {
     let mut payment = command(NUMBER);
     payment["id"] = record(State::Completed).payment_id().into();
+    payment["status"] = "completed".into();
     let location = format!("/payments/{}", record(State::Completed).payment_id());
     let headers = [("location", location.as_str()), ("semel-operation-id", ID)];
     answer(201, &headers, &payment)

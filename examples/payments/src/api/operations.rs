@@ -1,0 +1,56 @@
+//! How an operation stands, for clients that were told "unknown" or "in progress", and for whoever reconciles.
+
+use super::Shared;
+use crate::account::Account;
+use crate::error::ApiError;
+use crate::payment::Status;
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use semel::{Body, OperationId, Record, State as OperationState};
+use serde_json::{Map, Value, json};
+
+/// 200 with the answer that the operation's requests get, once there is one; 202 as long as there is none; 404 for what this
+/// account never asked for.
+pub(super) async fn show(
+    account: Account,
+    Path(id): Path<String>,
+    State(shared): State<Shared>,
+) -> Result<(StatusCode, Json<Value>), ApiError> {
+    let id: OperationId = id.parse().map_err(|_| ApiError::NotFound)?;
+    let found = shared.store.find(vec![id]).await.map_err(|error| ApiError::Unreadable(error.into()))?;
+    let record = found.items.into_iter().flatten().next();
+    let record = record.filter(|record| record.key.tenant == account.as_str()).ok_or(ApiError::NotFound)?;
+    Ok(shown(&record))
+}
+
+fn shown(record: &Record) -> (StatusCode, Json<Value>) {
+    let mut document = json!({
+        "operation_id": record.operation_id.to_string(),
+        "operation": record.key.operation,
+        "state": record.state.as_str(),
+        "attempt": record.attempt,
+    });
+    if let Some(resource) = &record.resource {
+        document["resource"] = json!({ "type": resource.kind, "id": resource.id });
+    }
+    let answered = matches!(record.state, OperationState::Completed | OperationState::FailedReplayable);
+    match &record.response {
+        Some(response) if answered => {
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            let headers: Map<String, Value> =
+                response.headers.iter().map(|(name, value)| (name.clone(), text(value).into())).collect();
+            document["status"] = response.status.into();
+            document["headers"] = headers.into();
+            if let Body::Stored(body) = &response.body {
+                document["body"] = text(body).into();
+            }
+            (StatusCode::OK, Json(document))
+        }
+        _ if answered => (StatusCode::OK, Json(document)),
+        _ => {
+            document["payment_status"] = json!(Status::under_way(Some(record)));
+            (StatusCode::ACCEPTED, Json(document))
+        }
+    }
+}

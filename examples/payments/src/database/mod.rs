@@ -1,0 +1,160 @@
+//! The service's tables. They live in the same database as Semel's own: that is what lets a payment and its operation's
+//! completion share one commit.
+//!
+//! One enum over two databases, and no more abstraction than that: each has its own file with its own SQL.
+
+mod postgres;
+mod sqlite;
+
+use crate::account::Account;
+use crate::api::Conclusion;
+use crate::error::{ApiError, BoxError, GivenUp};
+use crate::fail_point::FailPoint;
+use crate::payment::{Amount, Payment};
+use crate::refund::Granted;
+use postgres::PostgresDatabase;
+use semel::{PhaseError, Phases, Store};
+use semel_tower::{Operation, Replayable};
+use serde::{Deserialize, Serialize};
+use sqlite::SqliteDatabase;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Why the database was not opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DatabaseError {
+    /// The file was not opened as a store.
+    #[error(transparent)]
+    Sqlite(#[from] semel_sqlite::OpenError),
+    /// The server was not opened as a store.
+    #[error(transparent)]
+    Postgres(#[from] semel_postgres::OpenError),
+    /// The tables were not made, or cannot be read.
+    #[error("the tables of the payments could not be made")]
+    Tables(#[source] BoxError),
+}
+
+/// The service's database.
+#[derive(Clone)]
+pub(crate) enum Database {
+    Sqlite(SqliteDatabase),
+    Postgres(PostgresDatabase),
+}
+
+/// What became of a payment that was to be recorded.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Recorded {
+    /// It is there now.
+    New,
+    /// The account has a payment of this merchant reference already.
+    Before(Payment),
+}
+
+/// What a client asks to have back.
+#[derive(Clone, Debug)]
+pub(crate) struct RefundAsked {
+    pub(crate) id: String,
+    pub(crate) payment_id: String,
+    /// The whole rest of the payment if `None`.
+    pub(crate) amount: Option<Amount>,
+}
+
+impl Database {
+    /// Opens `sqlite:path`, a bare path, or `postgres://…`.
+    pub(crate) async fn open(url: &str) -> Result<Self, DatabaseError> {
+        if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+            return PostgresDatabase::open(url).await.map(Self::Postgres);
+        }
+        let path = Path::new(url.strip_prefix("sqlite:").unwrap_or(url));
+        SqliteDatabase::open(path).await.map(Self::Sqlite)
+    }
+
+    /// Semel's records.
+    pub(crate) fn store(&self) -> Arc<dyn Store> {
+        match self {
+            Self::Sqlite(database) => Arc::new(database.store.clone()),
+            Self::Postgres(database) => Arc::new(database.store.clone()),
+        }
+    }
+
+    /// A payment's first phase: its row.
+    pub(crate) async fn create_payment(
+        &self,
+        phases: &mut Phases,
+        account: &Account,
+        payment: &Payment,
+        fail_point: &FailPoint,
+    ) -> Result<Recorded, PhaseError<GivenUp>> {
+        match self {
+            Self::Sqlite(database) => database.create_payment(phases, account, payment, fail_point).await,
+            Self::Postgres(database) => database.create_payment(phases, account, payment, fail_point).await,
+        }
+    }
+
+    /// A refund's first phase: its row, if the payment has that much left.
+    pub(crate) async fn create_refund(
+        &self,
+        phases: &mut Phases,
+        account: &Account,
+        asked: &RefundAsked,
+        fail_point: &FailPoint,
+    ) -> Result<Granted, PhaseError<GivenUp>> {
+        match self {
+            Self::Sqlite(database) => database.create_refund(phases, account, asked, fail_point).await,
+            Self::Postgres(database) => database.create_refund(phases, account, asked, fail_point).await,
+        }
+    }
+
+    /// The last commit of an operation: its rows, and the answer that every retry gets.
+    pub(crate) async fn conclude(
+        &self,
+        operation: &Operation,
+        account: &Account,
+        conclusion: Conclusion,
+        fail_point: &FailPoint,
+    ) -> Result<Replayable, ApiError> {
+        match self {
+            Self::Sqlite(database) => database.conclude(operation, account, conclusion, fail_point).await,
+            Self::Postgres(database) => database.conclude(operation, account, conclusion, fail_point).await,
+        }
+    }
+
+    /// The account's payment with this id. Another account's is not there.
+    pub(crate) async fn find(&self, account: &Account, id: &str) -> Result<Option<Payment>, BoxError> {
+        match self {
+            Self::Sqlite(database) => database.find(account, id).await,
+            Self::Postgres(database) => database.find(account, id).await,
+        }
+    }
+
+    /// How many payments the account has, and the newest of them.
+    pub(crate) async fn newest(
+        &self,
+        account: &Account,
+        limit: u32,
+    ) -> Result<(u32, Vec<Payment>), BoxError> {
+        match self {
+            Self::Sqlite(database) => database.newest(account, limit).await,
+            Self::Postgres(database) => database.newest(account, limit).await,
+        }
+    }
+
+    pub(crate) async fn close(self) {
+        match self {
+            Self::Sqlite(database) => database.store.close().await,
+            Self::Postgres(database) => database.store.close().await,
+        }
+    }
+}
+
+/// What is left of a payment to be given back.
+fn refundable(paid: Amount, refunded: i64, asked: Option<Amount>) -> Result<Amount, GivenUp> {
+    let left = paid.hundredths() - refunded;
+    let wanted = asked.map_or(left, Amount::hundredths);
+    if wanted < 1 || wanted > left {
+        return Err(GivenUp::TooMuchBack { left: Amount::from_hundredths(left) });
+    }
+    Ok(Amount::from_hundredths(wanted))
+}

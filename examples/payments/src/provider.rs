@@ -1,0 +1,214 @@
+//! The provider that moves the money: one call, under the operation's own identity.
+
+use crate::payment::Payment;
+use crate::refund::Granted;
+use axum::http::{HeaderValue, Method, Request, StatusCode, Uri};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Bytes;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use semel::{Found, Identity, Inquiry, OperationId, Promise, Takeover};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::net::TcpStream;
+
+/// What a provider can be relied on for, once nobody knows whether a call reached it. Whoever sets the service up has read the
+/// provider's manual.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ProviderPromise {
+    /// One identity is charged once, however often it is sent.
+    #[default]
+    Deduplicates,
+    /// It says what became of an identity, and refuses late attempts of one that it knows nothing of.
+    CanBeAsked,
+    /// Neither.
+    Neither,
+}
+
+/// Where the provider is, and what it promises.
+#[derive(Clone, Debug)]
+pub struct ProviderOptions {
+    /// Its address, such as `http://127.0.0.1:9100`.
+    pub url: Uri,
+    /// What it promises.
+    pub promise: ProviderPromise,
+    /// How long one call to it may take. Default 5 s.
+    pub timeout: Duration,
+}
+
+impl ProviderOptions {
+    /// A provider at `url` that promises this.
+    #[must_use]
+    pub fn new(url: Uri, promise: ProviderPromise) -> Self {
+        Self { url, promise, timeout: Duration::from_secs(5) }
+    }
+}
+
+/// What the provider said for certain.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Verdict {
+    /// The money has moved.
+    Succeeded {
+        /// What the provider calls it.
+        id: String,
+    },
+    /// It was refused, and no money has moved.
+    Declined {
+        /// Why.
+        code: String,
+    },
+}
+
+/// The provider said nothing that can be relied on.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoAnswer {
+    #[error("the provider cannot be reached")]
+    Unreachable(#[source] std::io::Error),
+    #[error("the connection to the provider broke")]
+    Broken(#[source] hyper::Error),
+    #[error("the provider took too long")]
+    TooLong,
+    #[error("the provider answered {0}")]
+    Status(StatusCode),
+    #[error("the provider's answer cannot be read")]
+    Unreadable(#[source] serde_json::Error),
+    #[error("the request to the provider cannot be made")]
+    Request(#[source] axum::http::Error),
+}
+
+/// A client of the provider, for one operation.
+#[derive(Clone)]
+pub(crate) struct Provider<'a> {
+    pub(crate) options: &'a ProviderOptions,
+    pub(crate) operation: OperationId,
+    /// How the provider is to misbehave, for demonstrations and tests.
+    pub(crate) mode: Option<HeaderValue>,
+}
+
+/// One kind of call.
+#[derive(Clone, Copy)]
+pub(crate) enum Call<'a> {
+    Charge(&'a Payment),
+    Refund(&'a Granted),
+}
+
+impl Call<'_> {
+    fn path(self) -> &'static str {
+        match self {
+            Self::Charge(_) => "/charges",
+            Self::Refund(_) => "/refunds",
+        }
+    }
+
+    fn terms(self) -> Value {
+        match self {
+            Self::Charge(payment) => json!({
+                "amount": payment.terms.amount,
+                "currency": payment.terms.currency,
+                "reference": payment.id,
+            }),
+            Self::Refund(Granted { refund, charge_id }) => json!({
+                "charge_id": charge_id,
+                "amount": refund.amount,
+                "currency": refund.currency,
+                "reference": refund.id,
+            }),
+        }
+    }
+}
+
+impl Provider<'_> {
+    /// Makes the one call. `Ok` is the provider's word; everything else is silence.
+    pub(crate) async fn call(&self, identity: Identity, call: Call<'_>) -> Result<Verdict, NoAnswer> {
+        let mut request = Request::builder()
+            .method(Method::POST)
+            .uri(call.path())
+            .header("attempt", identity.attempt())
+            .header("semel-operation-id", self.operation.to_string())
+            .header("content-type", "application/json");
+        if let Some(mode) = &self.mode {
+            request = request.header("x-provider-mode", mode);
+        }
+        let request = request.header("idempotency-key", identity.into_key());
+        match self.exchange(request, call.terms().to_string().into()).await? {
+            (StatusCode::CREATED, body) => Ok(Verdict::Succeeded { id: member(&body, "id")? }),
+            (StatusCode::PAYMENT_REQUIRED, body) => Ok(Verdict::Declined { code: member(&body, "code")? }),
+            (status, _) => Err(NoAnswer::Status(status)),
+        }
+    }
+
+    /// Asks what became of an identity.
+    async fn ask(&self, inquiry: Inquiry<'_>, path: &str) -> Result<Found<Verdict>, NoAnswer> {
+        let uri = format!("{path}/by-identity/{}?attempt={}", inquiry.key, inquiry.up_to_attempt);
+        let (status, body) = self.exchange(Request::get(uri), Bytes::new()).await?;
+        match status {
+            StatusCode::OK if member(&body, "status").is_ok_and(|status| status == "succeeded") => {
+                Ok(Found::Happened(Verdict::Succeeded { id: member(&body, "id")? }))
+            }
+            StatusCode::OK => Ok(Found::Happened(Verdict::Declined { code: member(&body, "code")? })),
+            // The provider's manual says that it refuses these attempts from now on.
+            StatusCode::NOT_FOUND => Ok(Found::NeverWill),
+            status => Err(NoAnswer::Status(status)),
+        }
+    }
+
+    async fn exchange(
+        &self,
+        request: axum::http::request::Builder,
+        body: Bytes,
+    ) -> Result<(StatusCode, Bytes), NoAnswer> {
+        let authority = self.options.url.authority().map_or("", |authority| authority.as_str());
+        let request = request.header("host", authority).body(Full::new(body)).map_err(NoAnswer::Request)?;
+        let exchange = async {
+            let stream = TcpStream::connect(authority).await.map_err(NoAnswer::Unreachable)?;
+            let (mut sender, connection) =
+                http1::handshake(TokioIo::new(stream)).await.map_err(NoAnswer::Broken)?;
+            let connection = tokio::spawn(connection);
+            let answer = async {
+                let response = sender.send_request(request).await?;
+                let status = response.status();
+                Ok((status, response.into_body().collect().await?.to_bytes()))
+            };
+            let answer = answer.await.map_err(NoAnswer::Broken);
+            connection.abort();
+            answer
+        };
+        tokio::time::timeout(self.options.timeout, exchange).await.unwrap_or(Err(NoAnswer::TooLong))
+    }
+}
+
+/// What the provider promises of one kind of call.
+pub(crate) struct Promised<'a> {
+    pub(crate) provider: &'a Provider<'a>,
+    pub(crate) call: Call<'a>,
+}
+
+impl Promise<Verdict, NoAnswer> for Promised<'_> {
+    async fn after_takeover(&self, inquiry: Inquiry<'_>) -> Result<Takeover<Verdict>, NoAnswer> {
+        Ok(match self.provider.options.promise {
+            ProviderPromise::Deduplicates => Takeover::Repeat,
+            ProviderPromise::Neither => Takeover::Unclear,
+            ProviderPromise::CanBeAsked => match self.provider.ask(inquiry, self.call.path()).await? {
+                Found::Happened(verdict) => Takeover::Happened(verdict),
+                Found::NeverWill => Takeover::Repeat,
+                Found::Unclear => Takeover::Unclear,
+            },
+        })
+    }
+
+    async fn after_silence(&self, inquiry: Inquiry<'_>) -> Found<Verdict> {
+        match self.provider.options.promise {
+            ProviderPromise::CanBeAsked => {
+                self.provider.ask(inquiry, self.call.path()).await.unwrap_or(Found::Unclear)
+            }
+            ProviderPromise::Deduplicates | ProviderPromise::Neither => Found::Unclear,
+        }
+    }
+}
+
+fn member(body: &[u8], name: &str) -> Result<String, NoAnswer> {
+    let document: Value = serde_json::from_slice(body).map_err(NoAnswer::Unreadable)?;
+    serde_json::from_value(document[name].clone()).map_err(NoAnswer::Unreadable)
+}

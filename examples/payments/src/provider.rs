@@ -140,7 +140,7 @@ impl Provider<'_> {
     }
 
     /// Asks what became of an identity.
-    async fn ask(&self, inquiry: Inquiry<'_>, path: &str) -> Result<Found<Verdict>, NoAnswer> {
+    async fn ask(&self, inquiry: Inquiry, path: &str) -> Result<Found<Verdict>, NoAnswer> {
         let uri = format!("{path}/by-identity/{}?attempt={}", inquiry.key, inquiry.up_to_attempt);
         let (status, body) = self.exchange(Request::get(uri), Bytes::new()).await?;
         match status {
@@ -186,7 +186,7 @@ pub(crate) struct Promised<'a> {
 }
 
 impl Promise<Verdict, NoAnswer> for Promised<'_> {
-    async fn after_takeover(&self, inquiry: Inquiry<'_>) -> Result<Takeover<Verdict>, NoAnswer> {
+    async fn after_takeover(&self, inquiry: Inquiry) -> Result<Takeover<Verdict>, NoAnswer> {
         Ok(match self.provider.options.promise {
             ProviderPromise::Deduplicates => Takeover::Repeat,
             ProviderPromise::Neither => Takeover::Unclear,
@@ -198,7 +198,7 @@ impl Promise<Verdict, NoAnswer> for Promised<'_> {
         })
     }
 
-    async fn after_silence(&self, inquiry: Inquiry<'_>) -> Found<Verdict> {
+    async fn after_silence(&self, inquiry: Inquiry) -> Found<Verdict> {
         match self.provider.options.promise {
             ProviderPromise::CanBeAsked => {
                 self.provider.ask(inquiry, self.call.path()).await.unwrap_or(Found::Unclear)

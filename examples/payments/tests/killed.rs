@@ -49,7 +49,8 @@ async fn the_service_that_is_killed() {
         demo_delays: true,
         ..PaymentsOptions::default()
     };
-    let service = PaymentsService::open(&path, options).await.expect("the file opens, whatever the kill left");
+    let service =
+        PaymentsService::open(&path, options).await.expect("the file opens, whatever the kill left");
     // A new port for each life: no request to one process is ever answered by the next.
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let line = format!("{LISTENS}{}\n", listener.local_addr().expect("an address"));

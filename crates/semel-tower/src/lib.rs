@@ -41,10 +41,12 @@ mod headers;
 mod layer;
 mod operation;
 mod outcome;
+mod phases;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod protection;
 mod reply;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod same_transaction;
 mod scope;
 mod service;
@@ -58,8 +60,10 @@ pub use layer::{IdempotencyLayer, Protected};
 pub use operation::NotProtected;
 pub use operation::Operation;
 pub use outcome::{NoOutcome, OutcomeClass, OutcomeRules};
+pub use phases::PhasesError;
 pub use protection::{InvalidProtection, KeyRequirement, Protection};
 pub use reply::{Replayable, Reply};
-pub use same_transaction::{CompleteError, PhasesError};
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub use same_transaction::CompleteError;
 pub use scope::Tenant;
 pub use service::Idempotency;

@@ -22,6 +22,10 @@ pub struct Operation {
     id: OperationId,
     attempt: u32,
     key: Arc<RecordKey>,
+    #[cfg_attr(
+        not(any(feature = "sqlite", feature = "postgres")),
+        expect(dead_code, reason = "only a store with transactions finishes inside")
+    )]
     max_stored_response: usize,
     slot: Arc<Mutex<Slot>>,
 }
@@ -123,6 +127,7 @@ impl Operation {
     }
 
     /// An answer as it is kept: without its body if that is too long.
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
     pub(crate) fn kept(&self, answer: &StoredResponse) -> StoredResponse {
         match &answer.body {
             semel::Body::Stored(bytes) if bytes.len() > self.max_stored_response => {

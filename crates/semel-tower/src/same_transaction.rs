@@ -3,7 +3,7 @@
 use crate::operation::{FinishedInside, Operation};
 use crate::reply::{Replayable, Reply};
 use semel::transition::{Act, Refusal};
-use semel::{OutOfStep, Outcome, Phases, Policy, StoreError, StoredResponse, Ticket};
+use semel::{Outcome, Policy, StoreError, StoredResponse, Ticket};
 use std::convert::Infallible;
 
 /// Why an operation was not completed in the handler's transaction.
@@ -28,17 +28,6 @@ pub enum CompleteError<E = Infallible> {
 }
 
 impl Operation {
-    /// The phases of the operation, for a handler with effects outside: each commits a recovery point, and a later attempt goes on
-    /// after the last one. Once they are done, the operation is completed as always.
-    ///
-    /// # Errors
-    /// The operation was finished before, or what an earlier attempt left cannot be read.
-    pub fn phases(&self) -> Result<Phases, PhasesError> {
-        let slot = self.slot();
-        let ticket = slot.ticket.as_ref().ok_or(PhasesError::Finished)?;
-        Ok(ticket.phases()?)
-    }
-
     /// Takes the ticket to finish the operation with. Until [`Finishing`] says otherwise, nobody knows how it ended: a handler that
     /// stops waiting must not answer as if it were otherwise.
     pub(crate) fn finishing<E>(&self) -> Result<Finishing<'_>, CompleteError<E>> {
@@ -58,18 +47,6 @@ impl Operation {
         };
         outcome.into_act(policy)
     }
-}
-
-/// Why an operation has no phases to go through.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PhasesError {
-    /// The operation was finished before.
-    #[error("the operation was finished before")]
-    Finished,
-    /// What an earlier attempt left cannot be read.
-    #[error(transparent)]
-    OutOfStep(#[from] OutOfStep),
 }
 
 /// An operation on its way to be finished by a transaction of the handler's.

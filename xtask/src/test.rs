@@ -6,12 +6,18 @@ use crate::{links, tools};
 use std::env;
 use std::time::Instant;
 
+/// What is off by default and has tests, or examples, of its own. The same for every step, so that none builds it all again.
+const FEATURES: [&str; 2] = ["--features", "semel-tower/postgres"];
+
 pub(crate) fn run() -> Outcome {
     let start = Instant::now();
     step::timed("tools", "what the steps need besides cargo", tools::ensure)?;
     step::run("format", &mut cargo(["fmt", "--all", "--check"]))
         .map_err(|failure| format!("{failure}; `just fix` or `cargo fmt --all` repairs it"))?;
-    step::run("clippy", &mut cargo(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+    step::run(
+        "clippy",
+        cargo(["clippy", "--workspace", "--all-targets"]).args(FEATURES).args(["--", "-D", "warnings"]),
+    )?;
     // The decisions (record, policy, transition) must not touch clock, thread, file or socket. Without the feature `std`
     // the crate is `no_std`, where none of these has a name: that it compiles is the proof.
     step::run("no_std", &mut cargo(["check", "-p", "semel", "--no-default-features", "--lib"]))?;
@@ -23,13 +29,16 @@ pub(crate) fn run() -> Outcome {
     let settings = servers.as_ref().map(Servers::settings);
     // `--tests` takes libraries, binaries and integration tests, and leaves out benchmarks, which measure and belong in
     // `cargo xtask bench`.
-    step::run("tests", cargo(["test", "--workspace", "--tests"]).envs(settings.into_iter().flatten()))?;
+    let mut tests = cargo(["test", "--workspace", "--tests"]);
+    step::run("tests", tests.args(FEATURES).envs(settings.into_iter().flatten()))?;
     drop(servers);
-    step::run("doc tests", &mut cargo(["test", "--workspace", "--doc"]))?;
+    step::run("doc tests", cargo(["test", "--workspace", "--doc"]).args(FEATURES))?;
     // Libraries alone: the binary `semel` would be documented under the same name as the library.
     step::run(
         "docs",
-        cargo(["doc", "--workspace", "--no-deps", "--lib"]).env("RUSTDOCFLAGS", rustdoc_flags()),
+        cargo(["doc", "--workspace", "--no-deps", "--lib"])
+            .args(FEATURES)
+            .env("RUSTDOCFLAGS", rustdoc_flags()),
     )?;
     step::timed("links", "every link from one page to another leads to a file", || {
         links::check(&step::root())

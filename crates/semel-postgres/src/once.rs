@@ -4,8 +4,17 @@ use crate::error::{ActError, CommitError, unavailable};
 use crate::same_transaction::Reserved;
 use crate::store::PgStore;
 use semel::transition::Claim;
-use semel::{BeginError, Decision, Engine, Incoming, OperationId, Outcome, Store as _, StoreError, Ticket};
+use semel::{
+    BeginError, Decision, Engine, Incoming, OperationId, Outcome, Record, RecordKey, State, Store as _,
+    StoreError, Ticket,
+};
 use sqlx::postgres::PgConnection;
+use std::time::Duration;
+
+/// How often an operation that has ended is looked at, for as long as others hold its key, and how long after each other. Each of
+/// the others holds it for three round trips, once.
+const MOST_LOOKS: u32 = 50;
+const A_MOMENT: Duration = Duration::from_millis(5);
 
 /// What became of a purely local operation.
 #[derive(Debug)]
@@ -57,7 +66,9 @@ impl PgStore {
                 match self.commit_with(transaction, &claim, &act).await {
                     Ok(_) => Ok(Once::Executed(value)),
                     Err(CommitError::Refused(refusal)) => Err(OnceError::Refused(refusal)),
-                    Err(CommitError::Store(lost @ StoreError::Lost(_))) if self.is_there(&claim).await => {
+                    Err(CommitError::Store(lost @ StoreError::Lost(_)))
+                        if self.own(&claim).await.is_some() =>
+                    {
                         tracing::debug!(%lost, "read back: it is committed");
                         Ok(Once::Executed(value))
                     }
@@ -65,14 +76,36 @@ impl PgStore {
                 }
             }
             Reserved::Exists(_) | Reserved::Locked => {
-                drop(transaction);
-                let policy = incoming.policy.clone();
-                match engine.begin(incoming).await? {
-                    Decision::Execute(ticket) => self.again(ticket, &policy, work).await,
+                // Now, and not some time after it is dropped: it holds the key.
+                let _ended = transaction.rollback().await;
+                match self.decided(engine, &incoming).await? {
+                    Decision::Execute(ticket) => self.again(ticket, &incoming.policy, work).await,
                     decision => Ok(Once::Decided(decision)),
                 }
             }
         }
+    }
+
+    /// What the engine decides. It takes a held key for one that is worked on; but where the operation has ended, whoever holds it
+    /// is another duplicate that tries to be the first, and gone in a moment.
+    async fn decided(&self, engine: &Engine, incoming: &Incoming<'_>) -> Result<Decision, BeginError> {
+        let Incoming { key, subject, policy } = incoming;
+        let mut looks = 0;
+        loop {
+            let asking = Incoming { key: key.clone(), subject: *subject, policy: policy.clone() };
+            let decision = engine.begin(asking).await?;
+            let held = matches!(decision, Decision::InProgress { operation_id: None, .. });
+            looks += 1;
+            if !held || looks == MOST_LOOKS || !self.has_ended(key).await? {
+                return Ok(decision);
+            }
+            tokio::time::sleep(A_MOMENT).await;
+        }
+    }
+
+    async fn has_ended(&self, key: &RecordKey) -> Result<bool, StoreError> {
+        let found = self.read(vec![key.clone()]).await?;
+        Ok(found.items.iter().flatten().any(|record| record.state != State::InProgress))
     }
 
     /// The record was there, and may be executed again: by its owner, which this is now.
@@ -99,10 +132,16 @@ impl PgStore {
                 Ok(Once::Executed(value))
             }
             Err(CommitError::Refused(refusal)) => Err(given_back(ticket, OnceError::Refused(refusal)).await),
-            Err(CommitError::Store(error @ StoreError::Lost(_))) => match ticket.commit_lost().await {
-                Some(_) => Ok(Once::Executed(value)),
-                None => Err(BeginError::Store(error).into()),
-            },
+            Err(CommitError::Store(error @ StoreError::Lost(_))) => {
+                // The transaction held the record until its end: giving it back succeeds only once it is rolled back, and is
+                // refused if it is committed.
+                let claim = ticket.claim();
+                let lost = given_back(ticket, BeginError::Store(error).into()).await;
+                match self.own(&claim).await.map(|record| record.state) {
+                    Some(State::Completed | State::FailedReplayable) => Ok(Once::Executed(value)),
+                    _ => Err(lost),
+                }
+            }
             Err(CommitError::Store(error)) => Err(given_back(ticket, BeginError::Store(error).into()).await),
         }
     }
@@ -111,9 +150,10 @@ impl PgStore {
         self.pool().begin().await.map_err(|error| BeginError::Store(unavailable(&error)).into())
     }
 
-    async fn is_there(&self, claim: &Claim) -> bool {
-        let found = self.find(vec![claim.operation_id]).await;
-        found.is_ok_and(|answer| answer.items.iter().flatten().any(|record| claim.holds(record)))
+    /// The record, if it is this ownership's.
+    async fn own(&self, claim: &Claim) -> Option<Record> {
+        let found = self.find(vec![claim.operation_id]).await.ok()?;
+        found.items.into_iter().flatten().find(|record| claim.holds(record))
     }
 }
 

@@ -11,9 +11,8 @@ use std::sync::Arc;
 /// A store behind the proxy, over one connection on which every statement was prepared before; and one that goes straight.
 async fn behind_a_proxy(database: &Database, options: PgOptions) -> (Proxy, PgStore, PgStore) {
     let direct = open(database).await;
-    let server = database.options();
-    let proxy = Proxy::to(server.get_host().into(), server.get_port()).await;
-    let url = sqlx::ConnectOptions::to_url_lossy(&server.host("127.0.0.1").port(proxy.port)).to_string();
+    let (proxy, server) = Proxy::before(database.options()).await;
+    let url = sqlx::ConnectOptions::to_url_lossy(&server).to_string();
     let store = options.max_connections(1).connect(&url).await.unwrap();
     let record = reserved(&store, "warming-up").await;
     store.swap(vec![completion(&record)]).await.unwrap();

@@ -1,5 +1,6 @@
 //! A network that cuts a connection at the worst moment: once, when the client sends a message of a chosen kind.
 
+use sqlx::postgres::PgConnectOptions;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -16,6 +17,8 @@ pub(crate) enum Cut {
     Statement,
     /// A COMMIT reaches the server; its answer does not reach the client.
     AnswerOfCommit,
+    /// A COMMIT does not reach the server.
+    Commit,
 }
 
 impl Cut {
@@ -23,7 +26,9 @@ impl Cut {
         match self {
             // "Bind", with which the execution of a prepared statement begins.
             Self::AnswerOfStatement | Self::Statement => message.first() == Some(&b'B'),
-            Self::AnswerOfCommit => message.first() == Some(&b'Q') && message[5..].starts_with(b"COMMIT"),
+            Self::AnswerOfCommit | Self::Commit => {
+                message.first() == Some(&b'Q') && message[5..].starts_with(b"COMMIT")
+            }
         }
     }
 }
@@ -31,12 +36,19 @@ impl Cut {
 /// Between a client and the server.
 #[derive(Clone)]
 pub(crate) struct Proxy {
-    pub(crate) port: u16,
+    port: u16,
     cut: Arc<Mutex<Option<Cut>>>,
 }
 
 impl Proxy {
-    pub(crate) async fn to(host: String, port: u16) -> Self {
+    /// A proxy before the server of `options`, and how to connect by way of it.
+    pub(crate) async fn before(options: PgConnectOptions) -> (Self, PgConnectOptions) {
+        let proxy = Self::to(options.get_host().into(), options.get_port()).await;
+        let options = options.host("127.0.0.1").port(proxy.port);
+        (proxy, options)
+    }
+
+    async fn to(host: String, port: u16) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let proxy = Self { port: listener.local_addr().unwrap().port(), cut: Arc::default() };
         let cut = proxy.cut.clone();
@@ -104,7 +116,7 @@ async fn pass_requests(
         };
         match due {
             None => to_server.write_all(message).await.ok()?,
-            Some(Cut::Statement) => return None,
+            Some(Cut::Statement | Cut::Commit) => return None,
             Some(Cut::AnswerOfStatement | Cut::AnswerOfCommit) => {
                 answers.stopped.store(true, Ordering::SeqCst);
                 to_server.write_all(message).await.ok()?;

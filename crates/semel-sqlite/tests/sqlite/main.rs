@@ -13,6 +13,7 @@ mod fixture;
 mod group_commit;
 mod listing;
 mod open;
+mod phases;
 mod same_transaction;
 mod several_processes;
 mod trouble;

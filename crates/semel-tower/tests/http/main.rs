@@ -13,6 +13,7 @@ mod keys;
 mod lateness;
 mod operation;
 mod outcomes;
+mod phases;
 mod profiles;
 mod races;
 mod replay;

@@ -79,7 +79,7 @@ pub enum Finish {
 #[error("the outcome could not be stored yet")]
 pub struct FinishError;
 
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
+pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 impl Ticket {

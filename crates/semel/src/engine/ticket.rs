@@ -231,7 +231,7 @@ pub(super) async fn write(
 }
 
 /// Remembers the newest record seen: of one operation, a higher version; of another operation, whatever the store said last.
-fn see(seen: &Mutex<Record>, record: Record) {
+pub(super) fn see(seen: &Mutex<Record>, record: Record) {
     let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
     if seen.operation_id != record.operation_id || seen.version < record.version {
         *seen = record;

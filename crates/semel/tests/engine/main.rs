@@ -12,6 +12,7 @@ mod finishing;
 mod leases;
 mod lost_answers;
 mod owners;
+mod phases;
 mod recipes;
 mod recovery;
 mod support;

@@ -24,7 +24,8 @@ pub use promise::{
 };
 
 use super::Shared;
-use super::ticket::{Held, Ticket, Written, downstream_key, write};
+use super::finish::FIRST_PAUSE;
+use super::ticket::{Held, Ticket, Written, downstream_key, see, write};
 use crate::policy::Policy;
 use crate::record::Record;
 use crate::store::StoreError;
@@ -33,7 +34,8 @@ use journal::{Journal, Standing};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::time::Instant;
 
 /// What a phase may come to: it is kept, as JSON, for whoever goes on after it.
 pub trait Checkpoint: Serialize + DeserializeOwned {}
@@ -50,7 +52,14 @@ pub enum Interruption {
 }
 
 /// Shared by a ticket and its phases.
-pub(super) type Interrupted = Arc<Mutex<Option<Interruption>>>;
+pub(super) type Interrupted = Arc<Mutex<Course>>;
+
+/// How an attempt fares on its way through its phases.
+#[derive(Default)]
+pub(super) struct Course {
+    taken: bool,
+    interruption: Option<Interruption>,
+}
 
 /// Why a phase was not done.
 #[derive(Debug, thiserror::Error)]
@@ -86,6 +95,9 @@ pub enum OutOfStep {
     /// One name stands for two phases.
     #[error("the phase {0:?} was entered twice: give every phase a name of its own")]
     Twice(String),
+    /// Two journals of one attempt would overwrite each other's recovery points.
+    #[error("the phases of this attempt were taken before: hand on the ones that there are")]
+    TakenBefore,
     /// A name is not fit for a phase.
     #[error("{0:?} is no name of a phase: it is empty, or contains a colon")]
     Name(String),
@@ -162,12 +174,16 @@ impl Step {
 }
 
 impl Ticket {
-    /// The phases of the operation, for work that is built of recovery points.
+    /// The phases of the operation, for work that is built of recovery points. There is one of them per attempt.
     ///
     /// # Errors
-    /// The checkpoint of an earlier attempt cannot be read.
+    /// They were taken before, or the checkpoint of an earlier attempt cannot be read.
     pub fn phases(&self) -> Result<Phases, OutOfStep> {
         let Held { shared, claim, policy, seen, interrupted, .. } = self.held();
+        if std::mem::replace(&mut course(interrupted).taken, true) {
+            interrupt(interrupted, Some(Interruption::InDoubt));
+            return Err(OutOfStep::TakenBefore);
+        }
         let journal = Journal::of(&seen.lock().unwrap_or_else(PoisonError::into_inner));
         Ok(Phases {
             shared: Arc::clone(shared),
@@ -188,7 +204,7 @@ impl Ticket {
     /// [`InDoubt`](Interruption::InDoubt) as [`Unknown`](super::Outcome::Unknown).
     #[must_use]
     pub fn interruption(&self) -> Option<Interruption> {
-        *self.held().interrupted.lock().unwrap_or_else(PoisonError::into_inner)
+        course(&self.held().interrupted).interruption
     }
 }
 
@@ -213,7 +229,7 @@ impl Phases {
             Standing::Done(value) => return self.decode(value).map_err(PhaseError::from),
             Standing::New => self.commit(self.journal.sending(name)).await?,
             Standing::Sent => {
-                let earlier = Inquiry { key: &key, up_to_attempt: attempt.saturating_sub(1) };
+                let earlier = Inquiry { key: key.clone(), up_to_attempt: attempt.saturating_sub(1) };
                 self.interrupt(Interruption::InDoubt);
                 match promise.after_takeover(earlier).await.map_err(PhaseError::Call)? {
                     Takeover::Happened(value) => return self.answered(name, value).await,
@@ -226,7 +242,7 @@ impl Phases {
         self.interrupt(Interruption::InDoubt);
         match call(Identity { key: key.clone(), attempt }).await {
             Ok(value) => self.answered(name, value).await,
-            Err(error) => match promise.after_silence(Inquiry { key: &key, up_to_attempt: attempt }).await {
+            Err(error) => match promise.after_silence(Inquiry { key, up_to_attempt: attempt }).await {
                 Found::Happened(value) => self.answered(name, value).await,
                 Found::NeverWill => {
                     self.interrupt(Interruption::Resumable);
@@ -240,15 +256,39 @@ impl Phases {
     /// Commits what a call came to.
     async fn answered<T: Checkpoint, E>(&mut self, name: &str, value: T) -> Result<T, PhaseError<E>> {
         let kept = serde_json::to_value(&value).map_err(PhaseError::Kept)?;
-        match self.commit(self.journal.done(name, kept)).await {
-            // The client was told that it took too long. The owner may still complete, and knows what to say; no other effect begins.
-            Ok(()) | Err(PhaseError::Refused(Refusal::InDoubt)) => {
+        let journal = self.journal.done(name, kept);
+        match self.commit_for_certain(&journal).await {
+            Ok(()) => {
+                interrupt(&self.interrupted, None);
+                Ok(value)
+            }
+            // The client was told that it took too long. The owner may still complete, and knows what to say; no other effect
+            // begins, for its commit is refused like this one.
+            Err(PhaseError::Refused(Refusal::InDoubt)) => {
+                self.journal = journal;
                 interrupt(&self.interrupted, None);
                 Ok(value)
             }
             Err(error) => {
                 self.interrupt(Interruption::InDoubt);
                 Err(error)
+            }
+        }
+    }
+
+    /// Commits a recovery point that cannot be had again: tries on for as long as a call to the store may take. It may be as little
+    /// as a sign of life of our own, under way at the same moment, that holds the record.
+    async fn commit_for_certain<E>(&mut self, journal: &Journal) -> Result<(), PhaseError<E>> {
+        let deadline = Instant::now() + self.shared.store_timeout;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match self.commit(journal.clone()).await {
+                Err(PhaseError::Store(error)) if Instant::now() + pause < deadline => {
+                    tracing::warn!(operation_id = %self.claim.operation_id, %error, "what a call came to is not stored yet");
+                    tokio::time::sleep(pause).await;
+                    pause *= 2;
+                }
+                ended => return ended,
             }
         }
     }
@@ -304,7 +344,10 @@ impl Phases {
 
     /// The transaction of a local phase has committed: this is the record as it is then.
     pub fn committed(&mut self, record: Option<&Record>) {
-        if let Some(journal) = record.and_then(|record| Journal::of(record).ok()) {
+        if let Some(record) = record
+            && let Ok(journal) = Journal::of(record)
+        {
+            see(&self.seen, record.clone());
             self.journal = journal;
         }
     }
@@ -322,6 +365,7 @@ impl Phases {
             && let Ok(Standing::Done(value)) = journal.standing(name)
             && let Ok(value) = serde_json::from_value(value)
         {
+            see(&self.seen, record);
             self.journal = journal;
             return Ok(value);
         }
@@ -371,7 +415,12 @@ impl Phases {
 }
 
 fn interrupt(interrupted: &Interrupted, why: Option<Interruption>) {
-    *interrupted.lock().unwrap_or_else(PoisonError::into_inner) = why;
+    course(interrupted).interruption = why;
+}
+
+fn course(interrupted: &Interrupted) -> MutexGuard<'_, Course> {
+    // Only fields are set under the lock: a poisoned one is as good as any.
+    interrupted.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn advance(journal: &Journal, policy: &Policy) -> Result<Act, serde_json::Error> {

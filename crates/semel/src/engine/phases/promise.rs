@@ -31,12 +31,18 @@ impl fmt::Debug for Identity {
 }
 
 /// What to ask the other side about.
-#[derive(Clone, Copy, Debug)]
-pub struct Inquiry<'a> {
+#[derive(Clone)]
+pub struct Inquiry {
     /// The identity's key.
-    pub key: &'a str,
+    pub key: String,
     /// The attempts in question: this one and all before it.
     pub up_to_attempt: u32,
+}
+
+impl fmt::Debug for Inquiry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inquiry").field("up_to_attempt", &self.up_to_attempt).finish_non_exhaustive()
+    }
 }
 
 /// What the other side says of a call.
@@ -67,10 +73,10 @@ pub enum Takeover<T> {
 /// The three there are: [`Deduplicated`], [`queryable`] and [`AtMostOnce`].
 pub trait Promise<T, E> {
     /// An earlier attempt may have made the call. What now?
-    fn after_takeover(&self, inquiry: Inquiry<'_>) -> impl Future<Output = Result<Takeover<T>, E>>;
+    fn after_takeover(&self, inquiry: Inquiry) -> impl Future<Output = Result<Takeover<T>, E>>;
 
     /// This attempt made the call and got no answer. What came of it, as far as can be said?
-    fn after_silence(&self, inquiry: Inquiry<'_>) -> impl Future<Output = Found<T>>;
+    fn after_silence(&self, inquiry: Inquiry) -> impl Future<Output = Found<T>>;
 }
 
 /// The other side carries a call of one identity out once, however often it is made.
@@ -78,11 +84,11 @@ pub trait Promise<T, E> {
 pub struct Deduplicated;
 
 impl<T, E> Promise<T, E> for Deduplicated {
-    async fn after_takeover(&self, _inquiry: Inquiry<'_>) -> Result<Takeover<T>, E> {
+    async fn after_takeover(&self, _inquiry: Inquiry) -> Result<Takeover<T>, E> {
         Ok(Takeover::Repeat)
     }
 
-    async fn after_silence(&self, _inquiry: Inquiry<'_>) -> Found<T> {
+    async fn after_silence(&self, _inquiry: Inquiry) -> Found<T> {
         Found::Unclear
     }
 }
@@ -92,11 +98,11 @@ impl<T, E> Promise<T, E> for Deduplicated {
 pub struct AtMostOnce;
 
 impl<T, E> Promise<T, E> for AtMostOnce {
-    async fn after_takeover(&self, _inquiry: Inquiry<'_>) -> Result<Takeover<T>, E> {
+    async fn after_takeover(&self, _inquiry: Inquiry) -> Result<Takeover<T>, E> {
         Ok(Takeover::Unclear)
     }
 
-    async fn after_silence(&self, _inquiry: Inquiry<'_>) -> Found<T> {
+    async fn after_silence(&self, _inquiry: Inquiry) -> Found<T> {
         Found::Unclear
     }
 }
@@ -106,12 +112,40 @@ impl<T, E> Promise<T, E> for AtMostOnce {
 pub struct Queryable<Ask>(Ask);
 
 /// The other side can be asked what became of a call of this identity.
-pub fn queryable<T, E, Ask: AsyncFn(Inquiry<'_>) -> Result<Found<T>, E>>(ask: Ask) -> Queryable<Ask> {
+///
+/// ```
+/// # use semel::{Found, Inquiry, PhaseError, Phases, queryable};
+/// # type Error = std::io::Error;
+/// # struct Provider;
+/// # impl Provider {
+/// #     async fn charge(&self, _key: String) -> Result<String, Error> { Ok("ch_1".into()) }
+/// #     async fn find(&self, _key: &str, _attempt: u32) -> Result<Option<String>, Error> { Ok(None) }
+/// # }
+/// # async fn run(phases: &mut Phases, provider: &Provider) -> Result<String, PhaseError<Error>> {
+/// // This provider refuses an attempt that it has said "not found" of.
+/// let ask = queryable(async |inquiry: Inquiry| {
+///     let found = provider.find(&inquiry.key, inquiry.up_to_attempt).await?;
+///     Ok(found.map_or(Found::NeverWill, Found::Happened))
+/// });
+/// let charge = phases.foreign("charged", ask, async |identity| provider.charge(identity.into_key()).await).await?;
+/// # Ok(charge) }
+/// ```
+// `Fn` and not `AsyncFn`, whose future borrows of the closure: a handler that holds one across an `await` is not `Send` for the
+// compiler, and no web server takes it.
+pub fn queryable<T, E, Ask, Asking>(ask: Ask) -> Queryable<Ask>
+where
+    Ask: Fn(Inquiry) -> Asking,
+    Asking: Future<Output = Result<Found<T>, E>>,
+{
     Queryable(ask)
 }
 
-impl<T, E, Ask: AsyncFn(Inquiry<'_>) -> Result<Found<T>, E>> Promise<T, E> for Queryable<Ask> {
-    async fn after_takeover(&self, inquiry: Inquiry<'_>) -> Result<Takeover<T>, E> {
+impl<T, E, Ask, Asking> Promise<T, E> for Queryable<Ask>
+where
+    Ask: Fn(Inquiry) -> Asking,
+    Asking: Future<Output = Result<Found<T>, E>>,
+{
+    async fn after_takeover(&self, inquiry: Inquiry) -> Result<Takeover<T>, E> {
         Ok(match (self.0)(inquiry).await? {
             Found::Happened(value) => Takeover::Happened(value),
             Found::NeverWill => Takeover::Repeat,
@@ -119,7 +153,7 @@ impl<T, E, Ask: AsyncFn(Inquiry<'_>) -> Result<Found<T>, E>> Promise<T, E> for Q
         })
     }
 
-    async fn after_silence(&self, inquiry: Inquiry<'_>) -> Found<T> {
+    async fn after_silence(&self, inquiry: Inquiry) -> Found<T> {
         (self.0)(inquiry).await.unwrap_or(Found::Unclear)
     }
 }

@@ -55,7 +55,7 @@ pub use operation::Operation;
 pub use outcome::{NoOutcome, OutcomeClass, OutcomeRules};
 pub use protection::{InvalidProtection, KeyRequirement, Protection};
 pub use reply::{Replayable, Reply};
-pub use scope::Tenant;
+pub use scope::{ByCredential, Claim, ClaimFuture, Tenant, TenantSource};
 pub use service::Idempotency;
 #[cfg(feature = "sqlite")]
 pub use sqlite::CompleteError;

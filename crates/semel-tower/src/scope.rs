@@ -1,10 +1,13 @@
 //! Whose request it is.
 
+use crate::layer::IdempotencyLayer;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use semel::fingerprint::tenant_of_credential;
 use semel::{Engine, StoreError};
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 
 /// The tenant of a request, set as a request extension by the application's own authentication, before the layer.
@@ -24,9 +27,52 @@ pub(crate) enum Scope {
     ExtensionOrCredential,
     /// As the application says; `None` is a request without a tenant, which is refused.
     Told(Told),
+    /// As the first of these says that finds anything in the request.
+    Asked(Arc<[Arc<dyn TenantSource>]>),
 }
 
 type Told = Arc<dyn Fn(&Parts) -> Option<String> + Send + Sync>;
+
+/// What a request says of its tenant, as one source reads it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Claim {
+    /// This tenant.
+    Tenant(String),
+    /// Nothing: the next source is asked.
+    Absent,
+    /// Something that cannot be believed. The request is refused, whatever other sources would say.
+    Invalid,
+}
+
+/// The future of [`TenantSource::claim`].
+pub type ClaimFuture<'a> = Pin<Box<dyn Future<Output = Result<Claim, StoreError>> + Send + 'a>>;
+
+/// Something that can tell whose request it is: a header, a token, a credential, somebody who is asked.
+pub trait TenantSource: Send + Sync + 'static {
+    /// What the request says of its tenant. The engine is there for the secret of keyed hashes.
+    fn claim<'a>(&'a self, engine: &'a Engine, parts: &'a Parts) -> ClaimFuture<'a>;
+}
+
+/// Tells tenants apart by the credential that they show (`Authorization`, `X-Api-Key`): a keyed hash, under a secret that all
+/// instances on one store share. A refreshed bearer token is another tenant.
+#[derive(Clone, Copy, Debug)]
+pub struct ByCredential;
+
+impl TenantSource for ByCredential {
+    fn claim<'a>(&'a self, engine: &'a Engine, parts: &'a Parts) -> ClaimFuture<'a> {
+        Box::pin(async move { Ok(by_credential(engine, parts).await?.map_or(Claim::Absent, Claim::Tenant)) })
+    }
+}
+
+impl IdempotencyLayer {
+    /// Finds the tenant of a request by these sources: the first one that finds anything in it decides. A request in which
+    /// none finds anything, or in which what is found cannot be believed, is refused with 401.
+    #[must_use]
+    pub fn tenant_from(mut self, sources: impl IntoIterator<Item = Arc<dyn TenantSource>>) -> Self {
+        Arc::make_mut(&mut self.shared).scope = Scope::Asked(sources.into_iter().collect());
+        self
+    }
+}
 
 impl Scope {
     /// The tenant of a request; `None`: it has none, and must be refused.
@@ -37,17 +83,30 @@ impl Scope {
                 if let Some(Tenant(tenant)) = parts.extensions.get() {
                     return Ok(Some(tenant.clone()).filter(|tenant| !tenant.is_empty()));
                 }
-                match credential(&parts.headers) {
-                    // A credential is not kept, only its hash under a secret that all instances share.
-                    Some(credential) => {
-                        let secret = engine.shared_secret().await?;
-                        Ok(Some(tenant_of_credential(secret, &credential)))
+                let tenant = by_credential(engine, parts).await?;
+                Ok(Some(tenant.unwrap_or_else(|| ANONYMOUS.to_owned())))
+            }
+            Self::Asked(sources) => {
+                for source in sources.iter() {
+                    match source.claim(engine, parts).await? {
+                        Claim::Tenant(tenant) => return Ok(Some(tenant).filter(|tenant| !tenant.is_empty())),
+                        Claim::Absent => {}
+                        Claim::Invalid => return Ok(None),
                     }
-                    None => Ok(Some(ANONYMOUS.to_owned())),
                 }
+                Ok(None)
             }
         }
     }
+}
+
+/// A credential is not kept, only its hash under a secret that all instances share.
+async fn by_credential(engine: &Engine, parts: &Parts) -> Result<Option<String>, StoreError> {
+    let Some(credential) = credential(&parts.headers) else {
+        return Ok(None);
+    };
+    let secret = engine.shared_secret().await?;
+    Ok(Some(tenant_of_credential(secret, &credential)))
 }
 
 /// The credentials that a caller shows, each with its kind, so that an API key never equals a token of the same text. All of them

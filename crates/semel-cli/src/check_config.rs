@@ -1,0 +1,116 @@
+//! `semel check-config`: says what is wrong with a configuration, or what it comes to.
+
+use anstyle::Style;
+use clap::Args;
+use semel::InFlight;
+use semel_gateway::Config;
+use semel_gateway::config::{LoadError, show_duration};
+use semel_tower::KeyRequirement;
+use std::error::Error;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const STRONG: Style = Style::new().bold();
+const FAINT: Style = Style::new().dimmed();
+
+/// Check a gateway's configuration, without starting anything
+///
+/// Shows everything that is wrong with the file, each with its line and what would be
+/// right; or, if nothing is, what it comes to. Nothing is opened and nobody is called,
+/// but environment variables that the file names have to be there.
+///
+/// Status 0: it is right. 1: it is not, or cannot be read. 2: wrong arguments.
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Arguments {
+    /// The file, such as semel.toml
+    file: PathBuf,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Box<dyn Error>> {
+    let file = arguments.file.display();
+    match Config::from_file(&arguments.file) {
+        Ok(config) => {
+            // Whoever reads along may have had enough (`| head`); the status says the rest.
+            let _ = write!(anstream::stdout(), "{STRONG}{file} is right.{STRONG:#}\n\n{}", summary(&config));
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(LoadError::Wrong(errors)) => {
+            let count = errors.errors().len();
+            let plural = if count == 1 { "" } else { "s" };
+            let _ =
+                writeln!(anstream::stderr(), "{errors:#}\n{STRONG}{file}: {count} error{plural}{STRONG:#}");
+            Ok(ExitCode::FAILURE)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What the configuration comes to.
+fn summary(config: &Config) -> String {
+    let mut text = String::new();
+    for (name, value) in overview(config) {
+        let _ = writeln!(text, "  {FAINT}{name:<8}{FAINT:#}  {value}");
+    }
+    text.push('\n');
+    let rows = routes(config);
+    let widths = (0..6).map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
+    let widths: Vec<_> = widths.collect();
+    for (number, row) in rows.iter().enumerate() {
+        let style = if number == 0 { FAINT } else { Style::new() };
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        let line = cells.collect::<Vec<_>>().join("  ");
+        let _ = writeln!(text, "  {style}{}{style:#}", line.trim_end());
+    }
+    text
+}
+
+fn overview(config: &Config) -> Vec<(&'static str, String)> {
+    let token = match config.admin.token {
+        Some(_) => "with a token",
+        None => "without a token: read only",
+    };
+    let tenant = match config.scope.tenant.as_slice() {
+        [] => "credential; callers without one share a tenant".to_owned(),
+        sources => sources.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+    };
+    let durable = if config.store.is_durable() { "" } else { " (not durable: a restart forgets every key)" };
+    let mut lines = vec![
+        ("upstream", config.upstream.to_string()),
+        ("listen", config.listen.to_string()),
+        ("admin", format!("{} ({token})", config.admin.listen)),
+        ("store", format!("{}{durable}", config.store)),
+        ("tenant", tenant),
+    ];
+    if config.scope.by_credential() {
+        lines.push(("", "a refreshed bearer token is another tenant".to_owned()));
+    }
+    lines
+}
+
+fn routes(config: &Config) -> Vec<[String; 6]> {
+    let mut rows = vec![["OPERATION", "REQUEST", "KEY", "WINDOW", "TIMEOUT", "IN FLIGHT"].map(String::from)];
+    let row = |operation: &str, request: String, protection: &semel_tower::Protection| {
+        let key = match protection.key {
+            KeyRequirement::Required => "required",
+            KeyRequirement::Optional => "optional",
+        };
+        let in_flight = match protection.policy.in_flight {
+            InFlight::Conflict => "conflict".to_owned(),
+            InFlight::Accepted => "accepted".to_owned(),
+            InFlight::Wait(wait) => format!("wait:{}", show_duration(wait)),
+        };
+        let (window, timeout) =
+            (show_duration(protection.policy.retention), show_duration(protection.timeout));
+        [operation.to_owned(), request, key.to_owned(), window, timeout, in_flight]
+    };
+    if let Some(protection) = config.routes.for_all() {
+        rows.push(row("(each path)", "POST, PATCH (no route is declared)".into(), protection));
+    }
+    for route in config.routes.routes() {
+        rows.push(row(&route.operation, route.pattern.to_string(), &route.protection));
+    }
+    rows
+}

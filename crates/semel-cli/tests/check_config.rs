@@ -1,0 +1,125 @@
+//! `semel check-config` as users run it.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "what goes wrong here is a failed test")]
+
+use std::process::{Command, Output};
+
+/// Checks a file of this content, in a directory of its own.
+fn check(toml: &str, environment: &[(&str, &str)]) -> Output {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("semel.toml"), toml).unwrap();
+    semel(environment).current_dir(directory.path()).args(["check-config", "semel.toml"]).output().unwrap()
+}
+
+fn semel(environment: &[(&str, &str)]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_semel"));
+    command.env_clear().envs(environment.iter().copied());
+    command
+}
+
+fn out(output: &Output) -> &str {
+    std::str::from_utf8(&output.stdout).unwrap()
+}
+
+fn err(output: &Output) -> &str {
+    std::str::from_utf8(&output.stderr).unwrap()
+}
+
+const RIGHT: &str = r#"
+upstream = "http://127.0.0.1:9000"
+store = "postgres://app:word@db/payments"
+
+[admin]
+token = "env:SEMEL_ADMIN_TOKEN"
+
+[scope]
+tenant = ["header:x-account-id", "credential"]
+
+[[route]]
+operation = "create_payment"
+match = "POST /payments"
+
+[[route]]
+operation = "refund"
+match = "POST /payments/{id}/refunds"
+key = "optional"
+retention = "72h"
+in_flight = "wait:5s"
+"#;
+
+#[test]
+fn a_right_file_is_told_what_it_comes_to() {
+    let output = check(RIGHT, &[("SEMEL_ADMIN_TOKEN", "s3cr3t-token")]);
+    assert_eq!(
+        out(&output),
+        "\
+semel.toml is right.
+
+  upstream  http://127.0.0.1:9000/
+  listen    127.0.0.1:8080
+  admin     127.0.0.1:8081 (with a token)
+  store     postgres://app@db/payments
+  tenant    header:x-account-id, credential
+            a refreshed bearer token is another tenant
+
+  OPERATION       REQUEST                      KEY       WINDOW  TIMEOUT  IN FLIGHT
+  create_payment  POST /payments               required  24h     25s      conflict
+  refund          POST /payments/{id}/refunds  optional  3d      25s      wait:5s
+"
+    );
+    assert_eq!((output.status.code(), err(&output)), (Some(0), ""));
+}
+
+#[test]
+fn a_file_without_routes_is_told_what_is_protected() {
+    let output = check("upstream = \"http://127.0.0.1:9000\"\nstore = \"memory:\"\n", &[]);
+    let told = out(&output);
+    assert!(output.status.success(), "{}", err(&output));
+    for line in [
+        "  store     memory: (not durable: a restart forgets every key)",
+        "  admin     127.0.0.1:8081 (without a token: read only)",
+        "  tenant    credential; callers without one share a tenant",
+        "  (each path)  POST, PATCH (no route is declared)  optional  24h     25s      conflict",
+    ] {
+        assert!(told.lines().any(|told| told == line), "{line}\n{told}");
+    }
+}
+
+#[test]
+fn a_wrong_file_is_shown_like_by_a_compiler() {
+    let output = check("upstrem = \"http://127.0.0.1:9000\"\n", &[]);
+    assert_eq!(
+        err(&output),
+        "\
+error: there is no `upstream`
+ --> semel.toml
+  = help: add upstream = \"http://127.0.0.1:9000\"
+
+error: `upstrem` is not a setting
+ --> semel.toml:1:1
+  |
+1 | upstrem = ***********************
+  | ^^^^^^^
+  = help: did you mean `upstream`?
+
+semel.toml: 2 errors
+"
+    );
+    assert_eq!((output.status.code(), out(&output)), (Some(1), ""));
+}
+
+#[test]
+fn colours_are_for_terminals_and_who_insists() {
+    let coloured = check("", &[("CLICOLOR_FORCE", "1")]);
+    assert!(err(&coloured).contains("\u{1b}["), "{}", err(&coloured));
+    assert!(!err(&check("", &[])).contains('\u{1b}'));
+    assert!(!err(&check("", &[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")])).contains('\u{1b}'));
+}
+
+#[test]
+fn a_file_that_is_not_there_and_arguments_that_are_wrong_have_their_statuses() {
+    let missing = semel(&[]).args(["check-config", "/no/such/semel.toml"]).output().unwrap();
+    assert_eq!(missing.status.code(), Some(1));
+    let told = err(&missing);
+    assert!(told.starts_with("semel: /no/such/semel.toml cannot be read: No such file"), "{told}");
+    assert_eq!(semel(&[]).arg("check-config").output().unwrap().status.code(), Some(2));
+}

@@ -1,0 +1,114 @@
+//! `[route.fingerprint]`: what makes two requests the same.
+
+use super::section::{Given, Kind, Section};
+use semel::canonical::ShapeError;
+use semel::fingerprint::{Recipe, RecipeBuilder, RecipeError};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use toml::de::DeValue;
+
+/// What counts of a request. By default everything: the whole body, and no header but the media type and the content coding.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct FingerprintConfig {
+    /// JSON Pointers to what does not count.
+    pub ignore: Vec<String>,
+    /// JSON Pointers to what alone counts; none: everything.
+    pub only: Vec<String>,
+    /// JSON texts, by JSON Pointers to the members that they are filled in for.
+    pub defaults: BTreeMap<String, String>,
+    /// Headers that count.
+    pub headers: Vec<String>,
+}
+
+const POINTER: Kind = Kind { what: "a JSON Pointer", example: "/metadata/trace_id" };
+const HEADER: Kind = Kind { what: "the name of a header", example: "api-version" };
+
+/// What counts, and the recipe that is made of it.
+pub(super) fn read(mut section: Section<'_, '_>) -> (FingerprintConfig, Recipe) {
+    let mut rules = Rules { config: FingerprintConfig::default(), builder: Recipe::builder() };
+    for (name, add) in [("ignore", Rules::ignore as Add), ("only", Rules::only), ("headers", Rules::header)] {
+        let kind = if name == "headers" { HEADER } else { POINTER };
+        let list = section.list(name, kind, |text| Ok(text.to_owned()));
+        for Given { value, at } in list.into_iter().flat_map(|list| list.items) {
+            rules.try_add(&section, &at, |rules| add(rules, value));
+        }
+    }
+    let defaults = section.section("defaults", "[route.fingerprint.defaults]");
+    for (Given { value: pointer, at }, value) in defaults.entries() {
+        match json(value.get_ref()) {
+            Some(json) => rules.try_add(&section, &at, |rules| rules.default(pointer, json)),
+            None => {
+                let problem = "a default is a text, a number, true or false";
+                section.wrong(&value.span(), problem, "write \"/currency\" = \"EUR\"");
+            }
+        }
+    }
+    section.end();
+    // Each rule was tried when it was added.
+    (rules.config, rules.builder.build().unwrap_or_default())
+}
+
+type Add = fn(&mut Rules, String);
+
+#[derive(Clone)]
+struct Rules {
+    config: FingerprintConfig,
+    builder: RecipeBuilder,
+}
+
+impl Rules {
+    fn ignore(&mut self, pointer: String) {
+        self.builder = self.builder.clone().ignore(&pointer);
+        self.config.ignore.push(pointer);
+    }
+
+    fn only(&mut self, pointer: String) {
+        self.builder = self.builder.clone().only(&pointer);
+        self.config.only.push(pointer);
+    }
+
+    fn header(&mut self, name: String) {
+        self.builder = self.builder.clone().header(&name);
+        self.config.headers.push(name.to_ascii_lowercase());
+    }
+
+    fn default(&mut self, pointer: &str, json: String) {
+        self.builder = self.builder.clone().default(pointer, &json);
+        self.config.defaults.insert(pointer.to_owned(), json);
+    }
+
+    /// Adds a rule, unless the recipe would be wrong with it: the engine's own word on what a recipe may say.
+    fn try_add(&mut self, section: &Section<'_, '_>, at: &Range<usize>, add: impl FnOnce(&mut Self)) {
+        let mut with = self.clone();
+        add(&mut with);
+        match with.builder.clone().build() {
+            Ok(_) => *self = with,
+            Err(error) => section.wrong(at, error.to_string(), cure(&error)),
+        }
+    }
+}
+
+fn cure(error: &RecipeError) -> &'static str {
+    match error {
+        RecipeError::HeaderNever { .. } => "take it out",
+        RecipeError::HeaderName { .. } => "write the name alone: \"api-version\"",
+        RecipeError::Shape(ShapeError::Conflict { .. }) => "take one of the two rules out",
+        RecipeError::Shape(_) => {
+            "write a slash before each name, and all of it in quotes: \"/metadata/trace_id\""
+        }
+        _ => "take it out, or write it in another way",
+    }
+}
+
+fn json(value: &DeValue<'_>) -> Option<String> {
+    Some(match value {
+        DeValue::String(text) => serde_json::Value::from(&**text).to_string(),
+        DeValue::Boolean(flag) => flag.to_string(),
+        // TOML's other notations have no counterpart in JSON, and a number is to be taken by its exact value.
+        DeValue::Integer(number) if number.radix() == 10 => {
+            number.as_str().trim_start_matches('+').to_owned()
+        }
+        DeValue::Float(number) => number.as_str().trim_start_matches('+').to_owned(),
+        _ => return None,
+    })
+}

@@ -1,0 +1,80 @@
+//! `[limits]`: the gateway's bounds.
+
+use super::section::Section;
+use super::units::show_duration;
+use crate::limits::Limits;
+use std::time::Duration;
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const SHORTEST: Duration = Duration::from_millis(10);
+/// What comes after the longest `timeout` before a stop gives up on its request: time to store the outcome.
+const TO_STORE: Duration = Duration::from_secs(5);
+
+/// The bounds, where the slowest operation may take `slowest`.
+pub(super) fn read(mut section: Section<'_, '_>, slowest: Duration) -> Limits {
+    let default = Limits::default();
+    let mut limits = Limits {
+        // Nobody stops, or gives up on the service, before the slowest operation had its time.
+        upstream_give_up: default.upstream_give_up.max(slowest * 2),
+        drain: default.drain.max(slowest + TO_STORE),
+        ..default
+    };
+    let Limits {
+        header_bytes,
+        header_timeout,
+        body_timeout,
+        idle_timeout,
+        connections,
+        requests_in_flight,
+        pass_through_body,
+        connect_timeout,
+        upstream_give_up,
+        upstream_idle_timeout,
+        upstream_idle_connections,
+        drain,
+    } = &mut limits;
+    for (name, example, field) in [
+        ("header_timeout", "10s", header_timeout),
+        ("body_timeout", "30s", body_timeout),
+        ("idle_timeout", "75s", idle_timeout),
+        ("connect_timeout", "3s", connect_timeout),
+        ("upstream_idle_timeout", "30s", upstream_idle_timeout),
+        ("drain", "30s", drain),
+    ] {
+        if let Some(given) = section.duration(name, example, SHORTEST..=DAY) {
+            *field = given.value;
+        }
+    }
+    if let Some(given) = section.duration("upstream_give_up", "10m", SHORTEST..=DAY * 7) {
+        if given.value < slowest {
+            let timeout = show_duration(slowest);
+            let problem = "the service would be given up on before its `timeout`";
+            section.wrong(
+                &given.at,
+                problem,
+                format!("write at least \"{timeout}\", the longest `timeout` of a route"),
+            );
+        }
+        *upstream_give_up = given.value;
+    }
+    for (name, least, field) in [
+        ("connections", 1, connections),
+        ("requests_in_flight", 1, requests_in_flight),
+        ("upstream_idle_connections", 0, upstream_idle_connections),
+    ] {
+        if let Some(number) =
+            section.number(name, least..=1_000_000).and_then(|given| usize::try_from(given.value).ok())
+        {
+            *field = number;
+        }
+    }
+    let bytes = section.size("header_bytes", "32KiB", 8 << 10..=1 << 20);
+    if let Some(bytes) = bytes.and_then(|given| usize::try_from(given.value).ok()) {
+        *header_bytes = bytes;
+    }
+    if let Some(bytes) = section.size("pass_through_body", "100MiB", 1..=1 << 40) {
+        *pass_through_body = Some(bytes.value);
+    }
+    section.end();
+    limits
+}

@@ -1,0 +1,377 @@
+//! The gateway's configuration: TOML, or a few flags.
+//!
+//! The file is read into what it says (`section`), and what it says into what is meant (one module per section of the file). Whatever
+//! is wrong is gathered on the way and told all at once, before anything listens.
+
+mod address;
+mod error;
+mod fingerprint;
+mod limits;
+mod listeners;
+mod nearest;
+mod quick;
+mod reading;
+mod reconcile;
+mod route;
+mod scope;
+mod section;
+mod units;
+
+pub use error::{ConfigError, ConfigErrors, Place, Wrong};
+pub use fingerprint::FingerprintConfig;
+pub use quick::{QuickStart, QuickStartErrors};
+pub use reconcile::{PollUrl, ReconcileConfig};
+pub(crate) use units::duration_in_words;
+pub use units::{show_duration, show_size};
+
+use crate::limits::Limits;
+use crate::route::Routes;
+use crate::scope::ScopeConfig;
+use crate::secret::{Environment, Secret};
+use crate::store_url::StoreUrl;
+use http::Uri;
+use listeners::Whose;
+use reading::Reading;
+use section::{Given, Kind, Section};
+use semel::key::{KeyRules, KeySyntax};
+use semel::problem::{DocsBase, Profile};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::path::Path;
+use std::time::Duration;
+use tracing::level_filters::LevelFilter;
+
+/// Everything that a gateway needs to know. Made by [`from_file`](Config::from_file), [`from_toml`](Config::from_toml) or
+/// [`quick`](Config::quick), and right once it is made.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The service.
+    pub upstream: Uri,
+    /// Where clients are served. Default `127.0.0.1:8080`.
+    pub listen: SocketAddr,
+    /// Where records are kept. Default `sqlite:semel.db`.
+    pub store: StoreUrl,
+    /// Which status codes problems have. Default: those of the IETF draft.
+    pub profile: Profile,
+    /// Bounds every call to the store. Default 2 s.
+    pub store_timeout: Duration,
+    /// What a key must look like.
+    pub key_rules: KeyRules,
+    /// Where the problem codes are explained. Default: on the page that the gateway publishes.
+    pub docs: DocsBase,
+    /// The admin API.
+    pub admin: AdminConfig,
+    /// Whose request it is.
+    pub scope: ScopeConfig,
+    /// Which requests are protected, and how.
+    pub routes: Routes,
+    /// Who may tell by webhook what became of an operation.
+    pub webhooks: Vec<WebhookConfig>,
+    /// What clients and service are allowed to take.
+    pub limits: Limits,
+    /// What is written to the log.
+    pub logs: LogConfig,
+}
+
+/// The admin API.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AdminConfig {
+    /// Where it listens. Default `127.0.0.1:8081`.
+    pub listen: SocketAddr,
+    /// The bearer token. None: on loopback alone, and read only.
+    pub token: Option<Secret>,
+}
+
+/// Somebody who may tell by webhook what became of an operation.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WebhookConfig {
+    /// Its name, the last segment of `/v1/webhooks/{source}`.
+    pub source: String,
+    /// Any of these signs; several while one is replaced.
+    pub secrets: Vec<Secret>,
+}
+
+/// What is written to the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LogConfig {
+    /// How a line is written. Default: text.
+    pub format: LogFormat,
+    /// What is worth a line. Default: info and above.
+    pub level: LevelFilter,
+}
+
+/// How a line of the log is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs.
+    Json,
+}
+
+impl Default for LogConfig {
+    fn default() -> Self {
+        Self { format: LogFormat::Text, level: LevelFilter::INFO }
+    }
+}
+
+const DEFAULT_LISTEN: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 8080));
+const DEFAULT_ADMIN_LISTEN: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 8081));
+const DEFAULT_STORE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A configuration that was not to be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// The file cannot be read.
+    #[error("{file} cannot be read")]
+    Unreadable {
+        /// The file.
+        file: String,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// What is in it is wrong.
+    #[error(transparent)]
+    Wrong(#[from] ConfigErrors),
+}
+
+impl Config {
+    /// The configuration in a file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or everything that is wrong with it.
+    pub fn from_file(file: &Path) -> Result<Self, LoadError> {
+        let text = std::fs::read_to_string(file)
+            .map_err(|source| LoadError::Unreadable { file: file.display().to_string(), source })?;
+        Ok(Self::from_toml(&text, file)?)
+    }
+
+    /// The configuration that a text tells; `file` is for messages.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn from_toml(text: &str, file: &Path) -> Result<Self, ConfigErrors> {
+        Self::from_toml_in(text, file, &|name| std::env::var(name))
+    }
+
+    /// The same in another environment than the process's.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn from_toml_in(text: &str, file: &Path, environment: Environment<'_>) -> Result<Self, ConfigErrors> {
+        let reading = Reading::new(text, environment);
+        let config = reading.parse().and_then(|table| read(Section::top(&reading, &table)));
+        reading.end(file)?;
+        // Without an error there is an upstream, and with it a configuration.
+        config.ok_or_else(|| ConfigErrors::new(file, Vec::new()))
+    }
+
+    /// The defaults, before a service.
+    fn before(upstream: Uri) -> Self {
+        Self {
+            upstream,
+            listen: DEFAULT_LISTEN,
+            store: StoreUrl::default(),
+            profile: Profile::default(),
+            store_timeout: DEFAULT_STORE_TIMEOUT,
+            key_rules: KeyRules::default(),
+            docs: DocsBase::default(),
+            admin: AdminConfig { listen: DEFAULT_ADMIN_LISTEN, token: None },
+            scope: ScopeConfig::default(),
+            routes: Routes::unconfigured(false),
+            webhooks: Vec::new(),
+            limits: Limits::default(),
+            logs: LogConfig::default(),
+        }
+    }
+}
+
+const LISTEN: Kind = Kind { what: "an address", example: "127.0.0.1:8080" };
+
+fn read(mut top: Section<'_, '_>) -> Option<Config> {
+    for address in ["upstream", "store"] {
+        top.hide_credentials(address);
+    }
+    let upstream = top.parsed(
+        "upstream",
+        Kind { what: "an address", example: "http://127.0.0.1:9000" },
+        address::upstream,
+    );
+    if !top.has("upstream") {
+        top.missing("upstream", "http://127.0.0.1:9000");
+    }
+    let listen = top.parsed("listen", LISTEN, address::listen);
+    let store = top.parsed("store", Kind { what: "a store", example: "sqlite:semel.db" }, |text| {
+        text.parse::<StoreUrl>().map_err(|error| Wrong::new("this names no store", error.to_string()))
+    });
+    let profile = top.choice("profile", &[("ietf", Profile::Ietf), ("stripe", Profile::Stripe)]);
+    let store_timeout =
+        top.duration("store_timeout", "2s", Duration::from_millis(10)..=Duration::from_secs(60));
+    let docs = top.parsed(
+        "docs",
+        Kind { what: "an address", example: "https://docs.example.com/errors/" },
+        |text| {
+            DocsBase::new(text).map_err(|error| {
+                Wrong::new(error.to_string(), "write an address to which a code can be appended")
+            })
+        },
+    );
+    let key_rules = read_key(top.section("key", "[key]"));
+    let mut admin = top.section("admin", "[admin]");
+    let admin_listen = admin.parsed("listen", LISTEN, address::listen);
+    let token = admin.secret("token");
+    let has_token = admin.has("token");
+    admin.end();
+    let scope = scope::read(top.section("scope", "[scope]"));
+    let webhooks = read_webhooks(top.sections("webhook", "[[webhook]]"));
+    let declared = top.has("route");
+    let routes = route::read_all(top.sections("route", "[[route]]"), !webhooks.is_empty());
+    let slowest = routes.iter().map(|route| route.protection.timeout).max().unwrap_or_default();
+    let limits = limits::read(top.section("limits", "[limits]"), slowest);
+    let logs = read_logs(top.section("logs", "[logs]"));
+
+    let value_of =
+        |given: &Option<Given<SocketAddr>>, default| given.as_ref().map_or(default, |given| given.value);
+    let (listen_is, admin_is) =
+        (value_of(&listen, DEFAULT_LISTEN), value_of(&admin_listen, DEFAULT_ADMIN_LISTEN));
+    let service = upstream.as_ref().map(|upstream| &upstream.value);
+    for (whose, Wrong { problem, cure }) in listeners::check(service, listen_is, admin_is, has_token) {
+        let at = match whose {
+            Whose::Upstream => upstream.as_ref().map(|upstream| &upstream.at),
+            Whose::AdminListen => admin_listen.as_ref().or(listen.as_ref()).map(|given| &given.at),
+        };
+        if let Some(at) = at {
+            top.wrong(at, problem, cure);
+        }
+    }
+    top.end();
+    Some(Config {
+        listen: listen_is,
+        store: store.map_or_else(StoreUrl::default, |store| store.value),
+        profile: profile.map_or_else(Profile::default, |profile| profile.value),
+        store_timeout: store_timeout.map_or(DEFAULT_STORE_TIMEOUT, |timeout| timeout.value),
+        key_rules,
+        docs: docs.map_or_else(DocsBase::default, |docs| docs.value),
+        admin: AdminConfig { listen: admin_is, token: token.map(|token| token.value) },
+        scope,
+        // Without a route, a file protects as much as no file: what is sent with a key is never let through unprotected for
+        // want of a line.
+        routes: if declared { Routes::declared(routes) } else { Routes::unconfigured(false) },
+        webhooks,
+        limits,
+        logs,
+        ..Config::before(upstream?.value)
+    })
+}
+
+fn read_key(mut section: Section<'_, '_>) -> KeyRules {
+    // No longer than the known APIs have it, so that a client may use one key for all of them.
+    const LENGTHS: std::ops::RangeInclusive<u64> = 1..=255;
+    let default = KeyRules::default();
+    let syntax = section.choice(
+        "syntax",
+        &[
+            ("lenient", KeySyntax::Lenient),
+            ("structured", KeySyntax::Structured),
+            ("opaque", KeySyntax::Opaque),
+        ],
+    );
+    let least = section.number("min_length", LENGTHS);
+    let most = section.number("max_length", LENGTHS);
+    let length = |given: &Option<Given<u64>>, default| {
+        given.as_ref().and_then(|given| usize::try_from(given.value).ok()).unwrap_or(default)
+    };
+    let rules = KeyRules {
+        syntax: syntax.map_or(default.syntax, |syntax| syntax.value),
+        min: length(&least, default.min),
+        max: length(&most, default.max),
+    };
+    if let Some(given) = most.or(least).filter(|_| rules.min > rules.max) {
+        let KeyRules { min, max, .. } = rules;
+        let problem = format!("no key has at least {min} and at most {max} characters");
+        section.wrong(
+            &given.at,
+            problem,
+            "write a `min_length` that is no more than `max_length` (16 and 255 if left out)",
+        );
+    }
+    section.end();
+    rules
+}
+
+fn read_webhooks(sections: Vec<Section<'_, '_>>) -> Vec<WebhookConfig> {
+    const SHORTEST: usize = 16;
+    let mut webhooks: Vec<WebhookConfig> = Vec::new();
+    for mut section in sections {
+        let source = section.parsed("source", Kind { what: "a name", example: "provider" }, |text| {
+            let good = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+            match !text.is_empty() && text.len() <= 100 && text.bytes().all(good) {
+                true => Ok(text.to_owned()),
+                false => Err(Wrong::new(
+                    format!("\"{text}\" cannot be the name of a source"),
+                    "it is part of an address: write letters, digits, _ and - alone",
+                )),
+            }
+        });
+        if !section.has("source") {
+            section.missing("source", "provider");
+        }
+        let secrets = section.secrets("secrets");
+        match &secrets {
+            None if !section.has("secrets") => {
+                section.missing_as("secrets", "[\"env:SEMEL_WEBHOOK_SECRET\"]")
+            }
+            Some(secrets) if secrets.empty => {
+                section.wrong(
+                    &secrets.at,
+                    "without a secret nobody's word can be believed",
+                    "write [\"env:SEMEL_WEBHOOK_SECRET\"]",
+                );
+            }
+            _ => {}
+        }
+        let secrets = secrets.into_iter().flat_map(|secrets| secrets.items).map(|Given { value, at }| {
+            if value.reveal().len() < SHORTEST {
+                let problem = format!("a secret of fewer than {SHORTEST} characters could be guessed");
+                section.wrong(
+                    &at,
+                    problem,
+                    "write the secret that the provider gave you (\"whsec_…\"), or have it make another",
+                );
+            }
+            value
+        });
+        let secrets = secrets.collect();
+        if let Some(Given { value: source, at }) = source {
+            if webhooks.iter().any(|other| other.source == source) {
+                let cure = "write all its secrets into one [[webhook]]";
+                section.wrong(&at, format!("the source \"{source}\" is there twice"), cure);
+            }
+            webhooks.push(WebhookConfig { source, secrets });
+        }
+        section.end();
+    }
+    webhooks
+}
+
+fn read_logs(mut section: Section<'_, '_>) -> LogConfig {
+    let default = LogConfig::default();
+    let format = section.choice("format", &[("text", LogFormat::Text), ("json", LogFormat::Json)]);
+    let level = section.choice(
+        "level",
+        &[
+            ("info", LevelFilter::INFO),
+            ("error", LevelFilter::ERROR),
+            ("warn", LevelFilter::WARN),
+            ("debug", LevelFilter::DEBUG),
+            ("trace", LevelFilter::TRACE),
+            ("off", LevelFilter::OFF),
+        ],
+    );
+    section.end();
+    LogConfig {
+        format: format.map_or(default.format, |format| format.value),
+        level: level.map_or(default.level, |level| level.value),
+    }
+}

@@ -1,0 +1,138 @@
+//! A gateway from a few flags, without a file.
+
+use super::address::{listen, upstream};
+use super::error::Wrong;
+use super::listeners::{Whose, check};
+use super::{AdminConfig, Config};
+use crate::route::Routes;
+use crate::store_url::StoreUrl;
+use std::fmt;
+
+/// What `semel gateway` takes on the command line.
+#[derive(Clone, Debug)]
+pub struct QuickStart {
+    /// `--upstream`.
+    pub upstream: String,
+    /// `--listen`.
+    pub listen: String,
+    /// `--admin-listen`.
+    pub admin_listen: String,
+    /// `--store`.
+    pub store: String,
+    /// `--require-key`.
+    pub require_key: bool,
+}
+
+impl QuickStart {
+    /// The defaults, before a service.
+    pub fn before(upstream: impl Into<String>) -> Self {
+        Self {
+            upstream: upstream.into(),
+            listen: super::DEFAULT_LISTEN.to_string(),
+            admin_listen: super::DEFAULT_ADMIN_LISTEN.to_string(),
+            store: StoreUrl::default().to_string(),
+            require_key: false,
+        }
+    }
+}
+
+/// Everything that is wrong with the flags.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct QuickStartErrors(Vec<(&'static str, Wrong)>);
+
+impl std::error::Error for QuickStartErrors {}
+
+impl fmt::Display for QuickStartErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, (flag, wrong)) in self.0.iter().enumerate() {
+            let separator = if number > 0 { "\n" } else { "" };
+            write!(f, "{separator}{flag}: {wrong}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Config {
+    /// A gateway from a few flags: every POST and PATCH with a key is protected.
+    ///
+    /// # Errors
+    /// What is wrong with the flags, and what would be right.
+    pub fn quick(flags: &QuickStart) -> Result<Self, QuickStartErrors> {
+        let mut wrong = Vec::new();
+        let service = keep(&mut wrong, "--upstream", upstream(&flags.upstream));
+        let public = keep(&mut wrong, "--listen", listen(&flags.listen));
+        let admin = keep(&mut wrong, "--admin-listen", listen(&flags.admin_listen));
+        let store = flags.store.parse::<StoreUrl>();
+        let store = keep(
+            &mut wrong,
+            "--store",
+            store.map_err(|error| Wrong::new("this names no store", error.to_string())),
+        );
+        if let (Some(public), Some(admin)) = (public, admin) {
+            wrong.extend(check(service.as_ref(), public, admin, false).into_iter().map(|(whose, wrong)| {
+                match whose {
+                    Whose::Upstream => ("--upstream", wrong),
+                    Whose::AdminListen => ("--admin-listen", wrong),
+                }
+            }));
+        }
+        match (service, public, admin, store) {
+            (Some(service), Some(public), Some(admin), Some(store)) if wrong.is_empty() => Ok(Self {
+                listen: public,
+                store,
+                admin: AdminConfig { listen: admin, token: None },
+                routes: Routes::unconfigured(flags.require_key),
+                ..Self::before(service)
+            }),
+            _ => Err(QuickStartErrors(wrong)),
+        }
+    }
+}
+
+fn keep<T>(
+    wrong: &mut Vec<(&'static str, Wrong)>,
+    flag: &'static str,
+    parsed: Result<T, Wrong>,
+) -> Option<T> {
+    parsed.map_err(|error| wrong.push((flag, error))).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_upstream_is_enough() {
+        let config = Config::quick(&QuickStart::before("http://localhost:3000")).unwrap();
+        assert_eq!(config.upstream, "http://localhost:3000");
+        assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
+        assert_eq!(config.admin.listen.to_string(), "127.0.0.1:8081");
+        assert_eq!(config.store.to_string(), "sqlite:semel.db");
+        assert!(config.routes.for_all().is_some());
+    }
+
+    #[test]
+    fn every_wrong_flag_is_named() {
+        let flags = QuickStart {
+            listen: "8080".into(),
+            admin_listen: "0.0.0.0:8081".into(),
+            store: "redis://x".into(),
+            ..QuickStart::before("localhost:3000")
+        };
+        let told = Config::quick(&flags).unwrap_err().to_string();
+        assert_eq!(
+            told,
+            "--upstream: the address of the service has no scheme: write \"http://localhost:3000\"\n\
+             --listen: \"8080\" is not an address to listen on: write \"127.0.0.1:8080\"\n\
+             --store: this names no store: redis:// is not available yet: use \"sqlite:semel.db\" or \"postgres://user@host/database\""
+        );
+        let open =
+            QuickStart { admin_listen: "0.0.0.0:8081".into(), ..QuickStart::before("http://localhost:3000") };
+        assert!(
+            Config::quick(&open)
+                .unwrap_err()
+                .to_string()
+                .starts_with("--admin-listen: the admin API would be open")
+        );
+    }
+}

@@ -1,0 +1,199 @@
+//! One reading of a file: what was found to be wrong, what must not be shown, and which settings are known.
+
+use super::error::{ConfigError, ConfigErrors, Place, Wrong};
+use super::nearest::nearest;
+use crate::secret::Environment;
+use std::cell::RefCell;
+use std::ops::Range;
+use std::path::Path;
+use toml::de::DeTable;
+
+/// A part of a file that holds settings, as messages call it.
+pub(super) const TOP: &str = "the top of the file";
+
+/// Gathers everything that is wrong, so that all of it can be told at once.
+pub(super) struct Reading<'i> {
+    pub(super) text: &'i str,
+    pub(super) environment: Environment<'i>,
+    faults: RefCell<Vec<(Option<Range<usize>>, Wrong)>>,
+    hidden: RefCell<Vec<Range<usize>>>,
+    known: RefCell<Vec<(&'static str, &'static str)>>,
+    unknown: RefCell<Vec<Unknown>>,
+}
+
+/// A setting that nobody asked for.
+struct Unknown {
+    section: &'static str,
+    name: String,
+    at: Range<usize>,
+    value_at: Range<usize>,
+}
+
+/// The settings whose values may hold what must not be shown.
+const SENSITIVE: [&str; 5] = ["token", "secrets", "store", "upstream", "poll"];
+
+impl<'i> Reading<'i> {
+    pub(super) fn new(text: &'i str, environment: Environment<'i>) -> Self {
+        Self {
+            text,
+            environment,
+            faults: RefCell::default(),
+            hidden: RefCell::default(),
+            known: RefCell::default(),
+            unknown: RefCell::default(),
+        }
+    }
+
+    /// The file as TOML. Where it is none, all that is wrong about that, and nothing of what it may have meant.
+    pub(super) fn parse(&self) -> Option<DeTable<'i>> {
+        let (table, errors) = DeTable::parse_recoverable(self.text);
+        if errors.is_empty() {
+            return Some(table.into_inner());
+        }
+        let mut errors: Vec<_> =
+            errors.into_iter().map(|error| (self.whole(error.span()), error.message().to_owned())).collect();
+        errors.sort_by_key(|(at, _)| at.start);
+        let mut last_line = 0;
+        for (at, message) in errors {
+            // What follows a mistake on the same line is mostly its consequence.
+            let line = self.line_of(at.start);
+            if line == last_line {
+                continue;
+            }
+            last_line = line;
+            let hidden = self.hide_values_at(at.start);
+            let found = if hidden { None } else { self.text.get(at.clone()) };
+            self.fault(Some(at.clone()), not_toml(&message, found, self.is_in_plain_value(at.start)));
+            // And what follows a bracket or a quote that does not close, on every line.
+            if message.starts_with("unclosed") || message.contains("string,") {
+                break;
+            }
+        }
+        None
+    }
+
+    pub(super) fn fault(&self, at: Option<Range<usize>>, wrong: Wrong) {
+        self.faults.borrow_mut().push((at, wrong));
+    }
+
+    /// Keeps a part of the file out of all messages.
+    pub(super) fn hide(&self, span: Range<usize>) {
+        self.hidden.borrow_mut().push(span);
+    }
+
+    pub(super) fn know(&self, section: &'static str, name: &'static str) {
+        self.known.borrow_mut().push((section, name));
+    }
+
+    pub(super) fn unknown(
+        &self,
+        section: &'static str,
+        name: &str,
+        at: Range<usize>,
+        value_at: Range<usize>,
+    ) {
+        self.unknown.borrow_mut().push(Unknown { section, name: name.to_owned(), at, value_at });
+    }
+
+    /// The line of a place in the file.
+    pub(super) fn line_of(&self, at: usize) -> usize {
+        self.text[..self.text.floor_char_boundary(at)].matches('\n').count() + 1
+    }
+
+    /// What is wrong, if anything is.
+    pub(super) fn end(self, file: &Path) -> Result<(), ConfigErrors> {
+        for unknown in self.unknown.take() {
+            let wrong = self.about_unknown(&unknown);
+            self.fault(Some(unknown.at), wrong);
+        }
+        let hidden = self.hidden.into_inner();
+        let errors: Vec<_> = self
+            .faults
+            .into_inner()
+            .into_iter()
+            .map(|(at, wrong)| ConfigError {
+                place: at.map(|at| Place::find(self.text, &at, &hidden)),
+                wrong,
+            })
+            .collect();
+        if errors.is_empty() { Ok(()) } else { Err(ConfigErrors::new(file, errors)) }
+    }
+
+    /// What to say of an unknown setting. Its value is covered, unless it was meant for one that may be seen.
+    fn about_unknown(&self, Unknown { section, name, at, value_at }: &Unknown) -> Wrong {
+        let known = self.known.borrow();
+        let problem = match *section {
+            TOP => format!("`{name}` is not a setting"),
+            section => format!("`{name}` is not a setting of {section}"),
+        };
+        let mut here: Vec<_> =
+            known.iter().filter(|(of, _)| of == section).map(|(_, setting)| *setting).collect();
+        here.dedup();
+        // A setting of another section, spelt right, is in the wrong place: in TOML, whatever follows `[admin]` is of `[admin]`.
+        let elsewhere = known.iter().find(|(_, setting)| setting == name).copied();
+        let (meant, cure) = match (elsewhere, nearest(name, here.iter().copied())) {
+            (Some((TOP, meant)), _) => {
+                (Some(meant), format!("move `{meant}` to the top of the file, above the first section"))
+            }
+            (Some((elsewhere, meant)), _) => {
+                (Some(meant), format!("`{meant}` is a setting of {elsewhere}: move it there"))
+            }
+            (None, Some(meant)) => (Some(meant), format!("did you mean `{meant}`?")),
+            (None, None) => (None, format!("what can be set here: {}", here.join(", "))),
+        };
+        let is_heading = value_at.contains(&at.start);
+        if !is_heading && meant.is_none_or(|meant| SENSITIVE.contains(&meant)) {
+            self.hide(value_at.clone());
+        }
+        Wrong::new(problem, cure)
+    }
+
+    /// The parser counts bytes; a place has whole characters.
+    fn whole(&self, span: Option<Range<usize>>) -> Range<usize> {
+        let Range { start, end } = span.unwrap_or(0..0);
+        self.text.floor_char_boundary(start)..self.text.ceil_char_boundary(end)
+    }
+
+    /// Whether a place is within a value that has no quotes, such as an address that should have some.
+    fn is_in_plain_value(&self, at: usize) -> bool {
+        let line_start = self.text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+        let value =
+            self.text[line_start..].split_once('=').map(|(name, value)| (line_start + name.len(), value));
+        value.is_some_and(|(equals, value)| {
+            equals < at && value.trim_start().starts_with(|c: char| c.is_ascii_alphanumeric())
+        })
+    }
+
+    /// Covers what may be a secret in a line of broken TOML, and says whether that reaches the place itself. Nothing tells there where
+    /// a text ends, so that everything is covered from the first quote on, and all of a value that is named like a secret.
+    fn hide_values_at(&self, at: usize) -> bool {
+        let line_start = self.text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+        let line_end = self.text[at..].find('\n').map_or(self.text.len(), |newline| at + newline);
+        let line = &self.text[line_start..line_end];
+        let name = line.split(['=', '"', '\'']).find(|part| !part.trim().is_empty()).unwrap_or_default();
+        let from = match nearest(name.trim(), SENSITIVE) {
+            Some(_) => line.find(name).map(|before| before + name.len()),
+            None => line.find(['"', '\'']),
+        };
+        let Some(from) = from.map(|from| line_start + from) else { return false };
+        self.hide(from..line_end);
+        at >= from
+    }
+}
+
+fn not_toml(message: &str, found: Option<&str>, plain_value: bool) -> Wrong {
+    let (problem, expected) = match message.split_once(", expected ") {
+        Some((problem, expected)) => (problem, Some(expected)),
+        None => (message, None),
+    };
+    let cure = match (problem, found, expected) {
+        ("duplicate key", ..) => {
+            "it is there twice: keep one of the two (several routes are each `[[route]]`)".into()
+        }
+        ("string values must be quoted", Some(found), _) => format!("put it in quotes: \"{}\"", found.trim()),
+        _ if plain_value => "if it is meant as text, put all of it in quotes".into(),
+        (_, _, None | Some("nothing")) => "take it out".into(),
+        (_, _, Some(expected)) => format!("expected here: {expected}"),
+    };
+    Wrong::new(format!("this is not TOML: {problem}"), cure)
+}

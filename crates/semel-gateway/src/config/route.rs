@@ -1,0 +1,325 @@
+//! `[[route]]`: one operation, and how it is protected.
+
+use super::error::Wrong;
+use super::section::{Given, Kind, Section, one_of};
+use super::units::{duration, show_duration};
+use super::{fingerprint, reconcile};
+use crate::route::{Overlap, Pattern, Route};
+use http::{HeaderName, StatusCode};
+use semel::{Expired, InFlight, Policy, Settling, Stale, StoreResponse};
+use semel_tower::{KeptHeaders, KeyRequirement, OutcomeClass, OutcomeRules, Protection};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::Duration;
+use toml::de::DeValue;
+
+const HOUR: u64 = 60 * 60;
+/// How long a request may take, in whatever way.
+const WORK: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(24 * HOUR);
+/// A hundred years: enough for every law, and no store counts further than it can.
+const LONGEST: Duration = Duration::from_secs(36_500 * 24 * HOUR);
+/// Bodies are held in memory as a whole.
+const BODY: RangeInclusive<u64> = 0..=256 << 20;
+
+const OUTCOMES: [(&str, OutcomeClass); 5] = [
+    ("completed", OutcomeClass::Completed),
+    ("failed", OutcomeClass::Failed),
+    ("retryable", OutcomeClass::Retryable),
+    ("released", OutcomeClass::Released),
+    ("unknown", OutcomeClass::Unknown),
+];
+
+/// All routes; those that are wrong are left out. `webhooks`: whether one may tell what became of an operation.
+pub(super) fn read_all(sections: Vec<Section<'_, '_>>, webhooks: bool) -> Vec<Route> {
+    let mut places: Vec<Names> = Vec::new();
+    let mut routes = Vec::new();
+    for section in sections {
+        let (names, route) = read(section, webhooks, &places);
+        places.push(names);
+        routes.extend(route);
+    }
+    routes
+}
+
+/// What has to differ between routes, and the lines where it is.
+struct Names {
+    operation: Option<String>,
+    pattern: Option<Pattern>,
+    line: usize,
+}
+
+fn read(mut section: Section<'_, '_>, webhooks: bool, others: &[Names]) -> (Names, Option<Route>) {
+    let operation_kind = Kind { what: "a name", example: "create_payment" };
+    let operation = section.parsed("operation", operation_kind, operation_name);
+    if !section.has("operation") {
+        section.missing("operation", "create_payment");
+    }
+    let match_kind = Kind { what: "a method and a path", example: "POST /payments" };
+    let pattern = section.parsed("match", match_kind, Pattern::parse);
+    if !section.has("match") {
+        section.missing("match", "POST /payments");
+    }
+    check_against(&section, operation.as_ref(), pattern.as_ref(), others);
+
+    let key = section
+        .choice("key", &[("required", KeyRequirement::Required), ("optional", KeyRequirement::Optional)]);
+    let (policy, timeout) = read_policy(&mut section);
+    let max_request_body = section.size("max_request_body", "1MiB", BODY);
+    let max_stored_response = section.size("max_stored_response", "1MiB", BODY);
+    let (keep_headers, kept_headers) = read_kept_headers(&mut section);
+    let outcomes = read_outcomes(&section.section("outcome", "[route.outcome]"));
+    let (fingerprint, recipe) = fingerprint::read(section.section("fingerprint", "[route.fingerprint]"));
+    let reconcile = reconcile::read(section.section("reconcile", "[route.reconcile]"));
+
+    let names = Names {
+        operation: operation.as_ref().map(|operation| operation.value.clone()),
+        pattern: pattern.as_ref().map(|pattern| pattern.value.clone()),
+        line: section.at.as_ref().map_or(1, |at| section.reading.line_of(at.start)),
+    };
+    section.end();
+    let (Some(operation), Some(pattern)) = (operation, pattern) else {
+        return (names, None);
+    };
+    let settling = match &reconcile {
+        Some(reconcile) => Settling::Poll { first: reconcile.every },
+        None if webhooks => Settling::Webhook,
+        None => Settling::Operator,
+    };
+    let default = Protection::default();
+    let bytes = |given: Option<Given<u64>>, default| {
+        given.and_then(|given| usize::try_from(given.value).ok()).unwrap_or(default)
+    };
+    let protection = Protection {
+        key: key.map_or(default.key, |key| key.value),
+        policy: Arc::new(Policy { settling, ..policy }),
+        recipe: Arc::new(recipe),
+        timeout,
+        max_request_body: bytes(max_request_body, default.max_request_body),
+        max_stored_response: bytes(max_stored_response, default.max_stored_response),
+        kept_headers,
+        outcomes,
+    };
+    let route = Route {
+        operation: operation.value,
+        pattern: pattern.value,
+        protection: Arc::new(protection),
+        keep_headers,
+        fingerprint,
+        reconcile,
+    };
+    (names, Some(route))
+}
+
+fn operation_name(text: &str) -> Result<String, Wrong> {
+    const MOST: usize = 100;
+    let good = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+    if (1..=MOST).contains(&text.len()) && text.bytes().all(good) {
+        return Ok(text.to_owned());
+    }
+    let problem = format!("\"{text}\" cannot be the name of an operation");
+    Err(Wrong::new(
+        problem,
+        format!("write letters, digits, _, - and . alone, at most {MOST}: \"create_payment\""),
+    ))
+}
+
+fn check_against(
+    section: &Section<'_, '_>,
+    operation: Option<&Given<String>>,
+    pattern: Option<&Given<Pattern>>,
+    others: &[Names],
+) {
+    if let Some(Given { value, at }) = operation
+        && let Some(other) = others.iter().find(|other| other.operation.as_ref() == Some(value))
+    {
+        let problem = format!("the operation \"{value}\" is already declared on line {}", other.line);
+        section.wrong(
+            at,
+            problem,
+            "give each route a name of its own: keys of one operation never meet those of another",
+        );
+    }
+    let Some(Given { value, at }) = pattern else {
+        return;
+    };
+    for other in others {
+        let Some(theirs) = &other.pattern else { continue };
+        let line = other.line;
+        match value.overlap(theirs) {
+            Overlap::Apart | Overlap::Nested => {}
+            Overlap::Same => {
+                let problem = format!("the route on line {line}, \"{theirs}\", already matches all of this");
+                section.wrong(at, problem, "take one of the two out");
+            }
+            Overlap::Ambiguous => {
+                let problem = format!(
+                    "some requests would match both this and \"{theirs}\" on line {line}, and neither is more exact"
+                );
+                section.wrong(
+                    at,
+                    problem,
+                    "write out the paths that both match as routes of their own, without {name} there",
+                );
+            }
+        }
+    }
+}
+
+/// The operation's rules, and how long the service may take.
+fn read_policy(section: &mut Section<'_, '_>) -> (Policy, Duration) {
+    let default = Policy::default();
+    let lease = section.duration("lease", "30s", WORK);
+    let timeout = section.duration("timeout", "25s", WORK);
+    let retention = section.duration("retention", "24h", Duration::from_secs(1)..=LONGEST);
+    let body_retention = section.duration("body_retention", "24h", Duration::from_secs(1)..=LONGEST);
+    let tombstone = section.duration("tombstone", "7d", Duration::ZERO..=LONGEST);
+    let expired = section.choice("expired", &[("refuse", Expired::Refuse), ("new", Expired::New)]);
+    let in_flight = section.parsed("in_flight", Kind { what: "a word", example: "conflict" }, in_flight_word);
+    let stale = section.parsed("stale", Kind { what: "a word", example: "unknown" }, stale_word);
+    let store_response = section
+        .choice("store_response", &[("full", StoreResponse::Full), ("reference", StoreResponse::Reference)]);
+
+    let lease_is = lease.as_ref().map_or(default.lease, |lease| lease.value);
+    let timeout_is = timeout.as_ref().map_or(Protection::default().timeout, |timeout| timeout.value);
+    if timeout_is >= lease_is {
+        check_timeout(section, timeout.as_ref(), lease.as_ref(), timeout_is, lease_is);
+    }
+    let retention_is = retention.map_or(default.retention, |retention| retention.value);
+    if let Some(Given { value, at }) = &body_retention
+        && *value > retention_is
+    {
+        let (body, all) = (show_duration(*value), show_duration(retention_is));
+        let problem = format!("`body_retention` ({body}) is longer than `retention` ({all})");
+        section.wrong(
+            at,
+            problem,
+            format!(
+                "write at most \"{all}\", or raise `retention`: a body is kept no longer than its record"
+            ),
+        );
+    }
+    if let Some(Given { value: InFlight::Wait(wait), at }) = &in_flight
+        && *wait > timeout_is
+    {
+        let (wait, timeout) = (show_duration(*wait), show_duration(timeout_is));
+        let problem = format!(
+            "duplicates would wait {wait}, and the first request is answered within {timeout} (`timeout`)"
+        );
+        section.wrong(at, problem, format!("write at most \"wait:{timeout}\""));
+    }
+    let policy = Policy {
+        lease: lease_is,
+        retention: retention_is,
+        // As long as the record, unless somebody wants it shorter.
+        body_retention: body_retention.map_or(retention_is, |given| given.value),
+        tombstone: tombstone.map_or(default.tombstone, |given| given.value),
+        expired: expired.map_or(default.expired, |given| given.value),
+        stale: stale.map_or(default.stale, |given| given.value),
+        in_flight: in_flight.map_or(default.in_flight, |given| given.value),
+        settling: default.settling,
+        store_response: store_response.map_or(default.store_response, |given| given.value),
+    };
+    (policy, timeout_is)
+}
+
+fn check_timeout(
+    section: &Section<'_, '_>,
+    timeout: Option<&Given<Duration>>,
+    lease: Option<&Given<Duration>>,
+    timeout_is: Duration,
+    lease_is: Duration,
+) {
+    let (timeout_text, lease_text) = (show_duration(timeout_is), show_duration(lease_is));
+    let default = |given: bool| if given { "" } else { ", its default" };
+    let problem = format!(
+        "`timeout` ({timeout_text}{}) must be shorter than `lease` ({lease_text}{})",
+        default(timeout.is_some()),
+        default(lease.is_some())
+    );
+    let (at, cure) = match (timeout, lease) {
+        (Some(timeout), _) => (
+            &timeout.at,
+            format!("write less than \"{lease_text}\", or a `lease` longer than \"{timeout_text}\""),
+        ),
+        (None, Some(lease)) => (
+            &lease.at,
+            format!("write more than \"{timeout_text}\", or a `timeout` shorter than \"{lease_text}\""),
+        ),
+        // The defaults fit each other.
+        (None, None) => return,
+    };
+    section.wrong(at, problem, cure);
+}
+
+fn in_flight_word(text: &str) -> Result<InFlight, Wrong> {
+    const FORM: &str = "write \"conflict\" (409), \"accepted\" (202) or \"wait:5s\"";
+    match text {
+        "conflict" => Ok(InFlight::Conflict),
+        "accepted" => Ok(InFlight::Accepted),
+        "wait" => Err(Wrong::new("`wait` does not say how long", "write \"wait:5s\"")),
+        _ => match text.strip_prefix("wait:") {
+            None => Err(Wrong::new(format!("`in_flight` cannot be \"{text}\""), FORM)),
+            Some(wait) => match duration(wait)? {
+                Duration::ZERO => Err(Wrong::new("a wait of no time is none", "write \"conflict\"")),
+                wait => Ok(InFlight::Wait(wait)),
+            },
+        },
+    }
+}
+
+fn stale_word(text: &str) -> Result<Stale, Wrong> {
+    match text {
+        "rerun" => Err(Wrong::new(
+            "`stale = \"rerun\"` is not for a gateway: it cannot know that the first attempt left nothing behind",
+            "write \"unknown\", or \"resume\" if the service itself refuses late attempts by `Semel-Operation-Id` and `Semel-Attempt`",
+        )),
+        _ => one_of(text, [("unknown", Stale::Unknown), ("resume", Stale::Resume)].into_iter())
+            .map_err(|cure| Wrong::new(format!("`stale` cannot be \"{text}\""), cure)),
+    }
+}
+
+/// The headers that are kept besides the usual ones, and all of them.
+fn read_kept_headers(section: &mut Section<'_, '_>) -> (Vec<HeaderName>, KeptHeaders) {
+    let header = |text: &str| {
+        HeaderName::try_from(text).map_err(|_| {
+            Wrong::new(format!("\"{text}\" is not the name of a header"), "write \"x-rate-limit-class\", say")
+        })
+    };
+    let (mut more, mut kept) = (Vec::new(), KeptHeaders::default());
+    let names = section.list(
+        "keep_headers",
+        Kind { what: "the name of a header", example: "x-request-cost" },
+        header,
+    );
+    for Given { value, at } in names.into_iter().flat_map(|names| names.items) {
+        match kept.clone().and([value.clone()]) {
+            Ok(with) => {
+                kept = with;
+                more.push(value);
+            }
+            Err(error) => section.wrong(&at, error.to_string(), "take it out"),
+        }
+    }
+    (more, kept)
+}
+
+fn read_outcomes(section: &Section<'_, '_>) -> OutcomeRules {
+    let mut rules = OutcomeRules::default();
+    for (Given { value: name, at }, value) in section.entries() {
+        let status = name.parse().ok().filter(|status| (200..=599).contains(status));
+        let Some(status) = status.and_then(|status| StatusCode::from_u16(status).ok()) else {
+            let problem = format!("`{name}` is not the status of a final answer");
+            section.wrong(&at, problem, "write a status from 200 to 599: 503 = \"retryable\"");
+            continue;
+        };
+        let class = match value.get_ref() {
+            DeValue::String(word) => one_of(word, OUTCOMES.into_iter()),
+            _ => Err(format!("write {name} = \"retryable\", say")),
+        };
+        match class {
+            Ok(class) => rules = rules.with(status, class),
+            Err(cure) => section.wrong(&value.span(), format!("this is not an outcome for {name}"), cure),
+        }
+    }
+    rules
+}

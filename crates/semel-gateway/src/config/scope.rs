@@ -1,0 +1,73 @@
+//! `[scope]`: whose request it is.
+
+use super::error::Wrong;
+use super::section::{Given, Kind, Section};
+use crate::scope::{Network, ScopeConfig, TenantFrom};
+use http::HeaderName;
+
+const SOURCE: Kind = Kind { what: "a source of the tenant", example: "header:x-account-id" };
+const PEER: Kind = Kind { what: "an address or a network", example: "127.0.0.0/8" };
+
+pub(super) fn read(mut section: Section<'_, '_>) -> ScopeConfig {
+    let mut scope = ScopeConfig::default();
+    let sources = section.list("tenant", SOURCE, source);
+    if let Some(peers) = section.list("trusted_peers", PEER, Network::parse) {
+        scope.trusted_peers = peers.items.iter().map(|peer| peer.value).collect();
+        let by_header = |given: &&Given<TenantFrom>| matches!(given.value, TenantFrom::Header(_));
+        let believed = sources.iter().flat_map(|sources| &sources.items).find(by_header);
+        if let (true, Some(header)) = (peers.empty, believed) {
+            let problem =
+                format!("`{}` would be believed from nobody: `trusted_peers` is empty", header.value);
+            section.wrong(&header.at, problem, "name the proxies in `trusted_peers`, or take the source out");
+        }
+    }
+    if let Some(sources) = sources {
+        if sources.empty {
+            let cure = "leave `tenant` out for the credential, with one tenant for all callers without one; or name a source";
+            section.wrong(&sources.at, "`tenant` is an empty list: every request would be refused", cure);
+        }
+        for Given { value: source, at } in sources.items {
+            if scope.tenant.contains(&source) {
+                section.wrong(&at, format!("`{source}` is there twice"), "take one of the two out");
+            } else {
+                scope.tenant.push(source);
+            }
+        }
+    }
+    section.end();
+    scope
+}
+
+/// The word for a source, among them those that later versions will know.
+fn source(text: &str) -> Result<TenantFrom, Wrong> {
+    const FORM: &str = "write \"header:NAME\" for a header that a trusted proxy sets, or \"credential\"";
+    const NOT_YET: &str = "is not available in this version";
+    match text.split_once(':') {
+        None if text == "credential" => Ok(TenantFrom::Credential),
+        None if text == "forward-auth" => Err(Wrong::new(format!("`forward-auth` {NOT_YET}"), FORM)),
+        None if text == "header" => {
+            Err(Wrong::new("the header has no name", "write \"header:x-account-id\""))
+        }
+        None if text == "jwt" => Err(Wrong::new(format!("`jwt:CLAIM` {NOT_YET}"), FORM)),
+        Some(("jwt", _)) => Err(Wrong::new(format!("`{text}` {NOT_YET}"), FORM)),
+        Some(("header", name)) => header(name.trim()),
+        _ => Err(Wrong::new(format!("\"{text}\" is not a source of the tenant"), FORM)),
+    }
+}
+
+fn header(text: &str) -> Result<TenantFrom, Wrong> {
+    const CREDENTIALS: [&str; 5] = ["authorization", "proxy-authorization", "cookie", "x-api-key", "api-key"];
+    let name = HeaderName::try_from(text).map_err(|_| {
+        Wrong::new(format!("\"{text}\" is not the name of a header"), "write \"header:x-account-id\"")
+    })?;
+    if CREDENTIALS.contains(&name.as_str()) {
+        let problem =
+            format!("`{name}` is a credential, and the names of tenants are stored and shown in clear");
+        return Err(Wrong::new(problem, "write \"credential\": it is hashed then"));
+    }
+    if name == "idempotency-key" || name.as_str().starts_with("semel-") {
+        let problem = format!("`{name}` is Semel's own and says nothing of the caller");
+        return Err(Wrong::new(problem, "name the header in which the proxy in front tells the account"));
+    }
+    Ok(TenantFrom::Header(name))
+}

@@ -1,0 +1,389 @@
+//! A section of the file, whose settings are asked for by name. What nobody asks for is unknown.
+
+use super::error::Wrong;
+use super::nearest::nearest;
+use super::reading::{Reading, TOP};
+use super::units::{duration, show_duration, show_size, size};
+use crate::secret::Secret;
+use std::ops::{Range, RangeInclusive};
+use std::time::Duration;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// A value, and where it was given.
+#[derive(Clone, Debug)]
+pub(super) struct Given<T> {
+    pub(super) value: T,
+    pub(super) at: Range<usize>,
+}
+
+/// A list, and where it was given.
+#[derive(Clone, Debug)]
+pub(super) struct List<T> {
+    /// What of it could be read.
+    pub(super) items: Vec<Given<T>>,
+    /// Whether nothing stands in it.
+    pub(super) empty: bool,
+    pub(super) at: Range<usize>,
+}
+
+/// What sort of text a setting takes.
+#[derive(Clone, Copy)]
+pub(super) struct Kind {
+    /// With its article: "a duration".
+    pub(super) what: &'static str,
+    /// As it could be written.
+    pub(super) example: &'static str,
+}
+
+pub(super) struct Section<'r, 'i> {
+    pub(super) reading: &'r Reading<'i>,
+    /// As messages call it.
+    name: &'static str,
+    table: Option<&'r DeTable<'i>>,
+    /// Its heading.
+    pub(super) at: Option<Range<usize>>,
+    asked: Vec<&'static str>,
+}
+
+type Value<'i> = Spanned<DeValue<'i>>;
+
+impl<'r, 'i> Section<'r, 'i> {
+    pub(super) fn top(reading: &'r Reading<'i>, table: &'r DeTable<'i>) -> Self {
+        Self { reading, name: TOP, table: Some(table), at: None, asked: Vec::new() }
+    }
+
+    /// The section of this name; an empty one if there is none.
+    pub(super) fn section(&mut self, name: &'static str, heading: &'static str) -> Self {
+        let (table, at) = match self.value(name) {
+            None => (None, None),
+            Some(value) => match value.get_ref() {
+                DeValue::Table(table) => (Some(table), Some(value.span())),
+                other => {
+                    let problem = format!("`{name}` is a section, not {}", described(other));
+                    self.reading
+                        .fault(Some(value.span()), Wrong::new(problem, format!("begin it with {heading}")));
+                    (None, None)
+                }
+            },
+        };
+        Self { reading: self.reading, name: heading, table, at, asked: Vec::new() }
+    }
+
+    /// The sections of this name, as many as there are.
+    pub(super) fn sections(&mut self, name: &'static str, heading: &'static str) -> Vec<Self> {
+        let reading = self.reading;
+        let Some(value) = self.value(name) else {
+            return Vec::new();
+        };
+        let wrong = |value: &Value<'_>| {
+            let problem = format!("there can be several of `{name}`, so that each has double brackets");
+            reading.fault(Some(value.span()), Wrong::new(problem, format!("begin each with {heading}")));
+            None
+        };
+        let DeValue::Array(items) = value.get_ref() else {
+            wrong(value);
+            return Vec::new();
+        };
+        let section = |item: &'r Value<'i>| match item.get_ref() {
+            DeValue::Table(table) => Some(Self {
+                reading,
+                name: heading,
+                table: Some(table),
+                at: Some(item.span()),
+                asked: Vec::new(),
+            }),
+            _ => wrong(item),
+        };
+        items.iter().filter_map(section).collect()
+    }
+
+    /// Whether the section is in the file.
+    pub(super) fn is_there(&self) -> bool {
+        self.table.is_some()
+    }
+
+    /// Whether the setting is in the file, right or wrong.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.peek(name).is_some()
+    }
+
+    /// Keeps an address out of messages that may have a password in it.
+    pub(super) fn hide_credentials(&self, name: &str) {
+        let Some(value) = self.peek(name) else { return };
+        let text = &self.reading.text[value.span()];
+        if text.contains('@') || text.contains("pass") {
+            self.reading.hide(value.span());
+        }
+    }
+
+    /// A text that `parse` understands.
+    pub(super) fn parsed<T>(
+        &mut self,
+        name: &'static str,
+        kind: Kind,
+        parse: impl FnOnce(&str) -> Result<T, Wrong>,
+    ) -> Option<Given<T>> {
+        let value = self.value(name)?;
+        let DeValue::String(text) = value.get_ref() else {
+            let problem =
+                format!("`{name}` must be {} in quotes, not {}", kind.what, described(value.get_ref()));
+            self.fault(value, Wrong::new(problem, format!("write {name} = \"{}\"", kind.example)));
+            return None;
+        };
+        self.accept(value, parse(text))
+    }
+
+    /// A list of texts that `parse` understands.
+    pub(super) fn list<T>(
+        &mut self,
+        name: &'static str,
+        kind: Kind,
+        parse: impl Fn(&str) -> Result<T, Wrong>,
+    ) -> Option<List<T>> {
+        let value = self.value(name)?;
+        let not_a_list = |found: &Value<'_>| {
+            let problem = format!("`{name}` must be a list of texts, not {}", described(found.get_ref()));
+            Wrong::new(problem, format!("write {name} = [\"{}\"]", kind.example))
+        };
+        let DeValue::Array(items) = value.get_ref() else {
+            self.fault(value, not_a_list(value));
+            return None;
+        };
+        let mut list = List { items: Vec::new(), empty: items.is_empty(), at: value.span() };
+        for item in items.iter() {
+            let DeValue::String(text) = item.get_ref() else {
+                let problem = format!(
+                    "each of `{name}` must be {} in quotes, not {}",
+                    kind.what,
+                    described(item.get_ref())
+                );
+                self.fault(item, Wrong::new(problem, format!("write {name} = [\"{}\"]", kind.example)));
+                continue;
+            };
+            list.items.extend(self.accept(item, parse(text)));
+        }
+        Some(list)
+    }
+
+    /// One of a few words.
+    pub(super) fn choice<T: Copy>(
+        &mut self,
+        name: &'static str,
+        words: &[(&'static str, T)],
+    ) -> Option<Given<T>> {
+        let example = words.first().map_or("", |(word, _)| *word);
+        self.parsed(name, Kind { what: "a word", example }, |given| {
+            one_of(given, words.iter().copied())
+                .map_err(|cure| Wrong::new(format!("`{name}` cannot be \"{given}\""), cure))
+        })
+    }
+
+    /// A duration within bounds.
+    pub(super) fn duration(
+        &mut self,
+        name: &'static str,
+        example: &'static str,
+        bounds: RangeInclusive<Duration>,
+    ) -> Option<Given<Duration>> {
+        self.parsed(name, Kind { what: "a duration", example }, |text| {
+            within(name, text, duration(text)?, &bounds, |bound| show_duration(*bound))
+        })
+    }
+
+    /// A size in bytes within bounds.
+    pub(super) fn size(
+        &mut self,
+        name: &'static str,
+        example: &'static str,
+        bounds: RangeInclusive<u64>,
+    ) -> Option<Given<u64>> {
+        self.parsed(name, Kind { what: "a size", example }, |text| {
+            within(name, text, size(text)?, &bounds, |bound| show_size(*bound))
+        })
+    }
+
+    /// A whole number within bounds.
+    pub(super) fn number(&mut self, name: &'static str, bounds: RangeInclusive<u64>) -> Option<Given<u64>> {
+        let value = self.value(name)?;
+        let (least, most) = (bounds.start(), bounds.end());
+        let DeValue::Integer(integer) = value.get_ref() else {
+            let problem = format!("`{name}` must be a whole number, not {}", described(value.get_ref()));
+            self.fault(
+                value,
+                Wrong::new(problem, format!("write one from {least} to {most}, without quotes")),
+            );
+            return None;
+        };
+        let number = u64::from_str_radix(integer.as_str(), integer.radix()).ok();
+        let number = number.filter(|number| bounds.contains(number));
+        let wrong = || {
+            let problem = format!("`{name}` cannot be {integer}");
+            Wrong::new(problem, format!("write a number from {least} to {most}"))
+        };
+        self.accept(value, number.ok_or_else(wrong))
+    }
+
+    /// True or false.
+    pub(super) fn flag(&mut self, name: &'static str) -> Option<Given<bool>> {
+        let value = self.value(name)?;
+        let DeValue::Boolean(flag) = value.get_ref() else {
+            let problem = format!("`{name}` must be true or false, not {}", described(value.get_ref()));
+            self.fault(
+                value,
+                Wrong::new(problem, format!("write {name} = true or {name} = false, without quotes")),
+            );
+            return None;
+        };
+        Some(Given { value: *flag, at: value.span() })
+    }
+
+    /// A secret, or where it is to be found.
+    pub(super) fn secret(&mut self, name: &'static str) -> Option<Given<Secret>> {
+        if let Some(value) = self.peek(name) {
+            self.hide(value);
+        }
+        let environment = self.reading.environment;
+        self.parsed(name, SECRET, |text| read_secret(name, text, environment))
+    }
+
+    /// A list of secrets.
+    pub(super) fn secrets(&mut self, name: &'static str) -> Option<List<Secret>> {
+        match self.peek(name).map(|value| (value, value.get_ref())) {
+            Some((_, DeValue::Array(items))) => items.iter().for_each(|item| self.hide(item)),
+            Some((value, _)) => self.hide(value),
+            None => {}
+        }
+        let environment = self.reading.environment;
+        self.list(name, SECRET, |text| read_secret(name, text, environment))
+    }
+
+    /// Everything in the section, where its names are not known beforehand.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (Given<&'r str>, &'r Value<'i>)> + use<'r, 'i> {
+        self.table.into_iter().flat_map(|table| {
+            table.iter().map(|(name, value)| {
+                let name_at: Range<usize> = name.span();
+                (Given { value: &**name.get_ref(), at: name_at }, value)
+            })
+        })
+    }
+
+    /// A text that cannot be left out.
+    pub(super) fn missing(&self, name: &str, example: &str) {
+        self.missing_as(name, &format!("\"{example}\""));
+    }
+
+    /// A setting that cannot be left out.
+    pub(super) fn missing_as(&self, name: &str, example: &str) {
+        let problem = match self.name {
+            TOP => format!("there is no `{name}`"),
+            section => format!("this {section} has no `{name}`"),
+        };
+        self.reading.fault(self.at.clone(), Wrong::new(problem, format!("add {name} = {example}")));
+    }
+
+    /// Something wrong at a place.
+    pub(super) fn wrong(&self, at: &Range<usize>, problem: impl Into<String>, cure: impl Into<String>) {
+        self.reading.fault(Some(at.clone()), Wrong::new(problem, cure));
+    }
+
+    /// Ends the reading of the section: what was not asked for is unknown.
+    pub(super) fn end(self) {
+        for (name, value) in self.entries() {
+            if !self.asked.contains(&name.value) {
+                self.reading.unknown(self.name, name.value, name.at, value.span());
+            }
+        }
+    }
+
+    fn value(&mut self, name: &'static str) -> Option<&'r Value<'i>> {
+        self.reading.know(self.name, name);
+        self.asked.push(name);
+        self.peek(name)
+    }
+
+    fn peek(&self, name: &str) -> Option<&'r Value<'i>> {
+        self.table?.iter().find(|(key, _)| key.get_ref() == name).map(|(_, value)| value)
+    }
+
+    fn fault(&self, value: &Value<'_>, wrong: Wrong) {
+        self.reading.fault(Some(value.span()), wrong);
+    }
+
+    fn accept<T>(&self, value: &Value<'_>, parsed: Result<T, Wrong>) -> Option<Given<T>> {
+        match parsed {
+            Ok(parsed) => Some(Given { value: parsed, at: value.span() }),
+            Err(wrong) => {
+                self.fault(value, wrong);
+                None
+            }
+        }
+    }
+
+    /// Keeps a secret out of messages; the name of a variable is none.
+    fn hide(&self, value: &Value<'_>) {
+        if !matches!(value.get_ref(), DeValue::String(text) if text.starts_with("env:")) {
+            self.reading.hide(value.span());
+        }
+    }
+}
+
+const SECRET: Kind = Kind { what: "a secret", example: "env:NAME_OF_A_VARIABLE" };
+
+fn read_secret(name: &str, text: &str, environment: crate::secret::Environment<'_>) -> Result<Secret, Wrong> {
+    use crate::secret::SecretError::NotSet;
+    Secret::read(text, environment).map_err(|error| {
+        let cure = match &error {
+            NotSet { name } => format!("set {name} before the start, or name another variable"),
+            _ => "write \"env:NAME\" for the content of the environment variable NAME, or the secret itself"
+                .into(),
+        };
+        Wrong::new(format!("`{name}`: {error}"), cure)
+    })
+}
+
+/// The value of a word; else what to write instead.
+pub(super) fn one_of<T: Copy>(
+    given: &str,
+    words: impl Iterator<Item = (&'static str, T)> + Clone,
+) -> Result<T, String> {
+    if let Some((_, value)) = words.clone().find(|(word, _)| *word == given) {
+        return Ok(value);
+    }
+    Err(match nearest(given, words.clone().map(|(word, _)| word)) {
+        Some(meant) => format!("did you mean \"{meant}\"?"),
+        None => {
+            let words: Vec<_> = words.map(|(word, _)| format!("\"{word}\"")).collect();
+            format!("write one of {}", words.join(", "))
+        }
+    })
+}
+
+fn within<T: PartialOrd>(
+    name: &str,
+    text: &str,
+    value: T,
+    bounds: &RangeInclusive<T>,
+    show: impl Fn(&T) -> String,
+) -> Result<T, Wrong> {
+    if bounds.contains(&value) {
+        return Ok(value);
+    }
+    let (least, most) = (show(bounds.start()), show(bounds.end()));
+    Err(Wrong::new(
+        format!("`{name}` cannot be \"{text}\""),
+        format!("write something from \"{least}\" to \"{most}\""),
+    ))
+}
+
+/// With its article.
+fn described(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a text",
+        DeValue::Integer(_) | DeValue::Float(_) => "a number",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a section",
+    }
+}

@@ -1,0 +1,313 @@
+//! The contract as data: what programs get, and what the page is made of.
+
+use crate::config::{Config, FingerprintConfig};
+use crate::route::Route;
+use crate::scope::{ScopeConfig, TenantFrom};
+use http::StatusCode;
+use semel::key::{KeyRules, KeySyntax};
+use semel::problem::{Code, DocsBase, Problem, Profile};
+use semel::{Expired, InFlight, StoreResponse};
+use semel_tower::{KeyRequirement, OutcomeClass, OutcomeRules, Protection};
+use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+#[derive(Serialize)]
+pub(super) struct Document {
+    /// Another number is another shape of this document.
+    contract_version: u32,
+    pub(super) profile: &'static str,
+    pub(super) key: Key,
+    pub(super) tenant: Tenant,
+    pub(super) replay: Replay,
+    pub(super) operations: Vec<Operation>,
+    pub(super) outcomes: BTreeMap<&'static str, &'static str>,
+    pub(super) errors: Vec<Error>,
+}
+
+#[derive(Serialize)]
+pub(super) struct Key {
+    pub(super) header: &'static str,
+    pub(super) syntax: KeySyntax,
+    pub(super) min_length: usize,
+    pub(super) max_length: usize,
+    characters: &'static str,
+    pub(super) example: String,
+}
+
+#[derive(Serialize)]
+pub(super) struct Tenant {
+    /// `header`: as a proxy in front names it; its name is nobody's business who cannot send it.
+    sources: Vec<&'static str>,
+    pub(super) rules: Vec<&'static str>,
+}
+
+#[derive(Serialize)]
+pub(super) struct Replay {
+    header: &'static str,
+    value: &'static str,
+    operation_id_header: &'static str,
+    kept_headers: [&'static str; 6],
+}
+
+#[derive(Serialize)]
+pub(super) struct Operation {
+    /// `None`: every request of these methods is an operation of its own.
+    pub(super) operation: Option<String>,
+    pub(super) methods: Vec<String>,
+    pub(super) path: Option<String>,
+    pub(super) key: &'static str,
+    #[serde(rename = "window_seconds", serialize_with = "seconds")]
+    pub(super) window: Duration,
+    #[serde(rename = "body_window_seconds", serialize_with = "seconds")]
+    pub(super) body_window: Duration,
+    #[serde(rename = "remembered_after_window_seconds", serialize_with = "seconds")]
+    pub(super) tombstone: Duration,
+    pub(super) expired: &'static str,
+    pub(super) in_flight: &'static str,
+    /// What a duplicate gets while the first is at work, after the wait if there is one.
+    in_flight_status: u16,
+    /// What a retry gets while nobody knows how it ended.
+    unknown_status: u16,
+    #[serde(
+        rename = "wait_seconds",
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "some_seconds"
+    )]
+    pub(super) wait: Option<Duration>,
+    #[serde(rename = "timeout_seconds", serialize_with = "seconds")]
+    pub(super) timeout: Duration,
+    pub(super) stored_response: &'static str,
+    pub(super) max_request_body_bytes: usize,
+    pub(super) max_stored_response_bytes: usize,
+    /// Besides those that are always kept.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) kept_headers: Vec<String>,
+    pub(super) fingerprint: Fingerprint,
+    /// The statuses that mean something else here than they usually do.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) outcomes: BTreeMap<u16, &'static str>,
+}
+
+#[derive(Serialize)]
+pub(super) struct Fingerprint {
+    pub(super) ignored: Vec<String>,
+    /// Empty: the whole body.
+    pub(super) counted: Vec<String>,
+    pub(super) headers: Vec<String>,
+}
+
+#[derive(Serialize)]
+pub(super) struct Error {
+    #[serde(serialize_with = "code")]
+    pub(super) code: Code,
+    #[serde(rename = "type")]
+    kind: String,
+    pub(super) title: &'static str,
+    pub(super) status: u16,
+    /// Where the request whose own execution ended so gets another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) first_status: Option<u16>,
+    pub(super) retryable: bool,
+    pub(super) retry_after: bool,
+}
+
+impl Document {
+    pub(super) fn of(config: &Config) -> Self {
+        let operations = match config.routes.for_all() {
+            Some(protection) => vec![Operation::for_all(protection)],
+            None => config.routes.routes().iter().map(Operation::of).collect(),
+        };
+        Self {
+            contract_version: 1,
+            profile: match config.profile {
+                Profile::Stripe => "stripe",
+                _ => "ietf",
+            },
+            key: Key::of(&config.key_rules),
+            tenant: Tenant::of(&config.scope),
+            replay: Replay {
+                header: "Idempotent-Replayed",
+                value: "true",
+                operation_id_header: "Semel-Operation-Id",
+                kept_headers: [
+                    "content-type",
+                    "content-encoding",
+                    "content-language",
+                    "location",
+                    "etag",
+                    "link",
+                ],
+            },
+            operations,
+            outcomes: [
+                ("2xx, 3xx", "completed"),
+                ("400, 401, 403, 407, 429", "released"),
+                ("502, 503, 504", "unknown"),
+                ("other 4xx and 5xx", "failed"),
+            ]
+            .into(),
+            errors: Code::ALL.iter().map(|&code| Error::of(code, config.profile, &config.docs)).collect(),
+        }
+    }
+}
+
+impl Key {
+    fn of(rules: &KeyRules) -> Self {
+        // As long as a UUID where that is allowed, and never of a wrong length.
+        let example = "0a4f6c1e-8f5e-4c3a-9d57-7f0a9a6f2b11";
+        let length = example.len().clamp(rules.min, rules.max);
+        let key: String = example.chars().cycle().take(length).collect();
+        Self {
+            header: "Idempotency-Key",
+            syntax: rules.syntax,
+            min_length: rules.min,
+            max_length: rules.max,
+            characters: "visible ASCII",
+            example: if rules.syntax == KeySyntax::Structured { format!("\"{key}\"") } else { key },
+        }
+    }
+}
+
+const BY_CREDENTIAL: &str = "A key belongs to the credential that it is sent with (Authorization, X-Api-Key). A refreshed bearer token is \
+                             another tenant: a retry with a new token does not meet the first request, and executes again.";
+
+impl Tenant {
+    fn of(scope: &ScopeConfig) -> Self {
+        let mut rules = Vec::new();
+        let mut sources = Vec::new();
+        if scope.tenant.is_empty() {
+            sources.push("credential");
+            rules.push(BY_CREDENTIAL);
+            rules.push("All callers without a credential share one tenant, and with it their keys: make keys that nobody else makes.");
+            return Self { sources, rules };
+        }
+        for source in &scope.tenant {
+            let (source, rule) = match source {
+                TenantFrom::Header(_) => (
+                    "header",
+                    "A key belongs to the account that your request was authenticated as, whatever token was used.",
+                ),
+                TenantFrom::Credential => ("credential", BY_CREDENTIAL),
+            };
+            if !sources.contains(&source) {
+                sources.push(source);
+                rules.push(rule);
+            }
+        }
+        if sources.len() > 1 {
+            rules.push("Of these, the first one that is present decides.");
+        }
+        rules.push("A request of which it cannot be told whose it is gets 401 idempotency_scope_unresolved.");
+        Self { sources, rules }
+    }
+}
+
+impl Operation {
+    fn of(route: &Route) -> Self {
+        let FingerprintConfig { ignore, only, headers, .. } = &route.fingerprint;
+        Self {
+            operation: Some(route.operation.clone()),
+            methods: vec![route.pattern.method().to_string()],
+            path: Some(route.pattern.path().to_owned()),
+            kept_headers: route.keep_headers.iter().map(ToString::to_string).collect(),
+            fingerprint: Fingerprint {
+                ignored: ignore.clone(),
+                counted: only.clone(),
+                headers: headers.clone(),
+            },
+            ..Self::for_all(&route.protection)
+        }
+    }
+
+    fn for_all(protection: &Protection) -> Self {
+        let policy = &protection.policy;
+        let (in_flight, pending, wait) = match policy.in_flight {
+            InFlight::Conflict => ("conflict", 409, None),
+            InFlight::Accepted => ("accepted", 202, None),
+            InFlight::Wait(wait) => ("wait", 409, Some(wait)),
+        };
+        Self {
+            operation: None,
+            methods: vec!["POST".into(), "PATCH".into()],
+            path: None,
+            key: match protection.key {
+                KeyRequirement::Required => "required",
+                KeyRequirement::Optional => "optional",
+            },
+            window: policy.retention,
+            body_window: policy.body_retention.min(policy.retention),
+            tombstone: policy.tombstone,
+            expired: match policy.expired {
+                Expired::Refuse => "refuse",
+                Expired::New => "new",
+            },
+            in_flight,
+            in_flight_status: pending,
+            unknown_status: pending,
+            wait,
+            timeout: protection.timeout,
+            stored_response: match policy.store_response {
+                StoreResponse::Full => "full",
+                StoreResponse::Reference => "reference",
+            },
+            max_request_body_bytes: protection.max_request_body,
+            max_stored_response_bytes: protection.max_stored_response,
+            kept_headers: Vec::new(),
+            fingerprint: Fingerprint { ignored: Vec::new(), counted: Vec::new(), headers: Vec::new() },
+            outcomes: overrides(&protection.outcomes),
+        }
+    }
+}
+
+fn overrides(rules: &OutcomeRules) -> BTreeMap<u16, &'static str> {
+    let usual = OutcomeRules::default();
+    (200..600)
+        .filter_map(|status| StatusCode::from_u16(status).ok())
+        .filter(|&status| rules.class_of(status) != usual.class_of(status))
+        .map(|status| (status.as_u16(), word(rules.class_of(status))))
+        .collect()
+}
+
+fn word(class: OutcomeClass) -> &'static str {
+    match class {
+        OutcomeClass::Completed => "completed",
+        OutcomeClass::Failed => "failed",
+        OutcomeClass::Retryable => "retryable",
+        OutcomeClass::Released => "released",
+        OutcomeClass::Unknown => "unknown",
+    }
+}
+
+impl Error {
+    fn of(code: Code, profile: Profile, docs: &DocsBase) -> Self {
+        let later = Problem::new(code, profile, "");
+        let (status, retryable, retry_after) = (later.status, later.retryable, later.retry_after.is_some());
+        let first = later.for_first_request().status;
+        Self {
+            code,
+            kind: docs.page(code),
+            title: code.title(),
+            status: status.as_u16(),
+            first_status: (first != status).then(|| first.as_u16()),
+            retryable,
+            retry_after,
+        }
+    }
+}
+
+fn code<S: Serializer>(code: &Code, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(code.as_str())
+}
+
+fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    if duration.subsec_nanos() == 0 {
+        serializer.serialize_u64(duration.as_secs())
+    } else {
+        serializer.serialize_f64(duration.as_secs_f64())
+    }
+}
+
+fn some_seconds<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    seconds(&duration.unwrap_or_default(), serializer)
+}

@@ -1,0 +1,225 @@
+//! The contract as a page. Everything that comes from the configuration is escaped; nothing is loaded from elsewhere.
+
+use super::document::{Document, Error, Operation};
+use super::wording::explained;
+use crate::config::{duration_in_words, show_size};
+use semel::key::KeySyntax;
+use semel::problem::Code;
+use std::fmt::{self, Write as _};
+
+const TEMPLATE: &str = include_str!("page.html");
+const STYLE: &str = include_str!("style.css");
+
+pub(super) fn page(document: &Document) -> String {
+    fill(TEMPLATE, |slot| match slot {
+        "style" => STYLE.to_owned(),
+        "header" => Text(document.key.header).to_string(),
+        "example" => example(document),
+        "key" => key(document),
+        "operations_intro" => operations_intro(document),
+        "operations" => document.operations.iter().map(row).collect(),
+        "answers" => answers(document),
+        "tenant" => document.tenant.rules.iter().map(|rule| format!("<p>{}</p>\n", Text(rule))).collect(),
+        "profile" => Text(document.profile).to_string(),
+        "errors" => document.errors.iter().map(error).collect(),
+        _ => String::new(),
+    })
+}
+
+/// Puts into each `{{slot}}` what `content` says. What was put in is not looked at again.
+fn fill(template: &str, content: impl Fn(&str) -> String) -> String {
+    let mut page = String::with_capacity(template.len() * 2);
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once("{{") {
+        let (slot, after) = after.split_once("}}").unwrap_or((after, ""));
+        page.push_str(before);
+        page.push_str(&content(slot));
+        rest = after;
+    }
+    page.push_str(rest);
+    page
+}
+
+/// Text that shows as it is, in content and in attributes.
+struct Text<'a>(&'a str);
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for character in self.0.chars() {
+            match character {
+                '&' => f.write_str("&amp;")?,
+                '<' => f.write_str("&lt;")?,
+                '>' => f.write_str("&gt;")?,
+                '"' => f.write_str("&quot;")?,
+                '\'' => f.write_str("&#39;")?,
+                other => f.write_char(other)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn example(document: &Document) -> String {
+    let operation = document.operations.first();
+    let method = operation.and_then(|operation| operation.methods.first()).map_or("POST", String::as_str);
+    let path = operation.and_then(|operation| operation.path.as_deref()).unwrap_or("/payments");
+    let key = &document.key;
+    let lines = format!(
+        "{method} {path} HTTP/1.1\n{}: {}\nContent-Type: application/json\n\n{{ … }}",
+        key.header, key.example
+    );
+    Text(&lines).to_string()
+}
+
+fn key(document: &Document) -> String {
+    let key = &document.key;
+    let form = match key.syntax {
+        KeySyntax::Lenient => {
+            "as it is, or in double quotes as a structured-field string; both name the same key"
+        }
+        KeySyntax::Structured => "in double quotes, as a structured-field string",
+        KeySyntax::Opaque => "as it is; quotes belong to it",
+    };
+    format!(
+        "{} to {} characters, visible ASCII without spaces, sent {form}. Example: <code>{}</code>",
+        key.min_length,
+        key.max_length,
+        Text(&key.example)
+    )
+}
+
+fn operations_intro(document: &Document) -> String {
+    let for_all = document.operations.iter().find(|operation| operation.operation.is_none());
+    match for_all.map(|operation| operation.key) {
+        Some("required") => "Every POST and PATCH is protected and needs a key. Each path is an operation of its own.".into(),
+        Some(_) => "Every POST and PATCH that brings a key is protected; without one it is passed on as it is. Each path is an operation \
+                    of its own."
+            .into(),
+        None => "A key counts within its operation: the same key in two operations is two keys. <code>{name}</code> stands for one \
+                 segment of the path; the query does not matter for the choice, but counts for the comparison."
+            .into(),
+    }
+}
+
+fn row(operation: &Operation) -> String {
+    let name = match &operation.operation {
+        Some(name) => format!("<code>{}</code>", Text(name)),
+        None => "each its own".into(),
+    };
+    let request =
+        format!("{} {}", operation.methods.join(", "), operation.path.as_deref().unwrap_or("any path"));
+    let in_flight = match operation.wait {
+        Some(wait) => format!("waits up to {}, then 409", duration_in_words(wait)),
+        None if operation.in_flight == "accepted" => {
+            "202 with Retry-After, also while the outcome is unknown".into()
+        }
+        None => "409 with Retry-After".into(),
+    };
+    let window = duration_in_words(operation.window);
+    format!(
+        "<tbody>\n<tr><th scope=\"row\">{name}</th><td><code>{}</code></td><td>{}</td><td>{window}</td><td>{in_flight}</td></tr>\n\
+         <tr class=\"more\"><td colspan=\"5\">{}.</td></tr>\n</tbody>\n",
+        Text(&request),
+        operation.key,
+        remarks(operation).join("; ")
+    )
+}
+
+/// What else is worth knowing of an operation, each as HTML.
+fn remarks(operation: &Operation) -> Vec<String> {
+    let bytes = |bytes| show_size(u64::try_from(bytes).unwrap_or(u64::MAX));
+    let codes = |texts: &[String]| {
+        texts.iter().map(|text| format!("<code>{}</code>", Text(text))).collect::<Vec<_>>().join(", ")
+    };
+    let mut remarks = vec![format!("Request bodies up to {}", bytes(operation.max_request_body_bytes))];
+    remarks.push(match operation.stored_response {
+        "reference" => "the answer itself is not kept, only what was made".into(),
+        _ => format!("answers up to {} are kept", bytes(operation.max_stored_response_bytes)),
+    });
+    if operation.body_window < operation.window {
+        remarks.push(format!("their bodies for {}", duration_in_words(operation.body_window)));
+    }
+    remarks.push(match (operation.expired, duration_in_words(operation.tombstone)) {
+        ("new", _) => "an expired key is a new operation".into(),
+        (_, tombstone) => format!("an expired key is refused for another {tombstone}"),
+    });
+    remarks.push(format!("the outcome is unknown after {}", duration_in_words(operation.timeout)));
+    if !operation.kept_headers.is_empty() {
+        remarks.push(format!("{} is kept too", codes(&operation.kept_headers)));
+    }
+    let fingerprint = &operation.fingerprint;
+    if !fingerprint.counted.is_empty() {
+        remarks.push(format!("of a JSON body only {} counts", codes(&fingerprint.counted)));
+    }
+    if !fingerprint.ignored.is_empty() {
+        remarks.push(format!("of a JSON body {} does not count", codes(&fingerprint.ignored)));
+    }
+    if !fingerprint.headers.is_empty() {
+        remarks.push(format!("the header {} counts", codes(&fingerprint.headers)));
+    }
+    remarks.extend(operation.outcomes.iter().map(|(status, outcome)| format!("{status} means {outcome}")));
+    remarks
+}
+
+fn answers(document: &Document) -> String {
+    let status = |code: Code| {
+        let found = document.errors.iter().find(|error| error.code == code);
+        found.map_or(String::new(), |error| {
+            format!("{} <a href=\"#{code}\"><code>{code}</code></a>", error.status)
+        })
+    };
+    let first_unknown = document.errors.iter().find_map(|error| error.first_status).unwrap_or_default();
+    let lines = [
+        "<strong>A retry of what has ended</strong> gets the same status, body and kept headers, with \
+         <code>Idempotent-Replayed: true</code>. Kept are content type, encoding and language, location, etag and link; never cookies."
+            .to_owned(),
+        "<strong>Every protected answer</strong> has a <code>Semel-Operation-Id</code>: name it when you ask for help.".into(),
+        format!("<strong>While the first is at work</strong>, a duplicate gets {} with <code>Retry-After</code>, unless the table says otherwise.", status(Code::InProgress)),
+        format!(
+            "<strong>Where nobody knows how it ended</strong> (the service was too slow, or broke off), the first request gets {first_unknown}, \
+             and every retry {} with <code>Retry-After</code>, unless the table says otherwise, until it is settled. It is not carried out again meanwhile.",
+            status(Code::OutcomeUnknown)
+        ),
+        format!("<strong>Another request under the same key</strong> gets {}. JSON is compared by what it says, not by how it is spelt.", status(Code::KeyReused)),
+        format!("<strong>After the window</strong>, a key gets {}, unless the table says otherwise; later it is new.", status(Code::KeyExpired)),
+        "<strong>What counts as the outcome</strong>: 2xx and 3xx are done and repeated; 400, 401, 403, 407 and 429 mean that nothing \
+         happened, and a retry is carried out; every other 4xx and 5xx is repeated, but 502, 503 and 504 leave it unknown."
+            .into(),
+    ];
+    lines.iter().map(|line| format!("<li>{line}</li>\n")).collect()
+}
+
+fn error(error: &Error) -> String {
+    let code = error.code;
+    let status = match error.first_status {
+        Some(first) => format!("{first} to the first request, then {}", error.status),
+        None => error.status.to_string(),
+    };
+    let retryable =
+        if error.retryable { "may be sent again as it is" } else { "sending the same again changes nothing" };
+    let retry_after = if error.retry_after { ", with <code>Retry-After</code>" } else { "" };
+    format!(
+        "<section class=\"error\" id=\"{code}\">\n<h3><code>{code}</code></h3>\n<p class=\"faint\">{}: {status}{retry_after}; {retryable}</p>\n\
+         <p>{}</p>\n</section>\n",
+        Text(error.title),
+        Text(explained(code))
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_means_something_in_html_is_escaped() {
+        assert_eq!(
+            Text(r#"<a href="x" id='y'>&amp;"#).to_string(),
+            "&lt;a href=&quot;x&quot; id=&#39;y&#39;&gt;&amp;amp;"
+        );
+    }
+
+    #[test]
+    fn a_slot_is_filled_once_and_what_it_holds_is_left_alone() {
+        assert_eq!(fill("a{{x}}b{{y}}c", |slot| format!("[{{{{{slot}}}}}]")), "a[{{x}}]b[{{y}}]c");
+    }
+}

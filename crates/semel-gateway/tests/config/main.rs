@@ -1,0 +1,23 @@
+//! The configuration as operators write it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "what goes wrong here is a failed test"
+)]
+
+mod right;
+mod wrong;
+
+use semel_gateway::Config;
+use semel_gateway::config::ConfigErrors;
+use std::env::VarError;
+use std::path::Path;
+
+/// Reads in an environment of its own: nothing of the machine's gets in.
+fn read(toml: &str) -> Result<Config, ConfigErrors> {
+    Config::from_toml_in(toml, Path::new("semel.toml"), &|name| match name {
+        "SET" | "SEMEL_WEBHOOK_SECRET" => Ok("whsec_c2VjcmV0LXNlY3JldA==".to_owned()),
+        _ => Err(VarError::NotPresent),
+    })
+}

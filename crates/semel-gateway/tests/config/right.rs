@@ -1,0 +1,311 @@
+//! What a right configuration comes to.
+
+use crate::read;
+use semel::key::KeySyntax;
+use semel::problem::{Code, Profile};
+use semel::{Expired, InFlight, OperationId, Policy, Settling, Stale, StoreResponse};
+use semel_gateway::Limits;
+use semel_gateway::config::{Config, LogFormat, show_duration};
+use semel_gateway::route::Route;
+use semel_tower::{KeyRequirement, OutcomeClass, Protection};
+use std::time::Duration;
+
+#[track_caller]
+fn right(toml: &str) -> Config {
+    read(toml).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+const UPSTREAM: &str = "upstream = \"http://127.0.0.1:9000\"\n";
+
+#[track_caller]
+fn route(settings: &str) -> Route {
+    let toml = format!("{UPSTREAM}[[route]]\noperation = \"a\"\nmatch = \"POST /a\"\n{settings}");
+    right(&toml).routes.routes()[0].clone()
+}
+
+/// Every setting that there is.
+const ALL: &str = r#"
+upstream = "http://127.0.0.1:9000"
+listen   = "127.0.0.1:8090"
+store    = "postgres://app:word@db/payments"
+profile  = "stripe"
+store_timeout = "500ms"
+docs     = "https://docs.example.com/errors/"
+
+[key]
+syntax = "structured"
+min_length = 20
+max_length = 100
+
+[admin]
+listen = "0.0.0.0:8091"
+token  = "env:SET"
+
+[scope]
+tenant = ["header:X-Account-Id", "credential"]
+trusted_peers = ["10.0.0.0/8", "::1"]
+
+[[route]]
+operation = "create_payment"
+match     = "POST /payments"
+key       = "optional"
+lease     = "60s"
+timeout   = "40s"
+retention = "72h"
+body_retention = "24h"
+tombstone = "30d"
+expired   = "new"
+in_flight = "wait:5s"
+stale     = "resume"
+store_response = "reference"
+max_request_body = "2MiB"
+max_stored_response = "64KiB"
+keep_headers = ["X-Cost"]
+[route.outcome]
+503 = "retryable"
+409 = "released"
+[route.fingerprint]
+ignore = ["/metadata/trace_id"]
+only = ["/amount", "/currency"]
+headers = ["API-Version"]
+[route.fingerprint.defaults]
+"/currency" = "EUR"
+"/amount" = 10
+[route.reconcile]
+poll = "http://127.0.0.1:9000/operations/{operation_id}"
+every = "10s"
+attempts = 3
+absence_is_proof = true
+
+[[route]]
+operation = "refund"
+match     = "POST /payments/{id}/refunds"
+
+[[webhook]]
+source  = "provider"
+secrets = ["env:SEMEL_WEBHOOK_SECRET", "another-secret-in-clear"]
+
+[limits]
+header_bytes = "16KiB"
+header_timeout = "5s"
+body_timeout = "6s"
+idle_timeout = "7s"
+connections = 8
+requests_in_flight = 9
+pass_through_body = "10MiB"
+connect_timeout = "11s"
+upstream_give_up = "12m"
+upstream_idle_timeout = "13s"
+upstream_idle_connections = 14
+drain = "15s"
+
+[logs]
+format = "json"
+level = "debug"
+"#;
+
+#[test]
+fn every_setting_is_taken() {
+    let config = right(ALL);
+    assert_eq!(config.upstream, "http://127.0.0.1:9000");
+    assert_eq!((config.listen.port(), config.admin.listen.port()), (8090, 8091));
+    assert_eq!(config.store.to_string(), "postgres://app@db/payments");
+    assert_eq!((config.profile, config.store_timeout), (Profile::Stripe, Duration::from_millis(500)));
+    assert_eq!(config.docs.page(Code::KeyMissing), "https://docs.example.com/errors/idempotency_key_missing");
+    let key = config.key_rules;
+    assert_eq!((key.syntax, key.min, key.max), (KeySyntax::Structured, 20, 100));
+    assert!(config.admin.token.as_ref().unwrap().matches(b"whsec_c2VjcmV0LXNlY3JldA=="));
+    let sources: Vec<_> = config.scope.tenant.iter().map(ToString::to_string).collect();
+    assert_eq!(sources, ["header:x-account-id", "credential"]);
+    let peers: Vec<_> = config.scope.trusted_peers.iter().map(ToString::to_string).collect();
+    assert_eq!(peers, ["10.0.0.0/8", "::1"]);
+    let webhook = &config.webhooks[0];
+    assert_eq!((webhook.source.as_str(), webhook.secrets.len()), ("provider", 2));
+    assert_eq!(config.logs.format, LogFormat::Json);
+    assert_eq!(config.logs.level.to_string(), "debug");
+    assert_eq!(
+        config.limits,
+        Limits {
+            header_bytes: 16 * 1024,
+            header_timeout: Duration::from_secs(5),
+            body_timeout: Duration::from_secs(6),
+            idle_timeout: Duration::from_secs(7),
+            connections: 8,
+            requests_in_flight: 9,
+            pass_through_body: Some(10 << 20),
+            connect_timeout: Duration::from_secs(11),
+            upstream_give_up: Duration::from_secs(12 * 60),
+            upstream_idle_timeout: Duration::from_secs(13),
+            upstream_idle_connections: 14,
+            drain: Duration::from_secs(15),
+        }
+    );
+}
+
+#[test]
+fn a_route_becomes_the_protection_of_its_operation() {
+    let config = right(ALL);
+    let [payment, refund] = config.routes.routes() else { panic!("two routes") };
+    let protection = &payment.protection;
+    assert_eq!((protection.key, protection.timeout), (KeyRequirement::Optional, Duration::from_secs(40)));
+    assert_eq!((protection.max_request_body, protection.max_stored_response), (2 << 20, 64 << 10));
+    assert_eq!(
+        *protection.policy,
+        Policy {
+            lease: Duration::from_secs(60),
+            retention: Duration::from_secs(72 * 60 * 60),
+            body_retention: Duration::from_secs(24 * 60 * 60),
+            tombstone: Duration::from_secs(30 * 24 * 60 * 60),
+            expired: Expired::New,
+            stale: Stale::Resume,
+            in_flight: InFlight::Wait(Duration::from_secs(5)),
+            settling: Settling::Poll { first: Duration::from_secs(10) },
+            store_response: StoreResponse::Reference,
+        }
+    );
+    assert_eq!(payment.keep_headers, ["x-cost"]);
+    let class = |status| protection.outcomes.class_of(http::StatusCode::from_u16(status).unwrap());
+    assert_eq!(
+        [class(503), class(409), class(504)],
+        [OutcomeClass::Retryable, OutcomeClass::Released, OutcomeClass::Unknown]
+    );
+    assert_eq!(
+        protection.recipe.to_text(),
+        r#"{"defaults":{"/amount":"10","/currency":"\"EUR\""},"headers":["api-version"],"ignore":["/metadata/trace_id"],"only":["/amount","/currency"],"version":1}"#
+    );
+    let reconcile = payment.reconcile.as_ref().unwrap();
+    assert_eq!((reconcile.attempts, reconcile.absence_is_proof), (3, true));
+    let id = OperationId::from_u128(1);
+    let uri = reconcile.poll.for_operation(id).unwrap();
+    assert_eq!(uri, format!("http://127.0.0.1:9000/operations/{id}").as_str());
+    assert_eq!(refund.protection.policy.settling, Settling::Webhook, "no poll, but a webhook may tell");
+    for route in config.routes.routes() {
+        route.protection.check().unwrap();
+    }
+}
+
+#[test]
+fn everything_but_the_upstream_has_a_default() {
+    let config = right(UPSTREAM);
+    assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
+    assert_eq!((config.admin.listen.to_string().as_str(), config.admin.token), ("127.0.0.1:8081", None));
+    assert_eq!(config.store.to_string(), "sqlite:semel.db");
+    assert_eq!((config.profile, config.store_timeout), (Profile::Ietf, Duration::from_secs(2)));
+    assert_eq!((config.key_rules.min, config.key_rules.max), (16, 255));
+    assert!(config.scope.tenant.is_empty() && config.webhooks.is_empty());
+    let peers: Vec<_> = config.scope.trusted_peers.iter().map(ToString::to_string).collect();
+    assert_eq!(peers, ["127.0.0.0/8", "::1"]);
+    assert_eq!(config.limits, Limits::default());
+    assert_eq!(config.logs.format, LogFormat::Text);
+    let all = config.routes.for_all().expect("without a route, whatever brings a key is protected");
+    assert_eq!(all.key, KeyRequirement::Optional);
+
+    let (route, default) = (route(""), Protection::default());
+    assert_eq!(*route.protection.policy, *default.policy);
+    assert_eq!(route.protection.timeout, default.timeout);
+    assert_eq!(route.protection.key, KeyRequirement::Required);
+    assert_eq!(route.protection.recipe, default.recipe);
+}
+
+#[test]
+fn a_body_is_kept_as_long_as_its_record_unless_said_otherwise() {
+    let body = |settings: &str| show_duration(route(settings).protection.policy.body_retention);
+    assert_eq!(body("retention = \"1h\""), "1h");
+    assert_eq!(body("retention = \"72h\""), "3d");
+    assert_eq!(body("retention = \"72h\"\nbody_retention = \"1h\""), "1h");
+}
+
+#[test]
+fn nobody_gives_up_before_the_slowest_operation_had_its_time() {
+    let slow = format!(
+        "{UPSTREAM}[[route]]\noperation = \"a\"\nmatch = \"POST /a\"\nlease = \"1h\"\ntimeout = \"30m\"\n"
+    );
+    let limits = right(&slow).limits;
+    assert_eq!(show_duration(limits.upstream_give_up), "1h");
+    assert_eq!(show_duration(limits.drain), "1805s");
+    assert_eq!(right(&format!("{slow}[limits]\ndrain = \"1s\"\n")).limits.drain, Duration::from_secs(1));
+}
+
+#[test]
+fn the_admin_api_may_face_the_network_with_a_token() {
+    let config = right(&format!("{UPSTREAM}[admin]\nlisten = \"0.0.0.0:8081\"\ntoken = \"a-token\"\n"));
+    assert!(config.admin.token.unwrap().matches(b"a-token"));
+}
+
+#[test]
+fn a_configuration_shows_no_secret() {
+    let shown = format!("{:?}", right(ALL));
+    for secret in ["whsec", "another-secret", "app:word"] {
+        assert!(!shown.contains(secret), "{secret}");
+    }
+}
+
+/// Takes a character out, or puts one in, everywhere.
+#[test]
+fn no_slip_of_the_pen_stops_the_reader_or_shows_a_secret() {
+    const SLIPS: [&str; 4] = ["\"", "=", "\n", "é"];
+    let mut wrong = 0;
+    for (number, (place, character)) in ALL.char_indices().enumerate() {
+        let (before, after) = ALL.split_at(place);
+        let left_out = format!("{before}{}", &after[character.len_utf8()..]);
+        let put_in = format!("{before}{}{after}", SLIPS[number % SLIPS.len()]);
+        for slip in [left_out, put_in] {
+            let Err(errors) = read(&slip) else { continue };
+            wrong += 1;
+            let told = errors.to_string();
+            for secret in ["another-secret", "secret-in-clear", "word@db"] {
+                assert!(!told.contains(secret), "{told}");
+            }
+        }
+    }
+    assert!(wrong > 2_000, "{wrong}");
+}
+
+const GUIDE: &str = include_str!("../../../../docs/guides/configuring-the-gateway.md");
+
+#[test]
+fn the_examples_of_the_guide_are_right() {
+    let blocks: Vec<_> =
+        GUIDE.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert!(blocks.len() > 5);
+    for block in blocks {
+        let of_a_route = block.trim_start().starts_with("[route.");
+        let route = if of_a_route { "[[route]]\noperation = \"a\"\nmatch = \"POST /a\"\n" } else { "" };
+        let upstream = if block.contains("upstream =") { "" } else { UPSTREAM };
+        right(&format!("{upstream}{route}{}", block.replace("SEMEL_ADMIN_TOKEN", "SET")));
+    }
+}
+
+#[test]
+fn the_guide_has_every_setting() {
+    let settings = |line: &'static str| {
+        let name = line.split('=').next()?.trim();
+        let is_name =
+            line.contains('=') && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+        is_name.then_some(name)
+    };
+    let known: Vec<_> = ALL.lines().filter_map(settings).chain(["defaults"]).collect();
+    for setting in &known {
+        assert!(GUIDE.contains(&format!("\n| `{setting}` | ")), "{setting} is missing");
+    }
+    let outcomes = ["completed", "failed", "retryable", "released", "unknown"];
+    for row in GUIDE.split("\n| `").skip(1) {
+        let name = row.split('`').next().unwrap();
+        assert!(known.contains(&name) || outcomes.contains(&name), "{name} is no setting");
+    }
+}
+
+#[test]
+fn with_colours_the_words_are_the_same() {
+    let errors = read("upstream = 1\n").unwrap_err();
+    let (plain, coloured) = (errors.to_string(), format!("{errors:#}"));
+    assert!(coloured.contains("\u{1b}[") && !plain.contains('\u{1b}'));
+    let mut stripped = String::new();
+    let mut rest = coloured.as_str();
+    while let Some((before, after)) = rest.split_once('\u{1b}') {
+        stripped.push_str(before);
+        rest = after.split_once('m').unwrap().1;
+    }
+    stripped.push_str(rest);
+    assert_eq!(stripped, plain);
+}

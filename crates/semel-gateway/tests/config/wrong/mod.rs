@@ -1,0 +1,16 @@
+//! Every wrong configuration is told with its place and what would be right, word for word.
+
+mod file;
+mod routes;
+mod sections;
+
+use crate::read;
+
+/// Both texts begin on a line of their own.
+#[track_caller]
+fn told(toml: &str, expected: &str) {
+    let (toml, expected) = (toml.trim_start_matches('\n'), expected.trim_start_matches('\n'));
+    let told = read(toml).expect_err("a wrong configuration was taken for right").to_string();
+    assert_eq!(told, expected, "\n--- what was told ---\n{told}--- what was expected ---\n{expected}");
+    assert!(!told.contains("s3cr3t"), "a secret is shown");
+}

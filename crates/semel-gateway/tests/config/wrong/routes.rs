@@ -1,0 +1,614 @@
+//! What is wrong with a route.
+
+use super::told;
+
+#[test]
+fn durations() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+store_timeout = 2
+[[route]]
+operation = "create_payment"
+match = "POST /payments"
+lease = "1h30m"
+timeout = "25 seconds"
+retention = "24"
+tombstone = "200000d"
+"#,
+        r#"
+error: `store_timeout` must be a duration in quotes, not a number
+ --> semel.toml:2:17
+  |
+2 | store_timeout = 2
+  |                 ^
+  = help: write store_timeout = "2s"
+
+error: "1h30m" is not a duration
+ --> semel.toml:6:9
+  |
+6 | lease = "1h30m"
+  |         ^^^^^^^
+  = help: a duration is a whole number and its unit, one of ms, s, m, h and d: "250ms", "30s", "5m", "24h", "7d"
+
+error: "25 seconds" is not how a duration is written
+ --> semel.toml:7:11
+  |
+7 | timeout = "25 seconds"
+  |           ^^^^^^^^^^^^
+  = help: write "25s"
+
+error: "24" has no unit
+ --> semel.toml:8:13
+  |
+8 | retention = "24"
+  |             ^^^^
+  = help: write "24s" if that is meant; a duration is a whole number and its unit, one of ms, s, m, h and d: "250ms", "30s", "5m", "24h", "7d"
+
+error: `tombstone` cannot be "200000d"
+ --> semel.toml:9:13
+  |
+9 | tombstone = "200000d"
+  |             ^^^^^^^^^
+  = help: write something from "0s" to "36500d"
+"#,
+    );
+}
+
+#[test]
+fn sizes() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[[route]]
+operation = "create_payment"
+match = "POST /payments"
+max_request_body = "1MB"
+max_stored_response = 1024
+"#,
+        r#"
+error: "1MB" is not how a size is written
+ --> semel.toml:5:20
+  |
+5 | max_request_body = "1MB"
+  |                    ^^^^^
+  = help: write "1MiB"
+
+error: `max_stored_response` must be a size in quotes, not a number
+ --> semel.toml:6:23
+  |
+6 | max_stored_response = 1024
+  |                       ^^^^
+  = help: write max_stored_response = "1MiB"
+"#,
+    );
+}
+
+#[test]
+fn a_timeout_as_long_as_the_lease() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[[route]]
+operation = "create_payment"
+match = "POST /payments"
+lease = "30s"
+timeout = "30s"
+"#,
+        r#"
+error: `timeout` (30s) must be shorter than `lease` (30s)
+ --> semel.toml:6:11
+  |
+6 | timeout = "30s"
+  |           ^^^^^
+  = help: write less than "30s", or a `lease` longer than "30s"
+"#,
+    );
+}
+
+#[test]
+fn a_lease_below_the_usual_timeout() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[[route]]
+operation = "create_payment"
+match = "POST /payments"
+lease = "10s"
+"#,
+        r#"
+error: `timeout` (25s, its default) must be shorter than `lease` (10s)
+ --> semel.toml:5:9
+  |
+5 | lease = "10s"
+  |         ^^^^^
+  = help: write more than "25s", or a `timeout` shorter than "10s"
+"#,
+    );
+}
+
+#[test]
+fn a_body_that_would_outlive_its_record() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[[route]]
+operation = "create_payment"
+match = "POST /payments"
+retention = "1h"
+body_retention = "24h"
+"#,
+        r#"
+error: `body_retention` (24h) is longer than `retention` (1h)
+ --> semel.toml:6:18
+  |
+6 | body_retention = "24h"
+  |                  ^^^^^
+  = help: write at most "1h", or raise `retention`: a body is kept no longer than its record
+"#,
+    );
+}
+
+#[test]
+fn a_wait_that_is_too_long() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[[route]]
+operation = "create_payment"
+match = "POST /payments"
+in_flight = "wait:1m"
+"#,
+        r#"
+error: duplicates would wait 1m, and the first request is answered within 25s (`timeout`)
+ --> semel.toml:5:13
+  |
+5 | in_flight = "wait:1m"
+  |             ^^^^^^^^^
+  = help: write at most "wait:25s"
+"#,
+    );
+}
+
+#[test]
+fn words_of_a_route() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[[route]]
+operation = "create_payment"
+match = "POST /payments"
+key = "requird"
+expired = "forget"
+in_flight = "wait"
+stale = "rerun"
+store_response = "ful"
+"#,
+        r#"
+error: `key` cannot be "requird"
+ --> semel.toml:5:7
+  |
+5 | key = "requird"
+  |       ^^^^^^^^^
+  = help: did you mean "required"?
+
+error: `expired` cannot be "forget"
+ --> semel.toml:6:11
+  |
+6 | expired = "forget"
+  |           ^^^^^^^^
+  = help: write one of "refuse", "new"
+
+error: `wait` does not say how long
+ --> semel.toml:7:13
+  |
+7 | in_flight = "wait"
+  |             ^^^^^^
+  = help: write "wait:5s"
+
+error: `stale = "rerun"` is not for a gateway: it cannot know that the first attempt left nothing behind
+ --> semel.toml:8:9
+  |
+8 | stale = "rerun"
+  |         ^^^^^^^
+  = help: write "unknown", or "resume" if the service itself refuses late attempts by `Semel-Operation-Id` and `Semel-Attempt`
+
+error: `store_response` cannot be "ful"
+ --> semel.toml:9:18
+  |
+9 | store_response = "ful"
+  |                  ^^^^^
+  = help: did you mean "full"?
+"#,
+    );
+}
+
+#[test]
+fn a_route_without_its_names() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[[route]]
+key = "required"
+"#,
+        r#"
+error: this [[route]] has no `operation`
+ --> semel.toml:2:1
+  |
+2 | [[route]]
+  | ^^^^^^^^^
+  = help: add operation = "create_payment"
+
+error: this [[route]] has no `match`
+ --> semel.toml:2:1
+  |
+2 | [[route]]
+  | ^^^^^^^^^
+  = help: add match = "POST /payments"
+"#,
+    );
+}
+
+#[test]
+fn methods_that_need_no_key() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[[route]]
+operation = "a"
+match = "PUT /a"
+[[route]]
+operation = "b"
+match = "GET /b"
+[[route]]
+operation = "c"
+match = "post /c"
+"#,
+        r#"
+error: PUT is idempotent by itself: sent twice, it leaves what it leaves sent once, so that it needs no key
+ --> semel.toml:4:9
+  |
+4 | match = "PUT /a"
+  |         ^^^^^^^^
+  = help: protect POST and PATCH; take this route out
+
+error: GET changes nothing, so that it needs no key
+ --> semel.toml:7:9
+  |
+7 | match = "GET /b"
+  |         ^^^^^^^^
+  = help: protect POST and PATCH; take this route out
+
+error: "post" is not a method that can be protected
+  --> semel.toml:10:9
+   |
+10 | match = "post /c"
+   |         ^^^^^^^^^
+   = help: methods are written in upper case: POST
+"#,
+    );
+}
+
+#[test]
+fn paths_that_are_none() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[[route]]
+operation = "a"
+match = "POST /a/:id"
+[[route]]
+operation = "b"
+match = "POST /b/*"
+[[route]]
+operation = "c"
+match = "/c"
+"#,
+        r#"
+error: ":id" would match only itself
+ --> semel.toml:4:9
+  |
+4 | match = "POST /a/:id"
+  |         ^^^^^^^^^^^^^
+  = help: write {id}
+
+error: `*` matches nothing here
+ --> semel.toml:7:9
+  |
+7 | match = "POST /b/*"
+  |         ^^^^^^^^^^^
+  = help: {name} matches one segment; write a route for each length of path
+
+error: there is no method before the path
+  --> semel.toml:10:9
+   |
+10 | match = "/c"
+   |         ^^^^
+   = help: write a method and a path: "POST /payments" or "PATCH /payments/{id}"
+"#,
+    );
+}
+
+#[test]
+fn the_same_operation_and_the_same_requests() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[[route]]
+operation = "create_payment"
+match = "POST /payments"
+[[route]]
+operation = "create_payment"
+match = "POST /payments"
+"#,
+        r#"
+error: the operation "create_payment" is already declared on line 2
+ --> semel.toml:6:13
+  |
+6 | operation = "create_payment"
+  |             ^^^^^^^^^^^^^^^^
+  = help: give each route a name of its own: keys of one operation never meet those of another
+
+error: the route on line 2, "POST /payments", already matches all of this
+ --> semel.toml:7:9
+  |
+7 | match = "POST /payments"
+  |         ^^^^^^^^^^^^^^^^
+  = help: take one of the two out
+"#,
+    );
+}
+
+#[test]
+fn requests_of_two_routes() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[[route]]
+operation = "a"
+match = "POST /a/{x}"
+[[route]]
+operation = "b"
+match = "POST /{y}/b"
+"#,
+        r#"
+error: some requests would match both this and "POST /a/{x}" on line 2, and neither is more exact
+ --> semel.toml:7:9
+  |
+7 | match = "POST /{y}/b"
+  |         ^^^^^^^^^^^^^
+  = help: write out the paths that both match as routes of their own, without {name} there
+"#,
+    );
+}
+
+#[test]
+fn an_operation_that_cannot_be_a_name() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[[route]]
+operation = "create payment"
+match = "POST /payments"
+"#,
+        r#"
+error: "create payment" cannot be the name of an operation
+ --> semel.toml:3:13
+  |
+3 | operation = "create payment"
+  |             ^^^^^^^^^^^^^^^^
+  = help: write letters, digits, _, - and . alone, at most 100: "create_payment"
+"#,
+    );
+}
+
+#[test]
+fn outcomes() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[[route]]
+operation = "create_payment"
+match = "POST /payments"
+[route.outcome]
+503 = "retriable"
+5xx = "failed"
+101 = "completed"
+418 = 1
+"#,
+        r#"
+error: this is not an outcome for 503
+ --> semel.toml:6:7
+  |
+6 | 503 = "retriable"
+  |       ^^^^^^^^^^^
+  = help: did you mean "retryable"?
+
+error: `5xx` is not the status of a final answer
+ --> semel.toml:7:1
+  |
+7 | 5xx = "failed"
+  | ^^^
+  = help: write a status from 200 to 599: 503 = "retryable"
+
+error: `101` is not the status of a final answer
+ --> semel.toml:8:1
+  |
+8 | 101 = "completed"
+  | ^^^
+  = help: write a status from 200 to 599: 503 = "retryable"
+
+error: this is not an outcome for 418
+ --> semel.toml:9:7
+  |
+9 | 418 = 1
+  |       ^
+  = help: write 418 = "retryable", say
+"#,
+    );
+}
+
+#[test]
+fn fingerprints() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[[route]]
+operation = "create_payment"
+match = "POST /payments"
+[route.fingerprint]
+ignore = ["metadata", "/a~2", "/amount"]
+only = ["/amount/value"]
+headers = ["Authorization", "accept-language", "bad name"]
+[route.fingerprint.defaults]
+currency = "EUR"
+"/items" = []
+"#,
+        r#"
+error: "metadata" is no JSON Pointer: it must start with a slash, such as "/metadata/trace_id"
+ --> semel.toml:6:11
+  |
+6 | ignore = ["metadata", "/a~2", "/amount"]
+  |           ^^^^^^^^^^
+  = help: write a slash before each name, and all of it in quotes: "/metadata/trace_id"
+
+error: "/a~2" is no JSON Pointer: a tilde is written ~0 and a slash within a name ~1
+ --> semel.toml:6:23
+  |
+6 | ignore = ["metadata", "/a~2", "/amount"]
+  |                       ^^^^^^
+  = help: write a slash before each name, and all of it in quotes: "/metadata/trace_id"
+
+error: the rules for "/amount" are at odds: it is ignored, and another rule reaches it or what is in it
+ --> semel.toml:7:9
+  |
+7 | only = ["/amount/value"]
+  |         ^^^^^^^^^^^^^^^
+  = help: take one of the two rules out
+
+error: the header "authorization" can never be part of a fingerprint: it is a credential, which may be renewed between two attempts
+ --> semel.toml:8:12
+  |
+8 | headers = ["Authorization", "accept-language", "bad name"]
+  |            ^^^^^^^^^^^^^^^
+  = help: take it out
+
+error: the header "accept-language" can never be part of a fingerprint: it says how the answer should look, not what is asked for
+ --> semel.toml:8:29
+  |
+8 | headers = ["Authorization", "accept-language", "bad name"]
+  |                             ^^^^^^^^^^^^^^^^^
+  = help: take it out
+
+error: "bad name" is no header name
+ --> semel.toml:8:48
+  |
+8 | headers = ["Authorization", "accept-language", "bad name"]
+  |                                                ^^^^^^^^^^
+  = help: write the name alone: "api-version"
+
+error: "currency" is no JSON Pointer: it must start with a slash, such as "/metadata/trace_id"
+  --> semel.toml:10:1
+   |
+10 | currency = "EUR"
+   | ^^^^^^^^
+   = help: write a slash before each name, and all of it in quotes: "/metadata/trace_id"
+
+error: a default is a text, a number, true or false
+  --> semel.toml:11:12
+   |
+11 | "/items" = []
+   |            ^^
+   = help: write "/currency" = "EUR"
+"#,
+    );
+}
+
+#[test]
+fn headers_that_cannot_be_kept() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[[route]]
+operation = "create_payment"
+match = "POST /payments"
+keep_headers = ["Set-Cookie", "x-cost"]
+"#,
+        r#"
+error: `set-cookie` cannot be kept for retries: cookies, credentials and hop-by-hop fields belong to one caller or one connection
+ --> semel.toml:5:17
+  |
+5 | keep_headers = ["Set-Cookie", "x-cost"]
+  |                 ^^^^^^^^^^^^
+  = help: take it out
+"#,
+    );
+}
+
+#[test]
+fn polls() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[[route]]
+operation = "create_payment"
+match = "POST /payments"
+[route.reconcile]
+poll = "http://{operation_id}.internal/"
+every = "1ms"
+attempts = 0
+absence_is_proof = "yes"
+"#,
+        r#"
+error: {operation_id} may stand in the path or the query, never in the host
+ --> semel.toml:6:8
+  |
+6 | poll = "http://{operation_id}.internal/"
+  |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+  = help: write an address such as "http://127.0.0.1:9000/operations/{operation_id}"
+
+error: `every` cannot be "1ms"
+ --> semel.toml:7:9
+  |
+7 | every = "1ms"
+  |         ^^^^^
+  = help: write something from "100ms" to "24h"
+
+error: `attempts` cannot be 0
+ --> semel.toml:8:12
+  |
+8 | attempts = 0
+  |            ^
+  = help: write a number from 1 to 1000
+
+error: `absence_is_proof` must be true or false, not a text
+ --> semel.toml:9:20
+  |
+9 | absence_is_proof = "yes"
+  |                    ^^^^^
+  = help: write absence_is_proof = true or absence_is_proof = false, without quotes
+"#,
+    );
+}
+
+#[test]
+fn a_poll_that_is_missing() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[[route]]
+operation = "create_payment"
+match = "POST /payments"
+[route.reconcile]
+attempts = 3
+"#,
+        r#"
+error: this [route.reconcile] has no `poll`
+ --> semel.toml:5:1
+  |
+5 | [route.reconcile]
+  | ^^^^^^^^^^^^^^^^^
+  = help: add poll = "http://127.0.0.1:9000/operations/{operation_id}"
+"#,
+    );
+}

@@ -1,0 +1,403 @@
+//! What is wrong with the other sections.
+
+use super::told;
+
+#[test]
+fn an_admin_api_open_to_the_network() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[admin]
+listen = "0.0.0.0:8081"
+"#,
+        r#"
+error: the admin API would be open to the network at 0.0.0.0:8081, without a token
+ --> semel.toml:3:10
+  |
+3 | listen = "0.0.0.0:8081"
+  |          ^^^^^^^^^^^^^^
+  = help: listen on loopback, "127.0.0.1:8081" (read only without a token), or set `token = "env:SEMEL_ADMIN_TOKEN"` in [admin]
+"#,
+    );
+}
+
+#[test]
+fn an_admin_api_on_the_public_port() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[admin]
+listen = "127.0.0.1:8080"
+"#,
+        r#"
+error: the admin API would listen where clients are served, on port 8080
+ --> semel.toml:3:10
+  |
+3 | listen = "127.0.0.1:8080"
+  |          ^^^^^^^^^^^^^^^^
+  = help: give it a port of its own: "127.0.0.1:8081"
+"#,
+    );
+}
+
+#[test]
+fn a_variable_that_is_not_set() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[admin]
+token = "env:SEMEL_ADMIN_TOKEN"
+"#,
+        r#"
+error: `token`: the environment variable SEMEL_ADMIN_TOKEN is not set
+ --> semel.toml:3:9
+  |
+3 | token = "env:SEMEL_ADMIN_TOKEN"
+  |         ^^^^^^^^^^^^^^^^^^^^^^^
+  = help: set SEMEL_ADMIN_TOKEN before the start, or name another variable
+"#,
+    );
+}
+
+#[test]
+fn a_token_that_cannot_be_sent() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[admin]
+token = "two words" # not shown
+"#,
+        r#"
+error: `token`: it has characters other than visible ASCII
+ --> semel.toml:3:9
+  |
+3 | token = *********** # not shown
+  |         ^^^^^^^^^^^
+  = help: write "env:NAME" for the content of the environment variable NAME, or the secret itself
+"#,
+    );
+}
+
+#[test]
+fn tenants_that_are_not_available_yet() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[scope]
+tenant = ["jwt:sub", "forward-auth"]
+"#,
+        r#"
+error: `jwt:sub` is not available in this version
+ --> semel.toml:3:11
+  |
+3 | tenant = ["jwt:sub", "forward-auth"]
+  |           ^^^^^^^^^
+  = help: write "header:NAME" for a header that a trusted proxy sets, or "credential"
+
+error: `forward-auth` is not available in this version
+ --> semel.toml:3:22
+  |
+3 | tenant = ["jwt:sub", "forward-auth"]
+  |                      ^^^^^^^^^^^^^^
+  = help: write "header:NAME" for a header that a trusted proxy sets, or "credential"
+"#,
+    );
+}
+
+#[test]
+fn tenants_that_are_none() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[scope]
+tenant = ["header:authorization", "credential", "credential", "cookie"]
+"#,
+        r#"
+error: `authorization` is a credential, and the names of tenants are stored and shown in clear
+ --> semel.toml:3:11
+  |
+3 | tenant = ["header:authorization", "credential", "credential", "cookie"]
+  |           ^^^^^^^^^^^^^^^^^^^^^^
+  = help: write "credential": it is hashed then
+
+error: `credential` is there twice
+ --> semel.toml:3:49
+  |
+3 | tenant = ["header:authorization", "credential", "credential", "cookie"]
+  |                                                 ^^^^^^^^^^^^
+  = help: take one of the two out
+
+error: "cookie" is not a source of the tenant
+ --> semel.toml:3:63
+  |
+3 | tenant = ["header:authorization", "credential", "credential", "cookie"]
+  |                                                               ^^^^^^^^
+  = help: write "header:NAME" for a header that a trusted proxy sets, or "credential"
+"#,
+    );
+}
+
+#[test]
+fn no_tenant_at_all() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[scope]
+tenant = []
+"#,
+        r#"
+error: `tenant` is an empty list: every request would be refused
+ --> semel.toml:3:10
+  |
+3 | tenant = []
+  |          ^^
+  = help: leave `tenant` out for the credential, with one tenant for all callers without one; or name a source
+"#,
+    );
+}
+
+#[test]
+fn peers() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[scope]
+tenant = ["header:x-account-id"]
+trusted_peers = ["10.1.2.3/8", "localhost", "0.0.0.0/0", "::1/129"]
+"#,
+        r#"
+error: "10.1.2.3/8" has bits set beyond its first 8
+ --> semel.toml:4:18
+  |
+4 | trusted_peers = ["10.1.2.3/8", "localhost", "0.0.0.0/0", "::1/129"]
+  |                  ^^^^^^^^^^^^
+  = help: write "10.0.0.0/8", or "10.1.2.3" for the one address
+
+error: "localhost" is neither an IP address nor a network
+ --> semel.toml:4:32
+  |
+4 | trusted_peers = ["10.1.2.3/8", "localhost", "0.0.0.0/0", "::1/129"]
+  |                                ^^^^^^^^^^^
+  = help: write an address or a network: "10.1.2.3", "10.0.0.0/8", "::1", "fd00::/8"
+
+error: "0.0.0.0/0" is everybody: any caller could name any tenant
+ --> semel.toml:4:45
+  |
+4 | trusted_peers = ["10.1.2.3/8", "localhost", "0.0.0.0/0", "::1/129"]
+  |                                             ^^^^^^^^^^^
+  = help: name the addresses of the proxies in front of the gateway
+
+error: "::1/129" has more bits than an address of its kind
+ --> semel.toml:4:58
+  |
+4 | trusted_peers = ["10.1.2.3/8", "localhost", "0.0.0.0/0", "::1/129"]
+  |                                                          ^^^^^^^^^
+  = help: write a number up to 128 after the slash
+"#,
+    );
+}
+
+#[test]
+fn a_header_believed_from_nobody() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[scope]
+tenant = ["header:x-account-id"]
+trusted_peers = []
+"#,
+        r#"
+error: `header:x-account-id` would be believed from nobody: `trusted_peers` is empty
+ --> semel.toml:3:11
+  |
+3 | tenant = ["header:x-account-id"]
+  |           ^^^^^^^^^^^^^^^^^^^^^
+  = help: name the proxies in `trusted_peers`, or take the source out
+"#,
+    );
+}
+
+#[test]
+fn webhooks() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[[webhook]]
+source = "a b"
+secrets = "s3cr3t"
+[[webhook]]
+source = "provider"
+secrets = ["env:GONE", "s3cr3t"]
+[[webhook]]
+source = "provider"
+secrets = []
+[[webhook]]
+"#,
+        r#"
+error: "a b" cannot be the name of a source
+ --> semel.toml:3:10
+  |
+3 | source = "a b"
+  |          ^^^^^
+  = help: it is part of an address: write letters, digits, _ and - alone
+
+error: `secrets` must be a list of texts, not a text
+ --> semel.toml:4:11
+  |
+4 | secrets = ********
+  |           ^^^^^^^^
+  = help: write secrets = ["env:NAME_OF_A_VARIABLE"]
+
+error: `secrets`: the environment variable GONE is not set
+ --> semel.toml:7:12
+  |
+7 | secrets = ["env:GONE", ********]
+  |            ^^^^^^^^^^
+  = help: set GONE before the start, or name another variable
+
+error: a secret of fewer than 16 characters could be guessed
+ --> semel.toml:7:24
+  |
+7 | secrets = ["env:GONE", ********]
+  |                        ^^^^^^^^
+  = help: write the secret that the provider gave you ("whsec_…"), or have it make another
+
+error: the source "provider" is there twice
+ --> semel.toml:9:10
+  |
+9 | source = "provider"
+  |          ^^^^^^^^^^
+  = help: write all its secrets into one [[webhook]]
+
+error: without a secret nobody's word can be believed
+  --> semel.toml:10:11
+   |
+10 | secrets = []
+   |           ^^
+   = help: write ["env:SEMEL_WEBHOOK_SECRET"]
+
+error: this [[webhook]] has no `source`
+  --> semel.toml:11:1
+   |
+11 | [[webhook]]
+   | ^^^^^^^^^^^
+   = help: add source = "provider"
+
+error: this [[webhook]] has no `secrets`
+  --> semel.toml:11:1
+   |
+11 | [[webhook]]
+   | ^^^^^^^^^^^
+   = help: add secrets = ["env:SEMEL_WEBHOOK_SECRET"]
+"#,
+    );
+}
+
+#[test]
+fn keys() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[key]
+syntax = "quoted"
+min_length = 40
+max_length = 30
+"#,
+        r#"
+error: `syntax` cannot be "quoted"
+ --> semel.toml:3:10
+  |
+3 | syntax = "quoted"
+  |          ^^^^^^^^
+  = help: write one of "lenient", "structured", "opaque"
+
+error: no key has at least 40 and at most 30 characters
+ --> semel.toml:5:14
+  |
+5 | max_length = 30
+  |              ^^
+  = help: write a `min_length` that is no more than `max_length` (16 and 255 if left out)
+"#,
+    );
+}
+
+#[test]
+fn limits() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[limits]
+header_bytes = "1KiB"
+connections = 0
+requests_in_flight = "many"
+upstream_give_up = "10s"
+body_timeot = "3s"
+[[route]]
+operation = "create_payment"
+match = "POST /payments"
+"#,
+        r#"
+error: `header_bytes` cannot be "1KiB"
+ --> semel.toml:3:16
+  |
+3 | header_bytes = "1KiB"
+  |                ^^^^^^
+  = help: write something from "8KiB" to "1MiB"
+
+error: `connections` cannot be 0
+ --> semel.toml:4:15
+  |
+4 | connections = 0
+  |               ^
+  = help: write a number from 1 to 1000000
+
+error: `requests_in_flight` must be a whole number, not a text
+ --> semel.toml:5:22
+  |
+5 | requests_in_flight = "many"
+  |                      ^^^^^^
+  = help: write one from 1 to 1000000, without quotes
+
+error: the service would be given up on before its `timeout`
+ --> semel.toml:6:20
+  |
+6 | upstream_give_up = "10s"
+  |                    ^^^^^
+  = help: write at least "25s", the longest `timeout` of a route
+
+error: `body_timeot` is not a setting of [limits]
+ --> semel.toml:7:1
+  |
+7 | body_timeot = "3s"
+  | ^^^^^^^^^^^
+  = help: did you mean `body_timeout`?
+"#,
+    );
+}
+
+#[test]
+fn logs() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[logs]
+format = "yaml"
+level = "warning"
+"#,
+        r#"
+error: `format` cannot be "yaml"
+ --> semel.toml:3:10
+  |
+3 | format = "yaml"
+  |          ^^^^^^
+  = help: write one of "text", "json"
+
+error: `level` cannot be "warning"
+ --> semel.toml:4:9
+  |
+4 | level = "warning"
+  |         ^^^^^^^^^
+  = help: did you mean "warn"?
+"#,
+    );
+}

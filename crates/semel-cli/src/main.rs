@@ -1,6 +1,8 @@
 //! `semel`: the idempotency layer of a write API, as one binary.
 
 mod demo;
+mod exchange;
+mod operations;
 
 use clap::{Parser, Subcommand};
 use std::error::Error;
@@ -23,12 +25,14 @@ Examples:
   semel demo                            see every case, then try it with curl
   semel demo --once                     as a check: status 0 if all came out right
   semel demo --listen 127.0.0.1:9000    at another address
+  semel operations list --state unknown what waits for somebody to find out
 
-`semel help demo` says what the demo does, and what it leaves behind (nothing).";
+`semel help COMMAND` says what a command does, and what its exit status means.";
 
 #[derive(Subcommand)]
 enum Command {
     Demo(demo::Arguments),
+    Operations(operations::Arguments),
     #[command(hide = true)]
     DemoService(demo::ServiceArguments),
 }
@@ -36,6 +40,7 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Demo(arguments) => demo::run(&arguments),
+        Command::Operations(arguments) => return operations::run(&arguments),
         Command::DemoService(arguments) => demo::serve(&arguments),
     };
     done.unwrap_or_else(|error| {

@@ -56,6 +56,8 @@ pub mod key;
 #[cfg(feature = "std")]
 mod memory;
 #[cfg(feature = "std")]
+pub mod observe;
+#[cfg(feature = "std")]
 pub mod problem;
 #[cfg(feature = "std")]
 mod store;
@@ -71,7 +73,7 @@ pub use batcher::Batcher;
 #[cfg(feature = "std")]
 pub use engine::{
     AdvanceError, BeginError, Decision, Engine, EngineOptions, Finish, FinishError, Incoming, Outcome,
-    Ticket, downstream_key,
+    Settled, Ticket, downstream_key,
 };
 #[cfg(feature = "std")]
 pub use memory::{ManualClock, MemoryStore};

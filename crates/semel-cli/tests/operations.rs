@@ -396,7 +396,7 @@ fn help_teaches() {
             assert!(help.contains(part), "{part}: {help}");
         }
         assert!(!help.contains("secret-token"));
-        assert!(help.lines().all(|line| line.chars().count() <= 120), "{help}");
+        assert!(help.lines().all(|line| line.chars().count() <= 110), "{help}");
     }
 }
 

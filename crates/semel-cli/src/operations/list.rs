@@ -18,8 +18,8 @@ Examples:
   semel operations list --dead-letter --all --json"
 )]
 pub(super) struct Arguments {
-    /// Only this state.
-    #[arg(long, value_parser = [
+    /// Only this state: in_progress, completed, failed_replayable, failed_retryable, unknown or expired.
+    #[arg(long, hide_possible_values = true, value_parser = [
         "in_progress", "completed", "failed_replayable", "failed_retryable", "unknown", "expired",
     ])]
     state: Option<String>,
@@ -37,7 +37,7 @@ pub(super) struct Arguments {
     key: Option<String>,
 
     /// Only those that wait for a person; --dead-letter=false: only others.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, value_name = "BOOL", hide_possible_values = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     dead_letter: Option<bool>,
 
     /// So many to a page, up to 1000.

@@ -9,12 +9,15 @@ use std::io::{Result as Written, Write};
 
 /// Show one operation, with its history.
 #[derive(Args)]
-#[command(after_help = "\
+#[command(
+    next_line_help = true,
+    after_help = "\
 Examples:
   semel operations show 0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4
   semel operations show 0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4 --json | jq .state
 
-The answer's body is never shown: it is the client's business.")]
+The answer's body is never shown: it is the client's business."
+)]
 pub(super) struct Arguments {
     /// The operation's id: clients see it as Semel-Operation-Id.
     #[arg(value_name = "ID")]

@@ -180,7 +180,7 @@ pub(crate) fn get(path: &str) -> Ask {
 }
 
 pub(crate) fn resolve(id: OperationId, body: impl Into<String>) -> Ask {
-    Ask::new("POST", &format!("/v1/operations/{id}/resolve")).body(body.into())
+    Ask::new("POST", &format!("/v1/operations/{id}/resolve")).line("Host: localhost").body(body.into())
 }
 
 pub(crate) fn with_token(ask: Ask) -> Ask {

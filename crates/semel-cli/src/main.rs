@@ -2,6 +2,8 @@
 
 mod check_config;
 mod demo;
+mod exchange;
+mod operations;
 
 use clap::{Parser, Subcommand};
 use std::error::Error;
@@ -25,13 +27,15 @@ Examples:
   semel demo --once                     as a check: status 0 if all came out right
   semel demo --listen 127.0.0.1:9000    at another address
   semel check-config semel.toml         see what is wrong with a configuration
+  semel operations list --state unknown what waits for somebody to find out
 
-`semel help demo` says what the demo does, and what it leaves behind (nothing).";
+`semel help COMMAND` says what a command does, and what its exit status means.";
 
 #[derive(Subcommand)]
 enum Command {
     Demo(demo::Arguments),
     CheckConfig(check_config::Arguments),
+    Operations(operations::Arguments),
     #[command(hide = true)]
     DemoService(demo::ServiceArguments),
 }
@@ -40,6 +44,7 @@ fn main() -> ExitCode {
     let done: Result<ExitCode, Box<dyn Error>> = match Cli::parse().command {
         Command::Demo(arguments) => demo::run(&arguments).map_err(Into::into),
         Command::CheckConfig(arguments) => check_config::run(&arguments),
+        Command::Operations(arguments) => return operations::run(&arguments),
         Command::DemoService(arguments) => demo::serve(&arguments).map_err(Into::into),
     };
     done.unwrap_or_else(|error| {

@@ -3,9 +3,11 @@
 //! The way of a request: `server` (accepts and guards the framing) → the layer of `semel-tower` (decides) → `proxy` (forwards). Beside
 //! it `admin` answers on a listener of its own.
 
+pub mod admin;
 pub mod config;
 pub mod contract;
 mod limits;
+pub mod metrics;
 pub mod route;
 pub mod scope;
 mod secret;

@@ -127,8 +127,8 @@ impl PgStore {
             }
         };
         match self.commit_with(transaction, &ticket.claim(), &outcome.into_act(policy)).await {
-            Ok(_) => {
-                ticket.committed_elsewhere();
+            Ok(record) => {
+                ticket.committed_elsewhere(record.as_ref());
                 Ok(Once::Executed(value))
             }
             Err(CommitError::Refused(refusal)) => Err(given_back(ticket, OnceError::Refused(refusal)).await),

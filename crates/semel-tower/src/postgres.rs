@@ -32,7 +32,7 @@ impl Operation {
         let finishing = self.finishing()?;
         let act = self.act(&reply, finishing.ticket.policy());
         match commit_with(transaction, &finishing.ticket.claim(), &act).await {
-            Ok(_record) => Ok(finishing.committed(reply.stored)),
+            Ok(record) => Ok(finishing.committed(reply.stored, record.as_ref())),
             Err(CommitError::Store(StoreError::Lost(_))) => finishing.lost().await,
             Err(CommitError::Refused(refusal)) => Err(finishing.not_written(CompleteError::Refused(refusal))),
             Err(CommitError::Store(error)) => Err(finishing.not_written(CompleteError::Store(error))),

@@ -3,7 +3,7 @@
 use crate::operation::{FinishedInside, Operation};
 use crate::reply::{Replayable, Reply};
 use semel::transition::{Act, Refusal};
-use semel::{Outcome, Policy, StoreError, StoredResponse, Ticket};
+use semel::{Outcome, Policy, Record, StoreError, StoredResponse, Ticket};
 use std::convert::Infallible;
 
 /// Why an operation was not completed in the handler's transaction.
@@ -57,8 +57,8 @@ pub(crate) struct Finishing<'a> {
 
 impl Finishing<'_> {
     /// The transaction has committed.
-    pub(crate) fn committed(self, stored: StoredResponse) -> Replayable {
-        self.ticket.committed_elsewhere();
+    pub(crate) fn committed(self, stored: StoredResponse, record: Option<&Record>) -> Replayable {
+        self.ticket.committed_elsewhere(record);
         committed(self.operation, stored)
     }
 

@@ -12,12 +12,14 @@ use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use semel::fingerprint::{HttpRequest, RequestSubject};
 use semel::key::IdempotencyKey;
+use semel::observe::Event;
 use semel::problem::Code;
 use semel::{Incoming, RecordKey};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Instant;
 use tokio::sync::oneshot;
 use tower::Service;
 
@@ -77,7 +79,17 @@ where
             Admission::Protect(admitted) => admitted,
         };
         let config = Arc::clone(&self.config);
-        Box::pin(async move { Ok(protect(config, inner, *admitted, parts, body).await) })
+        let timed = config.engine.observer().cloned().map(|observer| {
+            let operation = admitted.operation.clone();
+            (observer, operation, Instant::now())
+        });
+        Box::pin(async move {
+            let response = protect(config, inner, *admitted, parts, body).await;
+            if let Some((observer, operation, begun)) = timed {
+                observer.request(&operation, begun.elapsed());
+            }
+            Ok(response)
+        })
     }
 }
 
@@ -103,7 +115,11 @@ impl Config {
             return Admission::Pass;
         };
         let refuse = |code, detail| Admission::Refuse(Box::new(self.key_problem(code, detail)));
-        match self.key_rules.parse(parts.headers.get_all(IDEMPOTENCY_KEY).iter()) {
+        let key = self.key_rules.parse(parts.headers.get_all(IDEMPOTENCY_KEY).iter());
+        if let (Ok(None), Some(observer)) = (&key, self.engine.observer()) {
+            observer.count(&operation, Event::MissingKey);
+        }
+        match key {
             Ok(Some(key)) => Admission::Protect(Box::new(Admitted { key, operation, protection })),
             Ok(None) if protection.key == KeyRequirement::Optional => Admission::PassWithoutKey,
             Ok(None) => refuse(
@@ -138,7 +154,12 @@ where
     let tenant = match config.scope.tenant(&config.engine, &parts).await {
         Ok(Some(tenant)) => tenant,
         Ok(None) => return config.scope_unresolved(),
-        Err(error) => return config.store_unavailable(&error),
+        Err(error) => {
+            if let Some(observer) = config.engine.observer() {
+                observer.count(&admitted.operation, Event::StoreError);
+            }
+            return config.store_unavailable(&error);
+        }
     };
     let limit = admitted.protection.max_request_body;
     let announced =

@@ -29,7 +29,7 @@ impl Operation {
             })
             .await;
         match committed {
-            Ok((stored, _record)) => Ok(finishing.committed(stored)),
+            Ok((stored, record)) => Ok(finishing.committed(stored, record.as_ref())),
             Err(TransactionError::Store(StoreError::Lost(_))) => finishing.lost().await,
             Err(error) => Err(finishing.not_written(match error {
                 TransactionError::Application(error) => CompleteError::Application(error),

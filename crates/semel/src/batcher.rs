@@ -5,6 +5,7 @@
 //! the next batch.
 
 use crate::identity::RecordKey;
+use crate::observe::{Observer, StoreCall};
 use crate::record::{Draft, Expected, Record};
 use crate::store::{Answer, Created, Store, StoreError, StoreFuture, Swap, Swapped};
 use crate::time::Timestamp;
@@ -12,6 +13,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 /// Items per call. More would make the first of a batch wait for the last without saving much: an fsync shared by 512 is free.
 const MAX_BATCH: usize = 512;
@@ -34,11 +36,18 @@ impl Batcher {
     /// ([`StoreError::Unavailable`]), what has begun counts as lost ([`StoreError::Lost`]).
     #[must_use]
     pub fn new(store: &Arc<dyn Store>, timeout: Duration) -> Self {
+        Self::observed(store, timeout, None)
+    }
+
+    /// The same, with somebody who is told of every call.
+    #[must_use]
+    pub fn observed(store: &Arc<dyn Store>, timeout: Duration, observer: Option<&Arc<dyn Observer>>) -> Self {
+        let way = |call| Way { store: Arc::clone(store), call, timeout, observer: observer.cloned() };
         Self {
-            creates: Lane::new(store, timeout, |store, batch| store.create(batch)),
-            swaps: Lane::new(store, timeout, |store, batch| store.swap(batch)),
-            removes: Lane::new(store, timeout, |store, batch| store.remove(batch)),
-            reads: Lane::new(store, timeout, |store, batch| store.read(batch)),
+            creates: Lane::new(way(StoreCall::Create), |store, batch| store.create(batch)),
+            swaps: Lane::new(way(StoreCall::Swap), |store, batch| store.swap(batch)),
+            removes: Lane::new(way(StoreCall::Remove), |store, batch| store.remove(batch)),
+            reads: Lane::new(way(StoreCall::Read), |store, batch| store.read(batch)),
             timeout,
         }
     }
@@ -79,12 +88,36 @@ impl Batcher {
 type Call<I, O> = for<'a> fn(&'a dyn Store, Vec<I>) -> StoreFuture<'a, Answer<O>>;
 type Reply<O> = oneshot::Sender<Result<(Timestamp, O), StoreError>>;
 
+/// How one kind of call gets to the store.
+struct Way {
+    store: Arc<dyn Store>,
+    call: StoreCall,
+    timeout: Duration,
+    observer: Option<Arc<dyn Observer>>,
+}
+
+impl Way {
+    /// Sends a batch of this size; no longer than the time-out.
+    async fn go<T>(&self, size: usize, call: StoreFuture<'_, T>) -> Result<T, StoreError> {
+        let begun = self.observer.as_ref().map(|observer| {
+            observer.batch(self.call, size);
+            (observer, Instant::now())
+        });
+        let answer = tokio::time::timeout(self.timeout, call)
+            .await
+            .unwrap_or_else(|_| Err(StoreError::Lost("the store did not answer in time".into())));
+        if let Some((observer, begun)) = begun {
+            observer.store_call(self.call, begun.elapsed(), answer.is_ok());
+        }
+        answer
+    }
+}
+
 /// One kind of call.
 struct Lane<I, O> {
-    store: Arc<dyn Store>,
+    way: Way,
     call: Call<I, O>,
     width: usize,
-    timeout: Duration,
     queue: Mutex<Queue<I, O>>,
 }
 
@@ -101,12 +134,11 @@ struct Waiting<I, O> {
 }
 
 impl<I: Clone + Send + 'static, O: Send + 'static> Lane<I, O> {
-    fn new(store: &Arc<dyn Store>, timeout: Duration, call: Call<I, O>) -> Arc<Self> {
+    fn new(way: Way, call: Call<I, O>) -> Arc<Self> {
         Arc::new(Self {
-            store: Arc::clone(store),
+            width: way.store.lanes().max(1),
+            way,
             call,
-            width: store.lanes().max(1),
-            timeout,
             queue: Mutex::new(Queue { waiting: VecDeque::new(), next_number: 0, in_flight: 0 }),
         })
     }
@@ -159,9 +191,7 @@ impl<I: Clone + Send + 'static, O: Send + 'static> Lane<I, O> {
 
     async fn send(&self, items: Vec<I>) -> Result<Answer<O>, StoreError> {
         let count = items.len();
-        let answer = tokio::time::timeout(self.timeout, (self.call)(&*self.store, items))
-            .await
-            .unwrap_or_else(|_| Err(StoreError::Lost("the store did not answer in time".into())))?;
+        let answer = self.way.go(count, (self.call)(&*self.way.store, items)).await?;
         if answer.items.len() != count {
             return Err(StoreError::Lost("the store's answer does not fit the batch".into()));
         }

@@ -56,6 +56,8 @@ pub mod key;
 #[cfg(feature = "std")]
 mod memory;
 #[cfg(feature = "std")]
+pub mod observe;
+#[cfg(feature = "std")]
 pub mod problem;
 #[cfg(feature = "std")]
 mod store;
@@ -72,7 +74,7 @@ pub use batcher::Batcher;
 pub use engine::{
     AdvanceError, AtMostOnce, BeginError, Checkpoint, Decision, Deduplicated, Engine, EngineOptions, Entered,
     Finish, FinishError, Found, Identity, Incoming, Inquiry, Interruption, OutOfStep, Outcome, PhaseError,
-    Phases, Promise, Queryable, Step, Takeover, Ticket, downstream_key, queryable,
+    Phases, Promise, Queryable, Settled, Step, Takeover, Ticket, downstream_key, queryable,
 };
 #[cfg(feature = "std")]
 pub use memory::{ManualClock, MemoryStore};

@@ -1,5 +1,7 @@
 //! What an operation's owner decides: how long things last and what doubt leads to.
 
+use crate::record::{Body, StoredResponse};
+use alloc::vec::Vec;
 use core::time::Duration;
 
 /// What a request gets that finds the lease of the owner run out.
@@ -61,6 +63,17 @@ pub enum StoreResponse {
     Full,
     /// The resource's type and id alone: retries are told that the answer was not stored, and where to look.
     Reference,
+}
+
+impl StoreResponse {
+    /// What is kept of an answer, whoever gave it.
+    #[must_use]
+    pub fn kept(self, response: StoredResponse) -> StoredResponse {
+        match self {
+            Self::Full => response,
+            Self::Reference => StoredResponse { body: Body::NotStored, headers: Vec::new(), ..response },
+        }
+    }
 }
 
 /// The rules of one operation.

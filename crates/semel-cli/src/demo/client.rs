@@ -1,15 +1,12 @@
-//! A client of the payment service: one request, one connection, so that nothing is retried or shared behind our back.
+//! A client of the payment service.
 
+use crate::exchange::{ExchangeError, exchange};
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
-use http_body_util::{BodyExt as _, Full};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
+use http_body_util::Full;
 use std::net::SocketAddr;
 use std::time::Duration;
-use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
 
 /// One request, as it is shown and as it is sent.
 #[derive(Clone, Debug)]
@@ -83,14 +80,10 @@ impl Answer {
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ClientError {
-    #[error("no connection to the service: {0}")]
-    Connect(#[from] std::io::Error),
-    #[error("the connection broke: {0}")]
-    Broken(#[from] hyper::Error),
+    #[error(transparent)]
+    Exchange(#[from] ExchangeError),
     #[error("the request could not be made: {0}")]
     Request(#[from] http::Error),
-    #[error("no answer within {0:?}")]
-    TooLate(Duration),
     #[error("the answer makes no sense: {0}")]
     Senseless(String),
 }
@@ -106,33 +99,23 @@ const PATIENCE: Duration = Duration::from_secs(20);
 impl Client {
     /// Sends a request and waits for its answer.
     pub(super) async fn send(self, request: &Request) -> Result<Answer, ClientError> {
-        let exchange = async {
-            let stream = TcpStream::connect(self.address).await?;
-            let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-            let connection = Abandoned(tokio::spawn(async move {
-                let _closed = connection.await;
-            }));
-            let mut message = http::Request::builder()
-                .method(&request.method)
-                .uri(&request.path)
-                .header("host", self.address.to_string())
-                .header("x-account-id", request.account);
-            if let Some(key) = request.key {
-                message = message.header("idempotency-key", key);
-            }
-            if let Some(hold) = request.hold {
-                message = message.header(payments::HOLD, hold);
-            }
-            if !request.body.is_empty() {
-                message = message.header("content-type", "application/json");
-            }
-            let message = message.body(Full::new(Bytes::from(request.body.clone())))?;
-            let (head, body) = sender.send_request(message).await?.into_parts();
-            let body = body.collect().await?.to_bytes();
-            drop(connection);
-            Ok(Answer::new(head.status, &head.headers, body))
-        };
-        timeout(PATIENCE, exchange).await.unwrap_or(Err(ClientError::TooLate(PATIENCE)))
+        let mut message = http::Request::builder()
+            .method(&request.method)
+            .uri(&request.path)
+            .header("host", self.address.to_string())
+            .header("x-account-id", request.account);
+        if let Some(key) = request.key {
+            message = message.header("idempotency-key", key);
+        }
+        if let Some(hold) = request.hold {
+            message = message.header(payments::HOLD, hold);
+        }
+        if !request.body.is_empty() {
+            message = message.header("content-type", "application/json");
+        }
+        let message = message.body(Full::new(Bytes::from(request.body.clone())))?;
+        let (head, body) = exchange(self.address, message, PATIENCE).await?.into_parts();
+        Ok(Answer::new(head.status, &head.headers, body))
     }
 
     /// Sends a request without waiting. Whoever drops what comes back hangs up.
@@ -194,15 +177,6 @@ impl Begun {
 }
 
 impl Drop for Begun {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-/// A connection's task, which ends with whoever waits for it.
-struct Abandoned(JoinHandle<()>);
-
-impl Drop for Abandoned {
     fn drop(&mut self) {
         self.0.abort();
     }

@@ -3,11 +3,14 @@
 use super::{Engine, Ticket};
 use crate::fingerprint::Subject;
 use crate::identity::{Fingerprint, OperationId, Owner, RecipeId, RecordKey};
+use crate::observe::Event;
 use crate::policy::{InFlight, Policy};
-use crate::record::{Draft, Record, State};
+use crate::record::{Draft, Origin, Record, State};
 use crate::store::{Created, StoreError, Swap, Swapped};
 use crate::time::Timestamp;
-use crate::transition::{Arrival, Arrived, Change, Claim, Match, Reservation, arrive, reserve};
+use crate::transition::{
+    Arrival, Arrived, Change, Claim, Match, Reservation, Standing, arrive, reserve, standing,
+};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -123,7 +126,15 @@ impl Engine {
     /// # Errors
     /// Nothing could be decided, and nothing may be executed.
     pub async fn begin(&self, incoming: Incoming<'_>) -> Result<Decision, BeginError> {
-        let asked = self.asked(&incoming).await?;
+        let begun = self.find_out(&incoming).await;
+        if let Some(event) = told(&begun) {
+            self.shared.count(&incoming.key.operation, event);
+        }
+        begun
+    }
+
+    async fn find_out(&self, incoming: &Incoming<'_>) -> Result<Decision, BeginError> {
+        let asked = self.asked(incoming).await?;
         let decision = self.reserve(&asked).await?;
         match (decision, incoming.policy.in_flight) {
             (Decision::InProgress { operation_id, retry_after }, InFlight::Wait(patience)) => {
@@ -168,7 +179,7 @@ impl Engine {
     async fn create(&self, asked: &Asked<'_>) -> Result<Next, BeginError> {
         let draft = asked.draft();
         match self.shared.batcher.create(draft.clone()).await {
-            Ok((now, Created::Inserted)) => Ok(self.execute(asked, draft, now)),
+            Ok((now, Created::Inserted)) => Ok(self.execute(asked, draft.at(now))),
             Ok((now, Created::Exists(record))) => Ok(Next::Again(record, now)),
             Ok((_, Created::Locked)) => Ok(Next::Decided(in_progress(None))),
             Err(error @ StoreError::Lost(_)) => self.read_back(asked, Claim::of(&draft), error).await,
@@ -183,7 +194,7 @@ impl Engine {
             Arrived::Take(Change::Put { next, history }) => {
                 let swap = Swap { expected: record.expected(), next: next.clone(), history };
                 match self.shared.batcher.swap(swap).await {
-                    Ok((now, Swapped::Done)) => Ok(self.execute(asked, *next, now)),
+                    Ok((now, Swapped::Done)) => Ok(self.execute(asked, next.at(now))),
                     Err(error @ StoreError::Lost(_)) => self.read_back(asked, Claim::of(&next), error).await,
                     other => lost(other?),
                 }
@@ -193,14 +204,23 @@ impl Engine {
                 match self.shared.batcher.swap(swap).await {
                     Ok((now, Swapped::Done)) => {
                         tracing::warn!(operation_id = %record.operation_id, "the lease ran out: the outcome is unknown");
-                        Ok(Next::Again(Box::new(next.at(now)), now))
+                        let doubted = next.at(now);
+                        self.shared.count(&doubted.key.operation, Event::ZombieKey);
+                        self.shared.written(&doubted);
+                        Ok(Next::Again(Box::new(doubted), now))
                     }
                     other => lost(other?),
                 }
             }
             Arrived::Forgotten | Arrived::Take(Change::Remove) | Arrived::Doubt(Change::Remove) => {
                 match self.shared.batcher.remove(record.expected()).await? {
-                    (_, Swapped::Done) => Ok(Next::Reserve),
+                    (_, Swapped::Done) => {
+                        // A tombstone that the policy lets be new work; what is gone by its own time is no retry.
+                        if standing(&record, now) == Standing::Tombstone {
+                            self.shared.count(&record.key.operation, Event::ExpiredRetry);
+                        }
+                        Ok(Next::Reserve)
+                    }
                     other => lost(other),
                 }
             }
@@ -234,7 +254,7 @@ impl Engine {
         match self.shared.batcher.read(asked.incoming.key.clone()).await {
             // Not if its lease ran out meanwhile: somebody may be about to settle it as never executed.
             Ok((_, Some(record))) if claim.holds(&record) && record.state == State::InProgress => {
-                Ok(Next::Decided(Decision::Execute(self.ticket(record, &asked.incoming.policy))))
+                Ok(self.execute(asked, record))
             }
             _ => {
                 self.give_back(asked.incoming.key.clone(), claim, Arc::clone(&asked.incoming.policy));
@@ -243,8 +263,14 @@ impl Engine {
         }
     }
 
-    fn execute(&self, asked: &Asked<'_>, draft: Draft, now: Timestamp) -> Next {
-        Next::Decided(Decision::Execute(self.ticket(draft.at(now), &asked.incoming.policy)))
+    fn execute(&self, asked: &Asked<'_>, record: Record) -> Next {
+        let event = match record.origin {
+            Origin::First => Event::ReserveCreated,
+            Origin::Retry => Event::ReserveFailedRetry,
+            Origin::Doubt => Event::ZombieKey,
+        };
+        self.shared.count(&record.key.operation, event);
+        Next::Decided(Decision::Execute(self.ticket(record, &asked.incoming.policy)))
     }
 
     /// What a waiter is told of a record, which never makes it an owner; `None`: the owner is at work.
@@ -263,6 +289,19 @@ impl Engine {
             Arrived::Doubt(_) => Some(unknown(&record, now)),
             answer => Some(answered(answer, record, now)),
         })
+    }
+}
+
+/// What is counted of a request that does not execute; whoever executes was counted when it became the owner.
+fn told(begun: &Result<Decision, BeginError>) -> Option<Event> {
+    match begun {
+        Ok(Decision::Execute(_)) | Err(BeginError::Recipe) => None,
+        Ok(Decision::Replay(_) | Decision::NotStored(_)) => Some(Event::ReserveReplay),
+        Ok(Decision::InProgress { .. }) => Some(Event::ReserveInProgress),
+        Ok(Decision::Unknown { .. } | Decision::CannotTell { .. }) => Some(Event::ReserveUnknown),
+        Ok(Decision::KeyReused { .. }) => Some(Event::ReserveKeyMisuse),
+        Ok(Decision::Expired { .. }) => Some(Event::ExpiredRetry),
+        Err(BeginError::Store(_)) => Some(Event::StoreError),
     }
 }
 

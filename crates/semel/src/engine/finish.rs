@@ -3,8 +3,8 @@
 use super::ticket::{Held, Written, write};
 use super::{Engine, Ticket};
 use crate::identity::RecordKey;
-use crate::policy::{Policy, StoreResponse};
-use crate::record::{Body, Record, Resource, StoredResponse};
+use crate::policy::Policy;
+use crate::record::{Record, Resource, StoredResponse};
 use crate::transition::{Act, Claim, Refusal, Windows};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -45,12 +45,7 @@ impl Outcome {
     #[must_use]
     pub fn into_act(self, policy: &Policy) -> Act {
         let windows = Windows::from(policy);
-        let kept = |response: Option<StoredResponse>| match policy.store_response {
-            StoreResponse::Full => response,
-            StoreResponse::Reference => {
-                response.map(|kept| StoredResponse { body: Body::NotStored, headers: Vec::new(), ..kept })
-            }
-        };
+        let kept = |response: Option<StoredResponse>| response.map(|kept| policy.store_response.kept(kept));
         match self {
             Self::Completed { response, resource } => {
                 Act::Complete { response: kept(response), resource, windows }

@@ -9,6 +9,7 @@ mod outstanding;
 mod phases;
 mod pulse;
 mod recipes;
+mod settle;
 mod ticket;
 mod wait;
 
@@ -18,15 +19,19 @@ pub use phases::{
     AtMostOnce, Checkpoint, Deduplicated, Entered, Found, Identity, Inquiry, Interruption, OutOfStep,
     PhaseError, Phases, Promise, Queryable, Step, Takeover, queryable,
 };
+pub use settle::Settled;
 pub use ticket::{AdvanceError, Ticket, downstream_key};
 
 use crate::batcher::Batcher;
 use crate::fingerprint::FingerprintSecret;
+use crate::observe::{Event, Observer};
+use crate::record::Record;
 use crate::store::{Store, StoreError};
 use bytes::Bytes;
 use outstanding::Outstanding;
 use pulse::Pulse;
 use recipes::Recipes;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OnceCell, Semaphore};
@@ -47,21 +52,49 @@ struct Shared {
     pulse: Pulse,
     secret: OnceCell<FingerprintSecret>,
     store_timeout: Duration,
+    observer: Option<Arc<dyn Observer>>,
+}
+
+impl Shared {
+    fn count(&self, operation: &str, event: Event) {
+        if let Some(observer) = &self.observer {
+            observer.count(operation, event);
+        }
+    }
+
+    /// Counts what a record tells that was just written.
+    fn written(&self, record: &Record) {
+        if let Some(event) = Event::of_written(record) {
+            self.count(&record.key.operation, event);
+        }
+    }
 }
 
 /// How an engine treats its store.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct EngineOptions {
     /// Bounds every call to the store. Default 2 s.
     pub store_timeout: Duration,
     /// How many requests at most may wait for another one's answer ([`InFlight::Wait`](crate::InFlight::Wait)); past it they
     /// get 409 at once. Default 1024.
     pub max_waiters: usize,
+    /// Is told what happens. Default: nobody is, and nothing is measured.
+    pub observer: Option<Arc<dyn Observer>>,
+}
+
+impl fmt::Debug for EngineOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EngineOptions")
+            .field("store_timeout", &self.store_timeout)
+            .field("max_waiters", &self.max_waiters)
+            .field("observed", &self.observer.is_some())
+            .finish()
+    }
 }
 
 impl Default for EngineOptions {
     fn default() -> Self {
-        Self { store_timeout: Duration::from_secs(2), max_waiters: 1024 }
+        Self { store_timeout: Duration::from_secs(2), max_waiters: 1024, observer: None }
     }
 }
 
@@ -77,13 +110,14 @@ impl Engine {
     pub fn with_options(store: Arc<dyn Store>, options: EngineOptions) -> Self {
         Self {
             shared: Arc::new(Shared {
-                batcher: Batcher::new(&store, options.store_timeout),
+                batcher: Batcher::observed(&store, options.store_timeout, options.observer.as_ref()),
                 recipes: Recipes::default(),
                 waiters: Semaphore::new(options.max_waiters),
                 outstanding: Outstanding::default(),
                 pulse: Pulse::default(),
                 secret: OnceCell::new(),
                 store_timeout: options.store_timeout,
+                observer: options.observer,
                 store,
             }),
         }
@@ -99,6 +133,12 @@ impl Engine {
     #[must_use]
     pub fn store_timeout(&self) -> Duration {
         self.shared.store_timeout
+    }
+
+    /// Who is told what happens, for whoever works with this engine and has something to tell too.
+    #[must_use]
+    pub fn observer(&self) -> Option<&Arc<dyn Observer>> {
+        self.shared.observer.as_ref()
     }
 
     /// The secret of keyed hashes that all instances on this store share: made by the first, kept in the store.

@@ -5,6 +5,7 @@ use super::phases::Interrupted;
 use super::pulse::Heartbeat;
 use super::{Engine, Shared};
 use crate::identity::OperationId;
+use crate::observe::Event;
 use crate::policy::Policy;
 use crate::record::Record;
 use crate::store::{StoreError, Swap, Swapped};
@@ -141,9 +142,11 @@ impl Ticket {
         }
     }
 
-    /// Gives the ticket up without a write: a transaction of the store's own has finished the operation.
-    pub fn committed_elsewhere(mut self) {
-        drop(self.take());
+    /// Gives the ticket up without a write: a transaction of the application's has finished the operation, and left this record.
+    pub fn committed_elsewhere(mut self, record: Option<&Record>) {
+        if let (Some(held), Some(record)) = (self.take(), record) {
+            held.shared.written(record);
+        }
     }
 
     pub(super) fn take(&mut self) -> Option<Held> {
@@ -201,17 +204,19 @@ pub(super) async fn write(
             Ok(change) => change,
             Err(refusal) => return Ok(Written::Refused(refusal, Some(Box::new(record)))),
         };
+        let failed = |_: &StoreError| shared.count(&record.key.operation, Event::StoreError);
         let (swapped, written) = match change {
             Change::Put { next, history } => {
                 let swap = Swap { expected: record.expected(), next: next.clone(), history };
-                let (now, swapped) = shared.batcher.swap(swap).await?;
+                let (now, swapped) = shared.batcher.swap(swap).await.inspect_err(failed)?;
                 (swapped, Some(next.at(now)))
             }
-            Change::Remove => (shared.batcher.remove(record.expected()).await?.1, None),
+            Change::Remove => (shared.batcher.remove(record.expected()).await.inspect_err(failed)?.1, None),
         };
         match (swapped, written) {
             (Swapped::Done, written) => {
                 if let Some(written) = written {
+                    shared.written(&written);
                     see(seen, written);
                 }
                 return Ok(Written::Done);

@@ -85,6 +85,7 @@ pub(crate) enum Fault {
 pub(crate) struct FaultyStore {
     inner: Arc<dyn Store>,
     plan: Arc<Mutex<Plan>>,
+    lanes: usize,
 }
 
 #[derive(Default)]
@@ -97,7 +98,14 @@ struct Plan {
 
 impl FaultyStore {
     pub(crate) fn over(inner: impl Store) -> Self {
-        Self { inner: Arc::new(inner), plan: Arc::default() }
+        let lanes = inner.lanes();
+        Self { inner: Arc::new(inner), plan: Arc::default(), lanes }
+    }
+
+    /// The same store, if it could work on so many batches at once.
+    pub(crate) fn with_lanes(mut self, lanes: usize) -> Self {
+        self.lanes = lanes;
+        self
     }
 
     /// The next calls of this kind fare like this, one after the other.
@@ -230,6 +238,6 @@ impl Store for FaultyStore {
     }
 
     fn lanes(&self) -> usize {
-        self.inner.lanes()
+        self.lanes
     }
 }

@@ -3,12 +3,14 @@
 use crate::faulty_store::FaultyStore;
 use bytes::Bytes;
 use semel::fingerprint::{Command, Recipe};
+use semel::observe::{Event, Observer, StoreCall};
 use semel::{
     BeginError, Body, Decision, Engine, EngineOptions, HistoryLine, InFlight, Incoming, ManualClock,
     MemoryStore, OperationId, Outcome, Policy, Record, RecordKey, State, Store as _, StoredResponse, Ticket,
     Timestamp,
 };
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
@@ -21,6 +23,52 @@ pub(crate) struct Shop {
     pub(crate) memory: MemoryStore,
     pub(crate) clock: ManualClock,
     pub(crate) policy: Arc<Policy>,
+    pub(crate) counted: Arc<Counted>,
+}
+
+/// Counts what it is told.
+#[derive(Default)]
+pub(crate) struct Counted {
+    events: Mutex<BTreeMap<&'static str, u64>>,
+    calls: Mutex<Vec<(StoreCall, Duration, bool)>>,
+    batches: Mutex<Vec<(StoreCall, usize)>>,
+}
+
+impl Counted {
+    /// What was counted so far, by name.
+    pub(crate) fn events(&self) -> Vec<(&'static str, u64)> {
+        self.events.lock().unwrap().iter().map(|(name, count)| (*name, *count)).collect()
+    }
+
+    /// The calls that ended: how long they took, and whether they were answered.
+    pub(crate) fn calls(&self, kind: StoreCall) -> Vec<(Duration, bool)> {
+        let calls = self.calls.lock().unwrap();
+        calls
+            .iter()
+            .filter(|(call, ..)| *call == kind)
+            .map(|(_, took, answered)| (*took, *answered))
+            .collect()
+    }
+
+    pub(crate) fn batches(&self, kind: StoreCall) -> Vec<usize> {
+        let batches = self.batches.lock().unwrap();
+        batches.iter().filter(|(call, _)| *call == kind).map(|(_, size)| *size).collect()
+    }
+}
+
+impl Observer for Counted {
+    fn count(&self, operation: &str, event: Event) {
+        assert_eq!(operation, key().operation);
+        *self.events.lock().unwrap().entry(event.as_str()).or_default() += 1;
+    }
+
+    fn store_call(&self, call: StoreCall, took: Duration, answered: bool) {
+        self.calls.lock().unwrap().push((call, took, answered));
+    }
+
+    fn batch(&self, call: StoreCall, size: usize) {
+        self.batches.lock().unwrap().push((call, size));
+    }
 }
 
 impl Shop {
@@ -36,9 +84,11 @@ impl Shop {
         let clock = ManualClock::at(Timestamp::from_millis(1_000_000));
         let memory = MemoryStore::with_clock(clock.clone());
         let store = FaultyStore::over(memory.clone());
-        let options = EngineOptions { store_timeout: STORE_TIMEOUT, max_waiters };
+        let counted = Arc::new(Counted::default());
+        let observer: Arc<dyn Observer> = counted.clone();
+        let options = EngineOptions { store_timeout: STORE_TIMEOUT, max_waiters, observer: Some(observer) };
         let engine = Engine::with_options(Arc::new(store.clone()), options);
-        Self { engine, store, memory, clock, policy: Arc::new(policy) }
+        Self { engine, store, memory, clock, policy: Arc::new(policy), counted }
     }
 
     /// The same shop in another process: another engine on the same records, whose way to the store is sound.

@@ -82,7 +82,10 @@ impl Ask {
     }
 
     fn bytes(&self) -> Vec<u8> {
-        let mut bytes = format!("{} {} HTTP/1.1\r\nHost: shop\r\n", self.method, self.path).into_bytes();
+        let mut bytes = format!("{} {} HTTP/1.1\r\n", self.method, self.path).into_bytes();
+        if !self.lines.iter().any(|line| line.starts_with(b"Host:")) {
+            bytes.extend_from_slice(b"Host: shop\r\n");
+        }
         let length = if self.chunked {
             "Transfer-Encoding: chunked".to_owned()
         } else {

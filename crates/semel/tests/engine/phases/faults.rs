@@ -3,7 +3,9 @@
 use super::desk::{Desk, End, Kind, Silence, commit};
 use crate::faulty_store::{Call, Fault, Gate};
 use crate::support::{LEASE, STORE_TIMEOUT, Shop, completed};
-use semel::{Decision, Deduplicated, Entered, Finish, Interruption, Outcome, PhaseError, State, StoreError};
+use semel::{
+    BeginError, Decision, Deduplicated, Entered, Finish, Interruption, Outcome, PhaseError, State, StoreError,
+};
 use std::collections::BTreeMap;
 
 /// The writes of an attempt in their order: the charge is sent, its result, the letter is sent, its result, the end.

@@ -1,0 +1,189 @@
+//! The admin API, asked over HTTP.
+
+use super::Failure;
+use super::answer::Problem;
+use crate::exchange::{ExchangeError, exchange};
+use bytes::Bytes;
+use clap::Args;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
+use http::uri::{Authority, Scheme};
+use http::{HeaderValue, Method, StatusCode, Uri};
+use http_body_util::Full;
+use serde::de::DeserializeOwned;
+use std::io::Write as _;
+use std::time::Duration;
+
+/// How the admin API is reached.
+#[derive(Args)]
+#[command(next_help_heading = "Admin API")]
+pub(super) struct Connection {
+    /// Where the admin API listens.
+    #[arg(long, value_name = "URL", env = "SEMEL_ADMIN", default_value = "http://127.0.0.1:8081")]
+    admin: String,
+
+    /// The admin token itself, or env:NAME for the variable that holds it.
+    #[arg(long, value_name = "TOKEN", env = "SEMEL_ADMIN_TOKEN", hide_env_values = true)]
+    token: Option<String>,
+}
+
+/// Longer than the gateway itself waits for its store, twice over.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The admin API of one gateway.
+pub(super) struct Admin {
+    authority: Authority,
+    token: Option<HeaderValue>,
+}
+
+/// What the API answered.
+pub(super) struct Reply {
+    status: StatusCode,
+    body: Bytes,
+}
+
+impl Admin {
+    pub(super) fn new(connection: &Connection) -> Result<Self, Failure> {
+        let address = &connection.admin;
+        let wrong = |what: &str| {
+            let right = "it has to be like http://127.0.0.1:8081";
+            Failure::Usage(format!("--admin {address}: {what}; {right}"))
+        };
+        let uri: Uri = address.parse().map_err(|_| wrong("this is no address"))?;
+        if uri.scheme() == Some(&Scheme::HTTPS) {
+            return Err(wrong(
+                "the admin API speaks http alone: over a network, use a tunnel such as ssh -L",
+            ));
+        }
+        if uri.scheme() != Some(&Scheme::HTTP) || !matches!(uri.path(), "" | "/") || uri.query().is_some() {
+            return Err(wrong("host and port alone are wanted"));
+        }
+        let Some(authority) = uri.authority().filter(|authority| !authority.as_str().contains('@')) else {
+            return Err(wrong("host and port alone are wanted"));
+        };
+        Ok(Self { authority: authority.clone(), token: token(connection.token.as_deref())? })
+    }
+
+    pub(super) async fn get(&self, path: &str) -> Result<Reply, Failure> {
+        self.ask(Method::GET, path, Bytes::new()).await
+    }
+
+    pub(super) async fn post(&self, path: &str, document: &serde_json::Value) -> Result<Reply, Failure> {
+        self.ask(Method::POST, path, Bytes::from(document.to_string())).await
+    }
+
+    async fn ask(&self, method: Method, path: &str, body: Bytes) -> Result<Reply, Failure> {
+        let mut request = http::Request::builder()
+            .method(method)
+            .uri(path)
+            .header(HOST, self.authority.as_str())
+            .header(CONTENT_TYPE, "application/json");
+        if let Some(token) = &self.token {
+            request = request.header(AUTHORIZATION, token);
+        }
+        let request = request.body(Full::new(body)).map_err(|error| Failure::Usage(error.to_string()))?;
+        let host = self.authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
+        let port = self.authority.port_u16().unwrap_or(80);
+        match exchange((host, port), request, PATIENCE).await {
+            Ok(response) => Ok(Reply { status: response.status(), body: response.into_body() }),
+            Err(ExchangeError::Connect(error)) => Err(Failure::Unanswered(format!(
+                "no admin API at http://{} ({error}): is the gateway running? Say where with --admin or SEMEL_ADMIN",
+                self.authority
+            ))),
+            Err(error) => {
+                Err(Failure::Unanswered(format!("the admin API at http://{}: {error}", self.authority)))
+            }
+        }
+    }
+}
+
+/// The token as it is sent.
+fn token(setting: Option<&str>) -> Result<Option<HeaderValue>, Failure> {
+    let token = match setting.map(|setting| (setting, setting.strip_prefix("env:"))) {
+        None | Some(("", _)) => return Ok(None),
+        Some((_, Some(name))) => std::env::var(name)
+            .map_err(|_| Failure::Usage(format!("--token env:{name}: there is no such variable")))?,
+        Some((token, None)) => token.to_owned(),
+    };
+    let mut value = HeaderValue::try_from(format!("Bearer {token}"))
+        .map_err(|_| Failure::Usage("the token has characters that no header can carry".into()))?;
+    value.set_sensitive(true);
+    Ok(Some(value))
+}
+
+impl Reply {
+    /// The answer, if it is not a refusal.
+    pub(super) fn document<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        self.accepted()?;
+        serde_json::from_slice(&self.body).map_err(|error| {
+            Failure::Unanswered(format!("the answer is not that of an admin API of this version: {error}"))
+        })
+    }
+
+    /// Prints the answer as it is, and tells whether it was a refusal.
+    pub(super) fn print(&self) -> Result<(), Failure> {
+        let mut out = std::io::stdout().lock();
+        out.write_all(&self.body)?;
+        if !self.body.ends_with(b"\n") {
+            out.write_all(b"\n")?;
+        }
+        out.flush()?;
+        self.accepted()
+    }
+
+    fn accepted(&self) -> Result<(), Failure> {
+        if self.status.is_success() {
+            return Ok(());
+        }
+        let said = match serde_json::from_slice::<Problem>(&self.body) {
+            Ok(problem) => problem.to_string(),
+            Err(_) => format!("the answer was {}: is this the admin API of a gateway?", self.status),
+        };
+        Err(match self.status {
+            StatusCode::UNAUTHORIZED => Failure::Refused(format!("{said} Set SEMEL_ADMIN_TOKEN.")),
+            StatusCode::BAD_REQUEST => Failure::Usage(said),
+            status if status.is_server_error() => Failure::Unanswered(said),
+            _ => Failure::Refused(said),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(address: &str) -> Result<Admin, Failure> {
+        Admin::new(&Connection { admin: address.into(), token: None })
+    }
+
+    #[test]
+    fn an_address_is_host_and_port() {
+        for address in ["http://127.0.0.1:8081", "http://127.0.0.1:8081/", "http://[::1]:8081", "http://box"]
+        {
+            assert!(at(address).is_ok(), "{address}");
+        }
+        for address in [
+            "",
+            "127.0.0.1:8081",
+            "https://box",
+            "http://box/v1",
+            "http://box?x",
+            "http://a:b@box",
+            "ftp://box",
+        ] {
+            let Err(Failure::Usage(said)) = at(address) else { panic!("{address} was taken") };
+            assert!(said.contains("http://127.0.0.1:8081"), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_given_or_named_and_never_shown() {
+        let shown =
+            |setting| token(setting).map(|token| token.map(|token| token.to_str().unwrap().to_owned()));
+        assert_eq!(shown(None).unwrap(), None);
+        assert_eq!(shown(Some("")).unwrap(), None);
+        assert_eq!(shown(Some("abc")).unwrap().as_deref(), Some("Bearer abc"));
+        assert!(matches!(shown(Some("env:SEMEL_NO_SUCH_VARIABLE")), Err(Failure::Usage(_))));
+        assert!(matches!(shown(Some("a\nb")), Err(Failure::Usage(_))));
+        assert_eq!(format!("{:?}", token(Some("abc")).unwrap()), "Some(Sensitive)");
+    }
+}

@@ -1,0 +1,187 @@
+//! `semel operations resolve`
+
+use super::answer::Shown;
+use super::table::style_of;
+use super::{Admin, Common, Failure, show};
+use clap::{Args, ValueEnum};
+use serde_json::{Map, Value, json};
+use std::io::{IsTerminal as _, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+/// Settle an outcome that nobody knows, by what you have found out.
+///
+/// Retries with the same key get the outcome from then on. It cannot be taken back.
+#[derive(Args)]
+#[command(after_help = "\
+Outcomes:
+  completed     it happened; retries get the response that you give, or are told that none was kept
+  failed        it was refused for good; likewise
+  not_executed  it did not happen, and nobody is left who could still make it happen:
+                the next retry executes. Not for 'nothing was found yet'.
+
+Examples:
+  semel operations resolve 0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4 --outcome completed \\
+      --reason 'the bank has it as tx 17' --status 201 --body '{\"id\":\"pay_1\"}' \\
+      --content-type application/json --resource payment/pay_1
+  semel operations resolve 0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4 --outcome failed \\
+      --reason 'declined, says the bank' --response-file declined.json --yes
+
+A response file is as in the API: {\"status\": 402, \"headers\": {…}, \"body\": \"…\"}, with body_base64
+in place of body for bytes. On a terminal you are asked before anything is changed.")]
+pub(super) struct Arguments {
+    /// The operation's id.
+    #[arg(value_name = "ID")]
+    id: String,
+
+    /// What became of it.
+    #[arg(long, value_enum)]
+    outcome: Outcome,
+
+    /// How you know; kept in the operation's history.
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+
+    /// The response that retries get, as a JSON document in this file (- is the standard input).
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["status", "body", "content_type"])]
+    response_file: Option<PathBuf>,
+
+    /// The status of the response that retries get.
+    #[arg(long)]
+    status: Option<u16>,
+
+    /// Its body.
+    #[arg(long, value_name = "TEXT", requires = "status")]
+    body: Option<String>,
+
+    /// Its content type.
+    #[arg(long, value_name = "TYPE", requires = "status")]
+    content_type: Option<String>,
+
+    /// What the operation made, as type/id.
+    #[arg(long, value_name = "TYPE/ID")]
+    resource: Option<String>,
+
+    /// The attempt that you looked into; without it, the one that is there now.
+    #[arg(long, value_name = "NUMBER")]
+    attempt: Option<u32>,
+
+    /// Your name, for the history.
+    #[arg(long, value_name = "NAME", env = "USER")]
+    operator: Option<String>,
+
+    /// Do not ask.
+    #[arg(long, short)]
+    yes: bool,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum Outcome {
+    Completed,
+    Failed,
+    NotExecuted,
+}
+
+impl Outcome {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::NotExecuted => "not_executed",
+        }
+    }
+}
+
+pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let admin = Admin::new(&arguments.common.connection)?;
+    let path = show::path(&arguments.id)?;
+    let mut resolution = arguments.resolution()?;
+    if !arguments.yes && std::io::stdin().is_terminal() {
+        let shown: Shown = admin.get(&path).await?.document()?;
+        confirm(&shown, arguments.outcome)?;
+        // What was looked at is what is settled, even if a later attempt comes in between.
+        resolution.entry("attempt").or_insert(shown.operation.attempt.into());
+    }
+    let reply = admin.post(&format!("{path}/resolve"), &Value::Object(resolution)).await?;
+    if arguments.common.json {
+        return reply.print();
+    }
+    let shown: Shown = reply.document()?;
+    let standing = shown.operation.standing();
+    let style = style_of(&standing);
+    let mut out = anstream::stdout().lock();
+    writeln!(out, "{} is {style}{standing}{style:#} now.", shown.operation.operation_id)?;
+    Ok(out.flush()?)
+}
+
+impl Arguments {
+    fn resolution(&self) -> Result<Map<String, Value>, Failure> {
+        let mut resolution = Map::new();
+        resolution.insert("outcome".into(), self.outcome.as_str().into());
+        resolution.insert("reason".into(), self.reason.as_str().into());
+        if let Some(response) = self.response()? {
+            resolution.insert("response".into(), response);
+        }
+        if let Some(resource) = &self.resource {
+            let Some((kind, id)) = resource.split_once('/') else {
+                return Err(Failure::Usage(format!(
+                    "--resource {resource}: it has to be like payment/pay_1"
+                )));
+            };
+            resolution.insert("resource".into(), json!({ "type": kind, "id": id }));
+        }
+        if let Some(attempt) = self.attempt {
+            resolution.insert("attempt".into(), attempt.into());
+        }
+        if let Some(operator) = self.operator.as_deref().filter(|name| !name.trim().is_empty()) {
+            resolution.insert("operator".into(), operator.into());
+        }
+        Ok(resolution)
+    }
+
+    fn response(&self) -> Result<Option<Value>, Failure> {
+        if let Some(file) = &self.response_file {
+            return read(file).map(Some);
+        }
+        Ok(self.status.map(|status| {
+            let mut response = json!({ "status": status });
+            if let Some(body) = &self.body {
+                response["body"] = body.as_str().into();
+            }
+            if let Some(content_type) = &self.content_type {
+                response["headers"] = json!({ "content-type": content_type });
+            }
+            response
+        }))
+    }
+}
+
+fn read(file: &Path) -> Result<Value, Failure> {
+    let wrong = |what: String| Failure::Usage(format!("--response-file {}: {what}", file.display()));
+    let mut text = String::new();
+    let reading = if file == Path::new("-") {
+        std::io::stdin().read_to_string(&mut text).map(drop)
+    } else {
+        std::fs::read_to_string(file).map(|read| text = read)
+    };
+    reading.map_err(|error| wrong(error.to_string()))?;
+    serde_json::from_str(&text)
+        .map_err(|error| wrong(format!("it has to be a JSON document like {{\"status\": 201}}: {error}")))
+}
+
+/// Shows what is about to be settled, and asks.
+fn confirm(shown: &Shown, outcome: Outcome) -> Result<(), Failure> {
+    let mut out = anstream::stderr().lock();
+    show::print(&mut out, shown)?;
+    write!(out, "\nSettle it as {}? It cannot be taken back. [y/N] ", outcome.as_str())?;
+    out.flush()?;
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer)?;
+    match answer.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => Err(Failure::Refused("nothing was changed".into())),
+    }
+}

@@ -1,0 +1,133 @@
+//! `semel operations show`
+
+use super::answer::{Operation, Response, Shown};
+use super::table::{Cell, Table, harmless, style_of};
+use super::{Admin, Common, Failure, age};
+use clap::Args;
+use jiff::Timestamp;
+use std::io::{Result as Written, Write};
+
+/// Show one operation, with its history.
+#[derive(Args)]
+#[command(
+    next_line_help = true,
+    after_help = "\
+Examples:
+  semel operations show 0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4
+  semel operations show 0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4 --json | jq .state
+
+The answer's body is never shown: it is the client's business."
+)]
+pub(super) struct Arguments {
+    /// The operation's id: clients see it as Semel-Operation-Id.
+    #[arg(value_name = "ID")]
+    id: String,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let admin = Admin::new(&arguments.common.connection)?;
+    let reply = admin.get(&path(&arguments.id)?).await?;
+    if arguments.common.json {
+        return reply.print();
+    }
+    let shown: Shown = reply.document()?;
+    let mut out = anstream::stdout().lock();
+    print(&mut out, &shown)?;
+    if shown.operation.is_unknown() {
+        hint(&mut out, &shown.operation)?;
+    }
+    Ok(out.flush()?)
+}
+
+/// The path of an operation. What cannot be an id does not become part of an address.
+pub(super) fn path(id: &str) -> Result<String, Failure> {
+    if !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-') {
+        return Ok(format!("/v1/operations/{id}"));
+    }
+    let like = "0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4";
+    Err(Failure::Usage(format!("{id:?} is no operation id: it has to be like {like}")))
+}
+
+/// As wide as the longest name, and some space.
+const NAMES: usize = 16;
+
+pub(super) fn print(out: &mut impl Write, shown: &Shown) -> Written<()> {
+    let Shown { now, operation, history } = shown;
+    let standing = operation.standing();
+    let style = style_of(&standing);
+    writeln!(out, "{:<NAMES$}{}", "operation id", harmless(&operation.operation_id))?;
+    writeln!(out, "{:<NAMES$}{style}{}{style:#}", "state", harmless(&standing))?;
+    for (name, value) in fields(operation).into_iter().chain(moments(operation, *now)) {
+        if let Some(value) = value {
+            writeln!(out, "{name:<NAMES$}{}", harmless(&value))?;
+        }
+    }
+    if history.is_empty() {
+        return Ok(());
+    }
+    let mut table = Table::new(["WHEN", "WHAT", "WHO", "ATTEMPT", "NOTE"]);
+    for line in history {
+        table.row([
+            Cell::whole(&age::relative(&line.at, *now)),
+            Cell::whole(&line.happening),
+            Cell::whole(&line.actor),
+            Cell::whole(&line.attempt.to_string()),
+            Cell::whole(line.note.as_deref().unwrap_or_default()),
+        ]);
+    }
+    writeln!(out, "\nhistory")?;
+    table.print(out, "  ")
+}
+
+type Field = (&'static str, Option<String>);
+
+fn fields(operation: &Operation) -> Vec<Field> {
+    let asked = operation.reconcile_attempts;
+    vec![
+        ("operation", Some(operation.operation.clone())),
+        ("tenant", Some(operation.tenant.clone())),
+        ("key", Some(operation.key.clone())),
+        ("attempt", Some(format!("{} (version {})", operation.attempt, operation.version))),
+        ("last error", operation.last_error.clone()),
+        ("reached", operation.recovery_point.clone()),
+        ("made", operation.resource.as_ref().map(|made| format!("{}/{}", made.kind, made.id))),
+        ("answer", operation.response.as_ref().map(answer)),
+        ("asked about", (asked > 0).then(|| format!("{asked} times"))),
+    ]
+}
+
+fn moments(operation: &Operation, now: Timestamp) -> [Field; 6] {
+    let times = &operation.times;
+    let said = |moment: &String| format!("{moment} ({})", age::relative(moment, now));
+    [
+        ("began", Some(said(&times.created))),
+        ("lease until", Some(said(&times.lease_until))),
+        ("ended", times.completed.as_ref().map(said)),
+        ("next question", times.next_reconcile.as_ref().map(said)),
+        ("replayed until", times.expires.as_ref().map(said)),
+        ("known until", times.purge.as_ref().map(said)),
+    ]
+}
+
+fn answer(response: &Response) -> String {
+    let body = match (response.body.as_str(), response.body_bytes) {
+        ("stored", Some(bytes)) => format!("body of {bytes} bytes"),
+        ("stored", None) => "with a body".into(),
+        (otherwise, _) => format!("body {otherwise}"),
+    };
+    let headers = match response.headers.as_slice() {
+        [] => "no headers".into(),
+        names => format!("headers: {}", names.join(", ")),
+    };
+    format!("{}, {body}, {headers}", response.status)
+}
+
+fn hint(out: &mut impl Write, operation: &Operation) -> Written<()> {
+    let id = &operation.operation_id;
+    writeln!(out, "\nNobody knows whether it happened. Find out, then say so:")?;
+    writeln!(out, "  semel operations resolve {id} --outcome completed --reason '…'")?;
+    writeln!(out, "  semel operations resolve {id} --outcome not_executed --reason '…'")
+}

@@ -1,0 +1,175 @@
+//! The shapes that records and their history are shown in.
+//!
+//! Shown is what operators need to find out what happened. Never shown: the answer's body and the values of its headers,
+//! which are the client's business, checkpoints, which are the service's, and owner tokens, which are capabilities. Members
+//! without a value are absent.
+
+use semel::transition::{Standing, standing};
+use semel::{Body, HistoryLine, Record, Resource, StoredResponse, Timestamp};
+use serde::Serialize;
+
+/// One operation.
+#[derive(Serialize)]
+pub(super) struct Operation {
+    operation_id: String,
+    tenant: String,
+    operation: String,
+    key: String,
+    state: &'static str,
+    /// Its window is over, whether or not the reaper has come by.
+    expired: bool,
+    dead_letter: bool,
+    attempt: u32,
+    version: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recovery_point: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource: Option<Made>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response: Option<Kept>,
+    reconcile_attempts: u32,
+    recipe: String,
+    times: Moments,
+}
+
+#[derive(Serialize)]
+struct Made {
+    #[serde(rename = "type")]
+    kind: String,
+    id: String,
+}
+
+/// What is kept of an answer.
+#[derive(Serialize)]
+struct Kept {
+    status: u16,
+    headers: Vec<String>,
+    body: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body_bytes: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schema_version: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Moments {
+    created: Moment,
+    lease_until: Moment,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    completed: Option<Moment>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body_expires: Option<Moment>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires: Option<Moment>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    purge: Option<Moment>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_reconcile: Option<Moment>,
+}
+
+/// A moment as RFC 3339 has it, in UTC.
+#[derive(Serialize)]
+#[serde(transparent)]
+pub(super) struct Moment(String);
+
+/// One line of history.
+#[derive(Serialize)]
+pub(super) struct Line {
+    at: Moment,
+    version: u64,
+    happening: &'static str,
+    actor: String,
+    attempt: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+}
+
+impl Operation {
+    pub(super) fn of(record: Record, now: Timestamp) -> Self {
+        let expired = matches!(standing(&record, now), Standing::Tombstone | Standing::Gone);
+        let times = &record.times;
+        Self {
+            times: Moments {
+                created: times.created.into(),
+                lease_until: times.lease.into(),
+                completed: times.completed.map(Moment::from),
+                body_expires: times.body_expires.map(Moment::from),
+                expires: times.expires.map(Moment::from),
+                purge: times.purge.map(Moment::from),
+                next_reconcile: times.reconcile.map(Moment::from),
+            },
+            operation_id: record.operation_id.to_string(),
+            tenant: record.key.tenant,
+            operation: record.key.operation,
+            key: record.key.key,
+            state: record.state.as_str(),
+            expired,
+            dead_letter: record.dead_letter,
+            attempt: record.attempt,
+            version: record.version,
+            last_error: record.last_error,
+            recovery_point: record.recovery_point,
+            resource: record.resource.map(|Resource { kind, id }| Made { kind, id }),
+            response: record.response.map(Kept::of),
+            reconcile_attempts: record.reconcile_attempts,
+            recipe: record.recipe.to_string(),
+        }
+    }
+}
+
+impl Kept {
+    fn of(response: StoredResponse) -> Self {
+        let (body, body_bytes) = match &response.body {
+            Body::Stored(bytes) => ("stored", Some(bytes.len())),
+            // In a listing: it is there, and was not read along.
+            Body::Omitted => ("stored", None),
+            Body::NotStored => ("not_stored", None),
+            Body::Dropped => ("dropped", None),
+        };
+        Self {
+            status: response.status,
+            headers: response.headers.into_iter().map(|(name, _)| name).collect(),
+            body,
+            body_bytes,
+            schema_version: response.schema_version,
+        }
+    }
+}
+
+impl From<HistoryLine> for Line {
+    fn from(line: HistoryLine) -> Self {
+        Self {
+            at: line.at.into(),
+            version: line.version,
+            happening: line.entry.happening.as_str(),
+            actor: line.entry.actor.to_string(),
+            attempt: line.entry.attempt,
+            note: line.entry.note,
+        }
+    }
+}
+
+impl From<Timestamp> for Moment {
+    fn from(moment: Timestamp) -> Self {
+        Self(match jiff::Timestamp::from_millisecond(moment.as_millis()) {
+            Ok(moment) => format!("{moment:.3}"),
+            // Beyond the year 9999: a window that never ends.
+            Err(_) => "never".into(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_have_milliseconds_and_an_end() {
+        let text = |millis| Moment::from(Timestamp::from_millis(millis)).0;
+        assert_eq!(text(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(text(1_700_000_000_120), "2023-11-14T22:13:20.120Z");
+        assert_eq!(text(i64::MAX), "never");
+    }
+}

@@ -1,0 +1,100 @@
+//! Settles an unknown outcome by a person's word.
+
+use super::Shared;
+use super::document::Operation;
+use super::operations::Shown;
+use super::problem::AdminProblem;
+use super::query::operation_id;
+use super::resolution::Resolution;
+use axum::Json;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse as _, Response};
+use http::StatusCode;
+use semel::transition::{About, Refusal, Settlement, Windows};
+use semel::{Actor, Owner, Record, Settled, StoreError, Timestamp};
+use std::sync::Arc;
+
+/// The request's body at most: a response of a mebibyte or two, as base64, and a reason.
+const BODY: usize = 4 * 1024 * 1024;
+
+pub(super) async fn resolve(
+    State(shared): State<Arc<Shared>>,
+    Path(id): Path<String>,
+    body: Body,
+) -> Result<Response, AdminProblem> {
+    let id = operation_id(&id)?;
+    let body = to_bytes(body, BODY).await.map_err(|_| {
+        let detail = format!("The body broke off, or is longer than {BODY} bytes.");
+        AdminProblem::new(StatusCode::PAYLOAD_TOO_LARGE, "admin_body_too_large", detail)
+    })?;
+    let resolution = Resolution::from_json(&body).map_err(|error| AdminProblem::body(error.to_string()))?;
+
+    let engine = shared.admin.engine.clone();
+    let (now, record) = engine.find(id).await?;
+    let record = record.ok_or_else(AdminProblem::no_such_operation)?;
+    let policy = (shared.admin.policies)(&record.key.operation);
+    let about = About { attempt: resolution.attempt.unwrap_or(record.attempt), ..About::of(&record) };
+    let verdict =
+        resolution.verdict(policy.store_response).map_err(|error| AdminProblem::body(error.to_string()))?;
+    let (outcome, operator) = (verdict.outcome, verdict.operator.clone());
+    let settlement = Settlement {
+        settler: Owner::random(),
+        actor: Actor::Operator(verdict.operator),
+        evidence: verdict.evidence,
+        note: Some(verdict.reason),
+        windows: Windows::from(&*policy),
+    };
+    // On a task of its own: an operator who hangs up must not leave it half told.
+    let settling = tokio::spawn(async move {
+        let settled = engine.settle(&about, &settlement).await;
+        match &settled {
+            Ok(Settled::Done(record)) => {
+                tracing::info!(operation_id = %record.operation_id, outcome, operator, "an operator settled the outcome");
+            }
+            Ok(Settled::Refused(refusal, record)) => {
+                tracing::warn!(operation_id = %record.operation_id, ?refusal, operator, "an operator came too late");
+            }
+            Ok(_) | Err(_) => {}
+        }
+        settled
+    });
+    let settled = settling.await.map_err(|error| StoreError::Lost(error.to_string())).flatten();
+    match settled {
+        Ok(Settled::Done(record)) => {
+            // It is settled, even if the store does not tell its history any more.
+            let history = shared.history(id).await.ok();
+            Ok(Json(Shown::of(*record, now, history)).into_response())
+        }
+        Ok(Settled::Refused(refusal, record)) => Err(refused(refusal, *record, now)),
+        Ok(Settled::Missing) => Err(AdminProblem::no_such_operation()),
+        Err(StoreError::Lost(error)) => {
+            tracing::error!(operation_id = %id, error, "it is not known whether the outcome was settled");
+            Err(AdminProblem::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "admin_resolution_unknown",
+                "The store's answer was lost: the outcome may be settled or not. Look at the operation before you try again.",
+            ))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn refused(refusal: Refusal, record: Record, now: Timestamp) -> AdminProblem {
+    let state = record.state.as_str();
+    let (code, detail) = match refusal {
+        Refusal::OtherAttempt => (
+            "admin_other_attempt",
+            format!(
+                "Attempt {} is under way or in doubt by now, and what is known of an earlier one says nothing about it.",
+                record.attempt
+            ),
+        ),
+        _ => (
+            "admin_not_unknown",
+            format!("The operation is {state} by now, and only an unknown outcome can be settled."),
+        ),
+    };
+    let operation = serde_json::to_value(Operation::of(record, now)).unwrap_or_default();
+    AdminProblem::new(StatusCode::CONFLICT, code, detail).with("operation", operation)
+}

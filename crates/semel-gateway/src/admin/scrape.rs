@@ -1,0 +1,83 @@
+//! `/metrics` and `/v1/stats`: what was counted, and what the store says is open.
+
+use super::Shared;
+use super::problem::AdminProblem;
+use crate::metrics::{CONTENT_TYPE, Census, Open};
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use semel::StoreError;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+/// For how long a census is good enough: however often it is scraped, the store is asked at this pace.
+const FRESH: Duration = Duration::from_secs(5);
+
+/// The last census, and when it was taken.
+#[derive(Default)]
+pub(super) struct Scrapes {
+    last: Mutex<Option<(Instant, Taken)>>,
+}
+
+type Taken = Result<Arc<Census>, StoreError>;
+
+impl Shared {
+    /// What is open. One caller asks the store; whoever comes meanwhile waits for the same answer.
+    ///
+    /// What `look` makes of it is made before anybody sets the gauges anew.
+    async fn open<T>(&self, look: impl FnOnce(Taken) -> T) -> T {
+        let mut last = self.scrapes.last.lock().await;
+        if let Some((taken_at, taken)) = &*last
+            && taken_at.elapsed() < FRESH
+        {
+            return look(taken.clone());
+        }
+        let (engine, metrics) = (&self.admin.engine, &self.admin.metrics);
+        let taking = Census::take(&**engine.store(), |operation| metrics.label(operation).to_owned());
+        let taken = tokio::time::timeout(engine.store_timeout(), taking)
+            .await
+            .unwrap_or_else(|_| Err(StoreError::Unavailable("the store did not answer in time".into())))
+            .map(Arc::new);
+        if let Err(error) = &taken {
+            tracing::warn!(%error, "the store does not say what is open");
+        }
+        metrics.set_gauges(taken.as_deref().ok());
+        *last = Some((Instant::now(), taken.clone()));
+        look(taken)
+    }
+}
+
+pub(super) async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
+    // Without the store the counters are still there, and wanted more than ever.
+    let text = shared.open(|_| shared.admin.metrics.render()).await;
+    ([(http::header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response()
+}
+
+pub(super) async fn stats(State(shared): State<Arc<Shared>>) -> Result<Response, AdminProblem> {
+    let census = shared.open(|taken| taken).await?;
+    let operations: Map<String, Value> =
+        census.operations.iter().map(|(label, open)| (label.clone(), document(*open))).collect();
+    let mut stats = json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "executing_here": shared.admin.engine.outstanding(),
+        "complete": census.whole,
+        "operations": operations,
+    });
+    if let (Value::Object(stats), Value::Object(total)) = (&mut stats, document(census.total())) {
+        stats.extend(total);
+    }
+    Ok(Json(stats).into_response())
+}
+
+fn document(open: Open) -> Value {
+    json!({
+        "in_progress": open.in_progress,
+        "in_progress_oldest_seconds": open.in_progress_oldest.as_secs_f64(),
+        "unknown": open.unknown,
+        "unknown_oldest_seconds": open.unknown_oldest.as_secs_f64(),
+        "dead_letters": open.dead_letters,
+    })
+}

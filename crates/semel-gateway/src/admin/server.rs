@@ -1,0 +1,93 @@
+//! The admin API's listener: few connections, short patience, and a polite end.
+
+use super::access::Peer;
+use super::{Admin, router};
+use axum::body::Body;
+use hyper::Request;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tower::Service as _;
+
+/// Connections at once. It serves a few people, probes and scrapers: who comes after that waits to be accepted.
+const CONNECTIONS: usize = 64;
+
+/// How long a request may take to send its head. A connection that says nothing must not take up a place for ever.
+const HEADER_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long answers under way may take once the process is to stop.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// After an `accept` that failed for want of file descriptors: some may be free again by then.
+const BREATH: Duration = Duration::from_millis(100);
+
+/// Serves the admin API until `stop`, then lets the answers under way go out.
+///
+/// # Errors
+/// The listener cannot be used.
+pub async fn serve(listener: TcpListener, admin: Admin, stop: impl Future<Output = ()>) -> io::Result<()> {
+    let address = listener.local_addr()?;
+    if admin.token.is_none() {
+        tracing::warn!(%address, "the admin API has no token: it answers to this machine alone, and changes nothing");
+    }
+    let router = router(admin);
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let connections = GracefulShutdown::new();
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        let (stream, peer, place) = tokio::select! {
+            next = next(&listener, &places) => next,
+            () = &mut stop => break,
+        };
+        let service = service_fn({
+            let router = router.clone();
+            move |request: Request<hyper::body::Incoming>| {
+                let mut request = request.map(Body::new);
+                request.extensions_mut().insert(Peer(peer));
+                router.clone().call(request)
+            }
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEADER_PATIENCE)
+            .serve_connection(TokioIo::new(stream), service);
+        let connection = connections.watch(connection);
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a connection to the admin API broke");
+            }
+            drop(place);
+        });
+    }
+    drop(listener);
+    if tokio::time::timeout(FAREWELL, connections.shutdown()).await.is_err() {
+        tracing::warn!("some connections to the admin API were cut off");
+    }
+    Ok(())
+}
+
+/// The next connection, once there is a place for it.
+async fn next(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> (TcpStream, SocketAddr, Option<OwnedSemaphorePermit>) {
+    // The semaphore is never closed.
+    let place = Arc::clone(places).acquire_owned().await.ok();
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => return (stream, peer, place),
+            Err(error) => {
+                tracing::warn!(%error, "a connection to the admin API could not be accepted");
+                tokio::time::sleep(BREATH).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! The metrics that operators watch, under the names that the documentation promises.
+//!
+//! Every operation of the configuration has its counters from the start, at zero: a series that appears with its first event
+//! hides that event from `rate()`. All other operations share the label `unconfigured`, whatever clients put into their
+//! paths, so that the number of series is fixed when the process starts.
+
+mod census;
+
+pub use census::{Census, Open};
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::{Family, MetricConstructor};
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+use semel::observe::{Event, Observer, StoreCall};
+use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+/// The label of every operation that the configuration does not name.
+pub const UNCONFIGURED: &str = "unconfigured";
+
+/// What [`Metrics::render`] writes, for the `Content-Type` field.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// From a replay out of memory to a service that is given up on.
+const REQUEST_SECONDS: [f64; 15] =
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 60.0];
+
+/// From a read out of a cache to the time-out.
+const STORE_SECONDS: [f64; 14] =
+    [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0];
+
+/// Up to as many as a call takes.
+const BATCH_SIZE: [f64; 10] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
+
+/// Counts and measures, and writes it all down for Prometheus.
+///
+/// Counting looks the operation's name up once and adds to an atomic: no lock, no allocation.
+pub struct Metrics {
+    registry: Registry,
+    operations: HashMap<Box<str>, Meters>,
+    unconfigured: Meters,
+    /// By [`StoreCall::index`].
+    store_calls: Vec<CallMeters>,
+    gauges: Gauges,
+}
+
+/// What is kept of one operation.
+struct Meters {
+    /// By [`Event::index`].
+    counters: Vec<Counter>,
+    requests: Histogram,
+}
+
+/// What is kept of one kind of store call.
+struct CallMeters {
+    answered: Histogram,
+    failed: Histogram,
+    sizes: Histogram,
+}
+
+/// What the store says of itself when it is asked.
+struct Gauges {
+    in_progress_oldest: Family<OfOperation, Seconds>,
+    unknown_oldest: Family<OfOperation, Seconds>,
+    unknown: Family<OfOperation, Gauge>,
+    dead_letters: Family<OfOperation, Gauge>,
+}
+
+type Seconds = Gauge<f64, AtomicU64>;
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct OfOperation {
+    operation: String,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct OfCall {
+    call: &'static str,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct OfCallResult {
+    call: &'static str,
+    result: &'static str,
+}
+
+#[derive(Clone, Copy)]
+struct Buckets(&'static [f64]);
+
+impl MetricConstructor<Histogram> for Buckets {
+    fn new_metric(&self) -> Histogram {
+        Histogram::new(self.0.iter().copied())
+    }
+}
+
+impl Metrics {
+    /// Metrics of these operations; all others are counted together.
+    pub fn new<'a>(operations: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut registry = Registry::with_prefix("api_idempotency");
+        let counters: Vec<Family<OfOperation, Counter>> = Event::ALL
+            .into_iter()
+            .map(|event| registered(&mut registry, event.as_str(), meaning(event), None, Family::default()))
+            .collect();
+        let requests = registered(
+            &mut registry,
+            "request",
+            "Time from a protected request's head to its answer's",
+            Some(Unit::Seconds),
+            Family::<OfOperation, Histogram, Buckets>::new_with_constructor(Buckets(&REQUEST_SECONDS)),
+        );
+        let meters = |operation: &str| {
+            let label = OfOperation { operation: operation.to_owned() };
+            Meters {
+                counters: counters.iter().map(|family| family.get_or_create_owned(&label)).collect(),
+                requests: requests.get_or_create_owned(&label),
+            }
+        };
+        Self {
+            operations: operations.into_iter().map(|name| (name.into(), meters(name))).collect(),
+            unconfigured: meters(UNCONFIGURED),
+            store_calls: call_meters(&mut registry),
+            gauges: Gauges::new(&mut registry),
+            registry,
+        }
+    }
+
+    /// Everything, as Prometheus reads it: OpenMetrics text, see [`CONTENT_TYPE`].
+    #[must_use]
+    pub fn render(&self) -> String {
+        let mut text = String::new();
+        // Writing to memory cannot fail; if it did, a scrape without its end is known for broken.
+        let _ = prometheus_client::encoding::text::encode(&mut text, &self.registry);
+        text
+    }
+
+    /// The label that an operation is counted under.
+    #[must_use]
+    pub fn label<'a>(&self, operation: &'a str) -> &'a str {
+        if self.operations.contains_key(operation) { operation } else { UNCONFIGURED }
+    }
+
+    /// Sets the gauges to what the store says. `None`, where it does not answer, takes them away: an old number that
+    /// stands still would look like good news.
+    pub fn set_gauges(&self, census: Option<&Census>) {
+        self.gauges.clear();
+        let Some(census) = census else { return };
+        let nothing = Open::default();
+        for label in self.operations.keys().map(|name| &**name).chain([UNCONFIGURED]) {
+            self.gauges.set(label, census.operations.get(label).unwrap_or(&nothing));
+        }
+    }
+
+    fn meters(&self, operation: &str) -> &Meters {
+        self.operations.get(operation).unwrap_or(&self.unconfigured)
+    }
+}
+
+impl Observer for Metrics {
+    fn count(&self, operation: &str, event: Event) {
+        if let Some(counter) = self.meters(operation).counters.get(event.index()) {
+            counter.inc();
+        }
+    }
+
+    fn request(&self, operation: &str, took: Duration) {
+        self.meters(operation).requests.observe(took.as_secs_f64());
+    }
+
+    fn store_call(&self, call: StoreCall, took: Duration, answered: bool) {
+        if let Some(meters) = self.store_calls.get(call.index()) {
+            let histogram = if answered { &meters.answered } else { &meters.failed };
+            histogram.observe(took.as_secs_f64());
+        }
+    }
+
+    fn batch(&self, call: StoreCall, size: usize) {
+        if let Some(meters) = self.store_calls.get(call.index()) {
+            meters.sizes.observe(size as f64);
+        }
+    }
+}
+
+impl Gauges {
+    fn new(registry: &mut Registry) -> Self {
+        Self {
+            in_progress_oldest: registered(
+                registry,
+                "in_progress_oldest",
+                "Age of the oldest operation in progress; 0 if there is none",
+                Some(Unit::Seconds),
+                Family::default(),
+            ),
+            unknown_oldest: registered(
+                registry,
+                "unknown_oldest",
+                "Age of the oldest operation whose outcome is unknown; 0 if there is none",
+                Some(Unit::Seconds),
+                Family::default(),
+            ),
+            unknown: registered(
+                registry,
+                "unknown",
+                "Operations whose outcome is unknown, dead letters among them",
+                None,
+                Family::default(),
+            ),
+            dead_letters: registered(
+                registry,
+                "dead_letters",
+                "Operations that only a person can settle",
+                None,
+                Family::default(),
+            ),
+        }
+    }
+
+    fn set(&self, label: &str, open: &Open) {
+        let label = OfOperation { operation: label.to_owned() };
+        let whole = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        self.in_progress_oldest.get_or_create(&label).set(open.in_progress_oldest.as_secs_f64());
+        self.unknown_oldest.get_or_create(&label).set(open.unknown_oldest.as_secs_f64());
+        self.unknown.get_or_create(&label).set(whole(open.unknown));
+        self.dead_letters.get_or_create(&label).set(whole(open.dead_letters));
+    }
+
+    fn clear(&self) {
+        self.in_progress_oldest.clear();
+        self.unknown_oldest.clear();
+        self.unknown.clear();
+        self.dead_letters.clear();
+    }
+}
+
+fn call_meters(registry: &mut Registry) -> Vec<CallMeters> {
+    let seconds = registered(
+        registry,
+        "store",
+        "Time that a call to the store took",
+        Some(Unit::Seconds),
+        Family::<OfCallResult, Histogram, Buckets>::new_with_constructor(Buckets(&STORE_SECONDS)),
+    );
+    let sizes = registered(
+        registry,
+        "batch_size",
+        "Requests that shared a call to the store",
+        None,
+        Family::<OfCall, Histogram, Buckets>::new_with_constructor(Buckets(&BATCH_SIZE)),
+    );
+    let meters = |call: StoreCall| {
+        let call = call.as_str();
+        CallMeters {
+            answered: seconds.get_or_create_owned(&OfCallResult { call, result: "ok" }),
+            failed: seconds.get_or_create_owned(&OfCallResult { call, result: "error" }),
+            sizes: sizes.get_or_create_owned(&OfCall { call }),
+        }
+    };
+    StoreCall::ALL.into_iter().map(meters).collect()
+}
+
+fn registered<M: prometheus_client::registry::Metric + Clone>(
+    registry: &mut Registry,
+    name: &str,
+    help: &str,
+    unit: Option<Unit>,
+    metric: M,
+) -> M {
+    match unit {
+        Some(unit) => registry.register_with_unit(name, help, unit, metric.clone()),
+        None => registry.register(name, help, metric.clone()),
+    }
+    metric
+}
+
+/// The help text of a counter.
+fn meaning(event: Event) -> &'static str {
+    match event {
+        Event::ReserveCreated => "Requests that reserved a new operation and executed it",
+        Event::ReserveReplay => "Requests that were told how their operation had ended",
+        Event::ReserveInProgress => "Requests that were told that another one executes the operation",
+        Event::ReserveKeyMisuse => "Requests refused because their key belongs to a different request",
+        Event::ReserveFailedRetry => "Requests that executed an operation again that had done nothing before",
+        Event::ReserveUnknown => "Requests that were told that the outcome is unknown",
+        Event::StoreError => "Requests and writes that the store failed, or did not answer in time",
+        Event::ZombieKey => "Leases that ran out: operations found in progress without a live owner",
+        Event::TtlPruned => "Records removed because their time was over",
+        Event::ReconcileScheduled => {
+            "Outcomes that became unknown and are to be settled by a poll or a webhook"
+        }
+        Event::ReconcileResolved => "Unknown outcomes that evidence settled",
+        Event::ReconcileFailed => "Unknown outcomes that became dead letters",
+        Event::MissingKey => "Requests without a key where one is required or could be given",
+        Event::ExpiredRetry => "Keys that came back after their window",
+        Event::CompletedWithoutResource => "Operations completed without a word on what they made",
+        _ => "See the documentation",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_cannot_make_labels() {
+        let metrics = Metrics::new(["create_payment"]);
+        let before = metrics.render().lines().count();
+        for number in 0..1000 {
+            metrics.count(&format!("POST /{number}"), Event::ReserveCreated);
+            metrics.request(&format!("POST /{number}"), Duration::from_millis(1));
+        }
+        metrics.count("create_payment", Event::ReserveCreated);
+        let text = metrics.render();
+        assert_eq!(text.lines().count(), before);
+        assert!(text.contains("\napi_idempotency_reserve_created_total{operation=\"unconfigured\"} 1000\n"));
+        assert!(text.contains("\napi_idempotency_reserve_created_total{operation=\"create_payment\"} 1\n"));
+    }
+
+    #[test]
+    fn every_event_has_a_help_text_of_its_own() {
+        for event in Event::ALL {
+            assert_ne!(meaning(event), "See the documentation", "{event:?}");
+        }
+    }
+
+    #[test]
+    fn gauges_are_there_while_the_store_answers_and_gone_while_it_does_not() {
+        let metrics = Metrics::new(["create_payment"]);
+        let gauge = "api_idempotency_unknown{operation=\"create_payment\"}";
+        assert!(!metrics.render().contains(gauge));
+        let open = Open { unknown: 3, ..Open::default() };
+        let census = Census { operations: [("create_payment".into(), open)].into(), whole: true };
+        metrics.set_gauges(Some(&census));
+        assert!(metrics.render().contains(&format!("{gauge} 3\n")));
+        metrics.set_gauges(None);
+        assert!(!metrics.render().contains(gauge));
+    }
+}

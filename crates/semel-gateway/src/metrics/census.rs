@@ -1,0 +1,125 @@
+//! A count of what is open, taken from the store.
+//!
+//! Stores have no cheap count, and none is asked of them: what is open is listed page by page, newest first, up to a
+//! limit. In health there are as many open records as requests under way; a number near the limit is an alarm by itself, and
+//! whether it is ten thousand or more changes nothing.
+
+use semel::{Filter, Record, State, Store, StoreError, Timestamp};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Records of one kind that are looked at, at most.
+const LIMIT: usize = 10_000;
+
+/// Records per call to the store.
+const PAGE: usize = 1_000;
+
+/// What is open, by operation.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Census {
+    /// By label.
+    pub operations: BTreeMap<String, Open>,
+    /// Whether everything was looked at. If not, counts and ages are at least what they say.
+    pub whole: bool,
+}
+
+/// What is open of one operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Open {
+    /// Operations in progress.
+    pub in_progress: u64,
+    /// How long ago the oldest of them began.
+    pub in_progress_oldest: Duration,
+    /// Operations whose outcome is unknown, dead letters among them.
+    pub unknown: u64,
+    /// How long ago the oldest of them began.
+    pub unknown_oldest: Duration,
+    /// Operations that only a person can settle.
+    pub dead_letters: u64,
+}
+
+impl Open {
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            in_progress: self.in_progress + other.in_progress,
+            in_progress_oldest: self.in_progress_oldest.max(other.in_progress_oldest),
+            unknown: self.unknown + other.unknown,
+            unknown_oldest: self.unknown_oldest.max(other.unknown_oldest),
+            dead_letters: self.dead_letters + other.dead_letters,
+        }
+    }
+}
+
+impl Census {
+    /// Looks at everything that is open. `label` names what an operation is counted under.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    pub async fn take(store: &dyn Store, label: impl Fn(&str) -> String) -> Result<Self, StoreError> {
+        let now = store.read(Vec::new()).await?.now;
+        let mut census = Self::default();
+        let of = |state| Filter { state: Some(state), ..Filter::default() };
+        let all_in_progress = each(store, of(State::InProgress), |record| {
+            let open = census.operations.entry(label(&record.key.operation)).or_default();
+            open.in_progress += 1;
+            open.in_progress_oldest = open.in_progress_oldest.max(age(record, now));
+        })
+        .await?;
+        let all_unknown = each(store, of(State::Unknown), |record| {
+            let open = census.operations.entry(label(&record.key.operation)).or_default();
+            open.unknown += 1;
+            open.unknown_oldest = open.unknown_oldest.max(age(record, now));
+            open.dead_letters += u64::from(record.dead_letter);
+        })
+        .await?;
+        if !all_unknown {
+            census.count_dead_letters(store, &label).await?;
+        }
+        census.whole = all_in_progress && all_unknown;
+        Ok(census)
+    }
+
+    /// Everything together.
+    #[must_use]
+    pub fn total(&self) -> Open {
+        self.operations.values().copied().fold(Open::default(), Open::and)
+    }
+
+    /// Newer doubt must not hide dead letters, which are old by nature.
+    async fn count_dead_letters(
+        &mut self,
+        store: &dyn Store,
+        label: &impl Fn(&str) -> String,
+    ) -> Result<(), StoreError> {
+        for open in self.operations.values_mut() {
+            open.dead_letters = 0;
+        }
+        let dead = Filter { dead_letter: Some(true), ..Filter::default() };
+        each(store, dead, |record| {
+            self.operations.entry(label(&record.key.operation)).or_default().dead_letters += 1;
+        })
+        .await?;
+        Ok(())
+    }
+}
+
+/// Looks at the records that a filter lets through, up to the limit; tells whether these were all.
+async fn each(store: &dyn Store, filter: Filter, mut look: impl FnMut(&Record)) -> Result<bool, StoreError> {
+    let (mut seen, mut from) = (0, None);
+    while seen < LIMIT {
+        let page = store.list(filter.clone(), from, PAGE.min(LIMIT - seen)).await?;
+        page.records.iter().for_each(&mut look);
+        seen += page.records.len();
+        from = page.next;
+        if from.is_none() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn age(record: &Record, now: Timestamp) -> Duration {
+    now.after(record.times.created)
+}

@@ -1,0 +1,187 @@
+//! Lists, filters, pages and single operations.
+
+use crate::support::{Ask, KEY, Office, problem};
+use semel::{Body, Draft, RecordKey, State, Store as _};
+use semel_conformance::samples::in_state;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// A record in this state, with an answer if it has one.
+fn draft(number: usize) -> Draft {
+    let state = State::ALL[number % State::ALL.len()];
+    let tenant = ["acme", "globex"][number % 2];
+    let operation = ["create_payment", "create_refund"][number / 2 % 2];
+    let mut draft = in_state(state, RecordKey::new(tenant, operation, format!("key-{number:012}")));
+    draft.dead_letter = state == State::Unknown && number.is_multiple_of(4);
+    draft
+}
+
+async fn stocked(office: &Office, count: usize) -> Vec<String> {
+    let drafts: Vec<Draft> = (0..count).map(draft).collect();
+    let ids = drafts.iter().map(|draft| draft.operation_id.to_string()).collect();
+    for batch in drafts.chunks(250) {
+        office.store.create(batch.to_vec()).await.unwrap();
+    }
+    ids
+}
+
+fn ids(page: &Value) -> Vec<String> {
+    let operations = page["operations"].as_array().unwrap();
+    operations.iter().map(|operation| operation["operation_id"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_thousand_records_are_paged_through_newest_first_and_none_twice() {
+    for office in Office::on_every_store().await {
+        let mut expected = stocked(&office, 1_000).await;
+        expected.reverse();
+        for limit in [7, 100, 999, 1_000] {
+            let (mut seen, mut cursor) = (Vec::new(), String::new());
+            loop {
+                let page = office.get(&format!("/v1/operations?limit={limit}&cursor={cursor}")).await;
+                assert_eq!(page.status, 200, "{}", page.text());
+                let page = page.json();
+                let found = ids(&page);
+                assert!(found.len() <= limit);
+                seen.extend(found);
+                match page["next_cursor"].as_str() {
+                    Some(next) => cursor = next.to_owned(),
+                    None => break,
+                }
+            }
+            assert_eq!(seen, expected, "in pages of {limit}");
+        }
+        assert_eq!(ids(&office.get("/v1/operations").await.json()).len(), 100, "a page by default");
+    }
+}
+
+#[tokio::test]
+async fn filters_let_through_what_they_say() {
+    for office in Office::on_every_store().await {
+        stocked(&office, 240).await;
+        let all =
+            office.get("/v1/operations?limit=1000").await.json()["operations"].as_array().unwrap().clone();
+        assert_eq!(all.len(), 240);
+        type Holds = fn(&Value) -> bool;
+        let filters: [(&str, Holds); 7] = [
+            ("state=unknown", |operation| operation["state"] == "unknown"),
+            ("state=failed_retryable", |operation| operation["state"] == "failed_retryable"),
+            ("tenant=acme", |operation| operation["tenant"] == "acme"),
+            ("operation=create_refund", |operation| operation["operation"] == "create_refund"),
+            ("dead_letter=true", |operation| operation["dead_letter"] == true),
+            ("key=key-000000000017", |operation| operation["key"] == "key-000000000017"),
+            ("state=completed&tenant=globex&operation=create_payment&dead_letter=false", |operation| {
+                operation["state"] == "completed"
+                    && operation["tenant"] == "globex"
+                    && operation["operation"] == "create_payment"
+            }),
+        ];
+        for (query, holds) in filters {
+            let found = ids(&office.get(&format!("/v1/operations?limit=1000&{query}")).await.json());
+            let expected: Vec<String> = all
+                .iter()
+                .filter(|operation| holds(operation))
+                .map(|operation| operation["operation_id"].as_str().unwrap().to_owned())
+                .collect();
+            assert!(!expected.is_empty() || query.contains("completed"), "{query} is a real question");
+            assert_eq!(found, expected, "{query}");
+        }
+        assert!(ids(&office.get("/v1/operations?tenant=nobody").await.json()).is_empty());
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_asked_is_refused_with_what_can() {
+    let office = Office::open().await;
+    for (query, parameter, said) in [
+        ("state=done", "state", "in_progress, completed"),
+        ("limit=0", "limit", "from 1 to 1000"),
+        ("limit=1001", "limit", "from 1 to 1000"),
+        ("limit=ten", "limit", "from 1 to 1000"),
+        ("cursor=abc", "cursor", "next_cursor"),
+        ("dead_letter=maybe", "dead_letter", "true or false"),
+        ("sate=unknown", "sate", "state, tenant, operation, key"),
+        ("state=unknown&state=completed", "state", "more than once"),
+    ] {
+        let answer = office.get(&format!("/v1/operations?{query}")).await;
+        assert_eq!((answer.status, problem(&answer)), (400, "admin_parameter_invalid".into()), "{query}");
+        assert_eq!(answer.json()["parameter"], parameter, "{query}");
+        assert!(answer.json()["detail"].as_str().unwrap().contains(said), "{query}: {}", answer.text());
+    }
+}
+
+#[tokio::test]
+async fn an_operation_is_shown_with_its_history_and_without_what_it_answered() {
+    for office in Office::on_every_store().await {
+        let ask = Ask::payment().answered_with("location", "/payments/secret-place");
+        // The first attempt did nothing, the second succeeded: that makes history.
+        let failed = office.pay(&ask.clone().answered_with("semel-outcome", "retryable")).await;
+        let answer = office.pay(&ask.answered_with("semel-resource", "payment/pay_1")).await;
+        assert_eq!((failed.operation_id(), answer.status), (answer.operation_id(), 201));
+        let shown = office.get(&format!("/v1/operations/{}", answer.operation_id())).await;
+        assert_eq!(shown.status, 200);
+        let operation = shown.json();
+        assert_eq!(operation["key"], KEY);
+        assert_eq!(operation["state"], "completed");
+        assert_eq!(operation["attempt"], 2);
+        assert_eq!(operation["resource"]["id"], "pay_1");
+        assert_eq!(operation["response"]["status"], 201);
+        assert_eq!(operation["response"]["headers"], serde_json::json!(["content-type", "location"]));
+        assert_eq!(operation["response"]["body"], "stored");
+        assert_eq!(operation["response"]["body_bytes"], answer.body.len());
+        assert!(operation["times"]["expires"].as_str().unwrap() > operation["now"].as_str().unwrap());
+        let happenings: Vec<_> = operation["history"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|line| (line["happening"].as_str().unwrap(), line["actor"].as_str().unwrap()))
+            .collect();
+        assert_eq!(happenings, [("failed_retryable", "owner"), ("retried", "request")]);
+        let listed = office.get("/v1/operations").await;
+        for text in [shown.text(), listed.text()] {
+            assert!(!text.contains("effect") && !text.contains("secret-place"), "bodies stay inside: {text}");
+        }
+        assert_eq!(listed.json()["operations"][0]["response"]["body"], "stored");
+    }
+}
+
+#[tokio::test]
+async fn every_state_can_be_shown() {
+    for office in Office::on_every_store().await {
+        let mut states = BTreeSet::new();
+        for id in stocked(&office, 12).await {
+            let answer = office.get(&format!("/v1/operations/{id}")).await;
+            assert_eq!(answer.status, 200, "{}", answer.text());
+            states.insert(answer.json()["state"].as_str().unwrap().to_owned());
+        }
+        assert_eq!(states, State::ALL.map(|state| state.as_str().to_owned()).into());
+    }
+}
+
+#[tokio::test]
+async fn a_window_that_is_over_is_shown_so_before_the_reaper_comes() {
+    let office = Office::open().await;
+    let answer = office.pay(&Ask::payment()).await;
+    let path = format!("/v1/operations/{}", answer.operation_id());
+    assert_eq!(office.get(&path).await.json()["expired"], false);
+    office.clock.advance(semel::Policy::default().retention);
+    let operation = office.get(&path).await.json();
+    assert_eq!((&operation["expired"], &operation["state"]), (&true.into(), &"completed".into()));
+}
+
+#[tokio::test]
+async fn bodies_that_were_not_kept_are_shown_as_such() {
+    let office = Office::open().await;
+    for (number, (body, said)) in
+        [(Body::NotStored, "not_stored"), (Body::Dropped, "dropped")].into_iter().enumerate()
+    {
+        let mut draft =
+            in_state(State::Completed, RecordKey::new("acme", "create_payment", format!("key-{number}")));
+        draft.response.as_mut().unwrap().body = body;
+        let id = draft.operation_id;
+        office.store.create(vec![draft]).await.unwrap();
+        let shown = office.get(&format!("/v1/operations/{id}")).await.json();
+        assert_eq!(shown["response"]["body"], said);
+        assert!(shown["response"].get("body_bytes").is_none());
+    }
+}

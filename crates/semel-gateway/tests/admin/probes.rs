@@ -1,0 +1,75 @@
+//! Alive, and ready.
+
+use crate::support::{Call, Fault, Office, Opening, get};
+use semel_gateway::admin::{self, Admin};
+use semel_gateway::metrics::Metrics;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+#[tokio::test]
+async fn a_store_that_hangs_makes_it_unready_in_time_and_leaves_it_alive() {
+    let office =
+        Office::with(Opening { store_timeout: Duration::from_millis(200), ..Opening::default() }).await;
+    assert_eq!(get("/readyz").send(&office.admin).await.json()["ready"], true);
+    office.store.always(Call::Read, Fault::Hang);
+    let asked = Instant::now();
+    let answer = get("/readyz").send(&office.admin).await;
+    assert!(asked.elapsed() < Duration::from_secs(8), "it does not hang along");
+    assert_eq!(answer.status, 503);
+    assert_eq!(answer.json()["why"], "the store did not answer within 200ms");
+    assert_eq!(get("/healthz").send(&office.admin).await.status, 200);
+    office.store.heal();
+    assert_eq!(get("/readyz").send(&office.admin).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_store_that_fails_makes_it_unready_and_what_failed_is_for_the_log() {
+    let office = Office::open().await;
+    office.store.next(Call::Read, [Fault::Unavailable]);
+    let answer = get("/readyz").send(&office.admin).await;
+    assert_eq!(answer.status, 503);
+    let why = answer.json()["why"].as_str().unwrap().to_owned();
+    assert!(why.contains("not available") && !why.contains("as told"), "{why}");
+}
+
+#[tokio::test]
+async fn a_gateway_that_stops_is_not_ready_any_more() {
+    let office = Office::open().await;
+    office.readiness.stopping();
+    let answer = get("/readyz").send(&office.admin).await;
+    assert_eq!((answer.status, answer.json()["why"].as_str()), (503, Some("the gateway is stopping")));
+    assert_eq!(get("/healthz").send(&office.admin).await.status, 200);
+}
+
+#[tokio::test]
+async fn the_listing_says_so_when_the_store_is_away() {
+    let office = Office::open().await;
+    office.store.next(Call::Read, [Fault::Unavailable]);
+    let answer = office.get("/v1/operations").await;
+    assert_eq!((answer.status, crate::support::problem(&answer)), (503, "admin_store_unavailable".into()));
+    assert_eq!(answer.header("retry-after"), Some("1"));
+}
+
+#[tokio::test]
+async fn it_stops_when_told_to_whoever_is_connected() {
+    let engine = semel::Engine::new(semel::MemoryStore::new());
+    let admin = Admin::new(engine, Arc::new(Metrics::new([])));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let serving = tokio::spawn(admin::serve(listener, admin, async move { drop(stopped.await) }));
+    // Somebody who says nothing, and somebody who keeps the line after an answer.
+    let silent = TcpStream::connect(address).await.unwrap();
+    let mut idle = TcpStream::connect(address).await.unwrap();
+    idle.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+    let mut answer = [0; 12];
+    idle.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 200");
+    stop.send(()).unwrap();
+    let ended = tokio::time::timeout(Duration::from_secs(30), serving).await;
+    ended.expect("it ends in bounded time").unwrap().unwrap();
+    assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
+    drop((silent, idle));
+}

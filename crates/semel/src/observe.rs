@@ -1,0 +1,208 @@
+//! What happens, told to whoever counts it.
+//!
+//! The engine, the layer and the workers beside them tell an [`Observer`]; what becomes of it (Prometheus, a log, a test) is
+//! the observer's business. An engine without one measures nothing.
+//!
+//! ```
+//! use semel::observe::{Event, Observer};
+//! use semel::{Engine, EngineOptions, MemoryStore};
+//! use std::sync::Arc;
+//! use std::sync::atomic::{AtomicU64, Ordering};
+//!
+//! #[derive(Default)]
+//! struct Misuse(AtomicU64);
+//!
+//! impl Observer for Misuse {
+//!     fn count(&self, _operation: &str, event: Event) {
+//!         if event == Event::ReserveKeyMisuse {
+//!             self.0.fetch_add(1, Ordering::Relaxed);
+//!         }
+//!     }
+//! }
+//!
+//! let options = EngineOptions { observer: Some(Arc::new(Misuse::default())), ..EngineOptions::default() };
+//! let engine = Engine::with_options(Arc::new(MemoryStore::new()), options);
+//! ```
+
+use crate::record::{Record, State};
+use std::time::Duration;
+
+/// Is told what happens. Every method does nothing by default.
+///
+/// It is called on the way of every request: it must not block, and should not allocate.
+///
+/// `operation` is the operation's name as its records have it. Where the names come from clients (a gateway without a
+/// configuration names an operation by its path), there is no end of them: whoever makes a label of it has to bound it.
+pub trait Observer: Send + Sync + 'static {
+    /// Something happened to a request or a record of this operation.
+    fn count(&self, operation: &str, event: Event) {
+        let _ = (operation, event);
+    }
+
+    /// A protected request was answered, so long after it came in.
+    fn request(&self, operation: &str, took: Duration) {
+        let _ = (operation, took);
+    }
+
+    /// A call to the store ended: with an answer, or failed or out of time.
+    fn store_call(&self, call: StoreCall, took: Duration, answered: bool) {
+        let _ = (call, took, answered);
+    }
+
+    /// So many requests share the call to the store that begins now.
+    fn batch(&self, call: StoreCall, size: usize) {
+        let _ = (call, size);
+    }
+}
+
+/// What is counted. Each says when.
+///
+/// What is counted about a write is what this process knows to have written: a write whose answer was lost is not counted,
+/// although it may have been done.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[non_exhaustive]
+pub enum Event {
+    /// A request reserved a new operation, and executes it.
+    ReserveCreated,
+    /// A request was told how its operation had ended: by the stored answer, or that the answer was not stored.
+    ReserveReplay,
+    /// A request was told that another one executes the operation.
+    ReserveInProgress,
+    /// A request was refused because its key belongs to a different request: a client's bug, or somebody trying keys.
+    ReserveKeyMisuse,
+    /// A request executes an operation again that is proved to have done nothing before.
+    ReserveFailedRetry,
+    /// A request was told that nobody knows whether its operation happened, or whether it is the same request.
+    ReserveUnknown,
+    /// The store failed a request or an owner's write, or did not answer it in time.
+    StoreError,
+    /// A lease ran out: a record was found in progress without a live owner, and was moved on. Once per lease, whoever finds it.
+    ZombieKey,
+    /// The reaper removed a record, its tombstone's time being over.
+    TtlPruned,
+    /// An outcome became unknown, and a poll or a webhook is to settle it.
+    ReconcileScheduled,
+    /// Evidence settled an unknown outcome: a poll's, a webhook's or a person's.
+    ReconcileResolved,
+    /// An unknown outcome became a dead letter: the polls were used up, or there is neither poll nor webhook to settle it.
+    ReconcileFailed,
+    /// A request came without a key where one is required or could be given.
+    MissingKey,
+    /// A key came back after its window: refused, or taken as new work, as the policy says.
+    ExpiredRetry,
+    /// An operation was completed, and nobody said which resource it made.
+    CompletedWithoutResource,
+}
+
+impl Event {
+    /// All of them.
+    pub const ALL: [Self; 15] = [
+        Self::ReserveCreated,
+        Self::ReserveReplay,
+        Self::ReserveInProgress,
+        Self::ReserveKeyMisuse,
+        Self::ReserveFailedRetry,
+        Self::ReserveUnknown,
+        Self::StoreError,
+        Self::ZombieKey,
+        Self::TtlPruned,
+        Self::ReconcileScheduled,
+        Self::ReconcileResolved,
+        Self::ReconcileFailed,
+        Self::MissingKey,
+        Self::ExpiredRetry,
+        Self::CompletedWithoutResource,
+    ];
+
+    /// Its name, as metrics spell it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ReserveCreated => "reserve_created",
+            Self::ReserveReplay => "reserve_replay",
+            Self::ReserveInProgress => "reserve_in_progress",
+            Self::ReserveKeyMisuse => "reserve_key_misuse",
+            Self::ReserveFailedRetry => "reserve_failed_retry",
+            Self::ReserveUnknown => "reserve_unknown",
+            Self::StoreError => "store_error",
+            Self::ZombieKey => "zombie_key",
+            Self::TtlPruned => "ttl_pruned",
+            Self::ReconcileScheduled => "reconcile_scheduled",
+            Self::ReconcileResolved => "reconcile_resolved",
+            Self::ReconcileFailed => "reconcile_failed",
+            Self::MissingKey => "missing_key",
+            Self::ExpiredRetry => "expired_retry",
+            Self::CompletedWithoutResource => "completed_without_resource",
+        }
+    }
+
+    /// Its place in [`ALL`](Self::ALL), for whoever keeps a counter for each.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// What a record that was just written tells by itself, whoever wrote it.
+    #[must_use]
+    pub fn of_written(record: &Record) -> Option<Self> {
+        match record.state {
+            State::Unknown if record.dead_letter => Some(Self::ReconcileFailed),
+            State::Unknown => Some(Self::ReconcileScheduled),
+            State::Completed if record.resource.is_none() => Some(Self::CompletedWithoutResource),
+            _ => None,
+        }
+    }
+}
+
+/// A kind of call to the store.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[non_exhaustive]
+pub enum StoreCall {
+    /// [`Store::create`](crate::Store::create)
+    Create,
+    /// [`Store::swap`](crate::Store::swap)
+    Swap,
+    /// [`Store::remove`](crate::Store::remove)
+    Remove,
+    /// [`Store::read`](crate::Store::read)
+    Read,
+}
+
+impl StoreCall {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Create, Self::Swap, Self::Remove, Self::Read];
+
+    /// Its place in [`ALL`](Self::ALL), for whoever keeps a measure for each.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// Its name, as metrics spell it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Swap => "swap",
+            Self::Remove => "remove",
+            Self::Read => "read",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_has_its_place_and_a_name_of_its_own() {
+        for (place, event) in Event::ALL.into_iter().enumerate() {
+            assert_eq!(event.index(), place);
+        }
+        for (place, call) in StoreCall::ALL.into_iter().enumerate() {
+            assert_eq!(call.index(), place);
+        }
+        let names: std::collections::HashSet<_> = Event::ALL.map(Event::as_str).into();
+        assert_eq!(names.len(), Event::ALL.len());
+    }
+}

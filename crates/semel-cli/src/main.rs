@@ -1,6 +1,8 @@
 //! `semel`: the idempotency layer of a write API, as one binary.
 
 mod demo;
+mod gateway;
+mod interrupts;
 
 use clap::{Parser, Subcommand};
 use std::error::Error;
@@ -20,6 +22,8 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
+  semel gateway --upstream http://localhost:3000
+                                        protect the service that listens there
   semel demo                            see every case, then try it with curl
   semel demo --once                     as a check: status 0 if all came out right
   semel demo --listen 127.0.0.1:9000    at another address
@@ -29,15 +33,20 @@ Examples:
 #[derive(Subcommand)]
 enum Command {
     Demo(demo::Arguments),
+    Gateway(gateway::Arguments),
     #[command(hide = true)]
     DemoService(demo::ServiceArguments),
 }
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().command {
-        Command::Demo(arguments) => demo::run(&arguments),
-        Command::DemoService(arguments) => demo::serve(&arguments),
-    };
+    match Cli::parse().command {
+        Command::Demo(arguments) => ended(demo::run(&arguments)),
+        Command::DemoService(arguments) => ended(demo::serve(&arguments)),
+        Command::Gateway(arguments) => ended(gateway::run(arguments)),
+    }
+}
+
+fn ended<E: Error>(done: Result<ExitCode, E>) -> ExitCode {
     done.unwrap_or_else(|error| {
         let mut words = error.to_string();
         let mut cause = error.source();

@@ -11,6 +11,12 @@ pub(crate) enum Subject {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Compare the gateway with nginx, and its protected requests with those that it passes on. Needs nginx and wrk.
+    Gateway {
+        /// Passed on to the benchmark.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
 }
 
 pub(crate) fn run(subject: &Subject) -> Outcome {
@@ -19,5 +25,13 @@ pub(crate) fn run(subject: &Subject) -> Outcome {
             "store against bare SQLite",
             step::cargo(["run", "--release", "-p", "semel-benches", "--bin", "store", "--"]).args(arguments),
         ),
+        Subject::Gateway { arguments } => {
+            step::run("the binary", &mut step::cargo(["build", "--release", "-p", "semel-cli"]))?;
+            step::run(
+                "the gateway against nginx and itself",
+                step::cargo(["run", "--release", "-p", "semel-benches", "--bin", "gateway", "--"])
+                    .args(arguments),
+            )
+        }
     }
 }

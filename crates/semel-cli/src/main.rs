@@ -3,6 +3,8 @@
 mod check_config;
 mod demo;
 mod exchange;
+mod gateway;
+mod interrupts;
 mod operations;
 
 use clap::{Parser, Subcommand};
@@ -23,6 +25,8 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
+  semel gateway --upstream http://localhost:3000
+                                        protect the service that listens there
   semel demo                            see every case, then try it with curl
   semel demo --once                     as a check: status 0 if all came out right
   semel demo --listen 127.0.0.1:9000    at another address
@@ -34,6 +38,7 @@ Examples:
 #[derive(Subcommand)]
 enum Command {
     Demo(demo::Arguments),
+    Gateway(gateway::Arguments),
     CheckConfig(check_config::Arguments),
     Operations(operations::Arguments),
     #[command(hide = true)]
@@ -43,6 +48,7 @@ enum Command {
 fn main() -> ExitCode {
     let done: Result<ExitCode, Box<dyn Error>> = match Cli::parse().command {
         Command::Demo(arguments) => demo::run(&arguments).map_err(Into::into),
+        Command::Gateway(arguments) => gateway::run(arguments).map_err(Into::into),
         Command::CheckConfig(arguments) => check_config::run(&arguments),
         Command::Operations(arguments) => return operations::run(&arguments),
         Command::DemoService(arguments) => demo::serve(&arguments).map_err(Into::into),

@@ -4,20 +4,27 @@
 //! it `admin` answers on a listener of its own.
 
 pub mod admin;
+mod alarm;
+mod answer;
 pub mod config;
 pub mod contract;
+mod entrance;
+mod framing;
+mod gateway;
 mod limits;
 pub mod metrics;
+pub mod proxy;
 pub mod route;
+mod running;
 pub mod scope;
 mod secret;
+mod server;
 mod store_url;
 
 pub use config::Config;
+pub use gateway::{Gateway, Stopped};
 pub use limits::Limits;
+pub use running::{Running, StartError};
 pub use secret::{Environment, Secret, SecretError};
+pub use server::{PeerAddress, RequestBody};
 pub use store_url::{OpenStoreError, StoreUrl, StoreUrlError};
-
-/// Whose connection a request came over: an extension of every request.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct PeerAddress(pub std::net::SocketAddr);

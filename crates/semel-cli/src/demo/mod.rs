@@ -15,6 +15,7 @@ mod walk;
 
 pub(crate) use service::{ServiceArguments, serve};
 
+use crate::interrupts::Interrupts;
 use clap::Args;
 use report::Report;
 use service::{Launch, Service};
@@ -139,39 +140,3 @@ async fn demonstrate(arguments: &Arguments) -> Result<ExitCode, DemoError> {
 
 /// As shells have it for a process that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
-
-/// Ctrl-C, or a polite request to end.
-///
-/// Listened for from the very beginning: until then, either ends the process on the spot and leaves its files behind.
-struct Interrupts {
-    #[cfg(unix)]
-    signals: [tokio::signal::unix::Signal; 2],
-}
-
-impl Interrupts {
-    fn listen() -> std::io::Result<Self> {
-        #[cfg(unix)]
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self {
-            #[cfg(unix)]
-            signals: [signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?],
-        })
-    }
-
-    #[cfg(unix)]
-    async fn come(&mut self) {
-        let [interrupt, terminate] = &mut self.signals;
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    }
-
-    #[cfg(not(unix))]
-    async fn come(&mut self) {
-        if tokio::signal::ctrl_c().await.is_err() {
-            // Nobody can tell us: we go on until we are killed.
-            std::future::pending::<()>().await;
-        }
-    }
-}

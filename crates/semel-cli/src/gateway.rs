@@ -1,0 +1,126 @@
+//! `semel gateway`: any service, in any language, behind one command.
+
+use crate::interrupts::Interrupts;
+use clap::Args;
+use semel_gateway::config::{LoadError, LogConfig, LogFormat, QuickStart, QuickStartErrors};
+use semel_gateway::{Config, Running, StartError, Stopped};
+use std::io::{IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use tokio::sync::oneshot;
+
+/// Put a service behind Semel: every write with an Idempotency-Key happens once.
+///
+/// Passes requests on to the service and its answers back. A POST or PATCH with
+/// an Idempotency-Key is protected: it is executed once, and its retries get the
+/// same answer. Everything else passes untouched.
+#[derive(Args)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "\
+Examples:
+  semel gateway --upstream http://localhost:3000
+  semel gateway --upstream http://localhost:3000 --require-key
+  semel gateway --config semel.toml
+
+SIGTERM or Ctrl-C: accepts nothing more and lets what is under way end; a second one ends at once.
+Exit status: 0 if everything under way had ended, 1 if not or if it could not start."
+)]
+pub(crate) struct Arguments {
+    /// The service, such as http://localhost:3000.
+    #[arg(long, value_name = "URL", required_unless_present = "config")]
+    upstream: Option<String>,
+
+    /// Where clients are served.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    listen: String,
+
+    /// Where the admin API, health and metrics are served.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8081")]
+    admin_listen: String,
+
+    /// Where it is remembered what was done: sqlite:FILE, postgres://…, or memory: for trying things out.
+    #[arg(long, value_name = "URL", default_value = "sqlite:semel.db")]
+    store: String,
+
+    /// Refuse POST and PATCH without a key.
+    #[arg(long)]
+    require_key: bool,
+
+    /// Everything from a file instead.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["upstream", "listen", "admin_listen", "store", "require_key"])]
+    config: Option<PathBuf>,
+}
+
+/// Why the gateway could not run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum GatewayError {
+    #[error(transparent)]
+    Config(#[from] LoadError),
+    #[error(transparent)]
+    Flags(#[from] QuickStartErrors),
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error("the gateway's own machinery failed")]
+    Machinery(#[from] std::io::Error),
+}
+
+/// Runs the gateway.
+pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, GatewayError> {
+    let config = match (&arguments.config, arguments.upstream) {
+        (Some(file), _) => Config::from_file(file)?,
+        (None, upstream) => Config::quick(&QuickStart {
+            listen: arguments.listen,
+            admin_listen: arguments.admin_listen,
+            store: arguments.store,
+            require_key: arguments.require_key,
+            ..QuickStart::before(upstream.unwrap_or_default())
+        })?,
+    };
+    log_as(&config.logs);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let ended = runtime.block_on(serve(config));
+    // What is still under way was given up on.
+    runtime.shutdown_background();
+    ended
+}
+
+fn log_as(logs: &LogConfig) {
+    let lines = tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(logs.level);
+    match logs.format {
+        LogFormat::Json => lines.json().init(),
+        _ => lines.with_ansi(std::io::stderr().is_terminal()).init(),
+    }
+}
+
+async fn serve(config: Config) -> Result<ExitCode, GatewayError> {
+    let (stop, force) = signals()?;
+    let (upstream, store) = (config.upstream.clone(), config.store.to_string());
+    let running = Running::start(config).await?;
+    let mut out = anstream::stdout();
+    writeln!(
+        out,
+        "semel gateway: http://{} protects {upstream}, and remembers in {store}",
+        running.address()
+    )?;
+    writeln!(out, "admin API:     http://{}", running.admin_address())?;
+    Ok(match running.serve(stop, force).await {
+        Stopped::Drained => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    })
+}
+
+/// The first signal to end, and the second.
+fn signals() -> std::io::Result<(impl Future<Output = ()>, impl Future<Output = ()>)> {
+    let mut interrupts = Interrupts::listen()?;
+    let (first, stop) = oneshot::channel();
+    let (second, force) = oneshot::channel();
+    tokio::spawn(async move {
+        interrupts.come().await;
+        let _ = first.send(());
+        interrupts.come().await;
+        let _ = second.send(());
+    });
+    Ok((async { drop(stop.await) }, async { drop(force.await) }))
+}

@@ -1,0 +1,37 @@
+//! Being asked to end.
+
+/// Ctrl-C, or a polite request to end.
+///
+/// Listened for from the very beginning: until then, either ends the process on the spot.
+pub(crate) struct Interrupts {
+    #[cfg(unix)]
+    signals: [tokio::signal::unix::Signal; 2],
+}
+
+impl Interrupts {
+    pub(crate) fn listen() -> std::io::Result<Self> {
+        #[cfg(unix)]
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self {
+            #[cfg(unix)]
+            signals: [signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?],
+        })
+    }
+
+    #[cfg(unix)]
+    pub(crate) async fn come(&mut self) {
+        let [interrupt, terminate] = &mut self.signals;
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) async fn come(&mut self) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            // Nobody can tell us: we go on until we are killed.
+            std::future::pending::<()>().await;
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! `semel gateway` as users run it: a process before a service.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "what goes wrong here is a failed test")]
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+fn semel() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_semel"))
+}
+
+/// A service that answers every request but those for `/slow`, and counts them.
+struct Service {
+    address: SocketAddr,
+    requests: Arc<AtomicUsize>,
+}
+
+impl Service {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let requests = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&requests);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (stream, counted) = (stream.unwrap(), Arc::clone(&counted));
+                std::thread::spawn(move || Self::serve(stream, &counted));
+            }
+        });
+        Self { address, requests }
+    }
+
+    fn serve(mut stream: TcpStream, requests: &AtomicUsize) {
+        let mut lines = BufReader::new(stream.try_clone().unwrap());
+        let (mut line, mut first, mut length) = (String::new(), String::new(), 0);
+        while lines.read_line(&mut line).is_ok_and(|read| read > 0) {
+            if first.is_empty() {
+                first.clone_from(&line);
+            }
+            if let Some(value) = line.strip_prefix("content-length: ") {
+                length = value.trim().parse().unwrap();
+            }
+            if line == "\r\n" {
+                lines.read_exact(&mut vec![0; length]).unwrap();
+                let number = requests.fetch_add(1, Ordering::SeqCst) + 1;
+                if !first.contains("/slow") {
+                    write!(stream, "HTTP/1.1 201 Created\r\nContent-Length: 1\r\n\r\n{number}").unwrap();
+                }
+                first.clear();
+            }
+            line.clear();
+        }
+    }
+}
+
+/// A running gateway.
+struct Gateway {
+    process: Child,
+    address: SocketAddr,
+    log: BufReader<ChildStderr>,
+}
+
+impl Gateway {
+    fn start(service: &Service, store: &Path) -> Self {
+        let mut process = semel()
+            .args(["gateway", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"])
+            .args(["--upstream", &format!("http://{}", service.address)])
+            .args(["--store", &format!("sqlite:{}", store.display())])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let address = said.find_map(|line| line.split("http://").nth(1)?.split(' ').next()?.parse().ok());
+        let log = BufReader::new(process.stderr.take().unwrap());
+        Self { process, address: address.unwrap(), log }
+    }
+
+    /// Sends a payment and reads the whole answer.
+    fn pay(&self, path: &str, key: &str) -> String {
+        let mut stream = self.begin(path, key);
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    fn begin(&self, path: &str, key: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        let head = format!("POST {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nIdempotency-Key: {key}");
+        write!(stream, "{head}\r\nContent-Length: 2\r\n\r\n{{}}").unwrap();
+        stream
+    }
+
+    fn is_told_to_stop(&self) {
+        let id = self.process.id().to_string();
+        assert!(Command::new("kill").arg(id).status().unwrap().success());
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+const KEY: &str = "key-of-a-payment-0001";
+
+#[cfg(unix)]
+#[test]
+fn what_was_done_is_remembered_by_the_next_process() {
+    let service = Service::start();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("semel.db");
+    let mut gateway = Gateway::start(&service, &file);
+    let first = gateway.pay("/payments", KEY);
+    assert!(first.starts_with("HTTP/1.1 201 Created") && first.ends_with("\r\n\r\n1"), "{first}");
+    gateway.is_told_to_stop();
+    assert_eq!(gateway.process.wait().unwrap().code(), Some(0));
+    let mut log = String::new();
+    gateway.log.read_to_string(&mut log).unwrap();
+    assert!(log.contains("stopping"), "{log}");
+    assert!(!log.contains(KEY) && !log.contains('\x1b'), "no keys, and no colours but on a terminal: {log}");
+
+    let gateway = Gateway::start(&service, &file);
+    let retry = gateway.pay("/payments", KEY);
+    assert!(retry.contains("idempotent-replayed: true") && retry.ends_with("\r\n\r\n1"), "{retry}");
+    assert_eq!(service.requests.load(Ordering::SeqCst), 1);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let service = Service::start();
+    let directory = tempfile::tempdir().unwrap();
+    let mut gateway = Gateway::start(&service, &directory.path().join("semel.db"));
+    let _waiting = gateway.begin("/slow", KEY);
+    while service.requests.load(Ordering::SeqCst) == 0 {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    gateway.is_told_to_stop();
+    let mut line = String::new();
+    while !line.contains("waiting for what is under way") {
+        line.clear();
+        assert!(gateway.log.read_line(&mut line).unwrap() > 0);
+    }
+    assert!(gateway.process.try_wait().unwrap().is_none(), "it waits");
+    gateway.is_told_to_stop();
+    assert_eq!(gateway.process.wait().unwrap().code(), Some(1));
+}
+
+fn refused(arguments: &[&str]) -> Output {
+    let output = semel().arg("gateway").args(arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(output.stdout.is_empty());
+    output
+}
+
+#[test]
+fn what_it_cannot_do_it_says_before_it_listens() {
+    let said = |arguments: &[&str]| String::from_utf8(refused(arguments).stderr).unwrap();
+    let tls = said(&["--upstream", "https://localhost:3000"]);
+    assert!(tls.contains("https://localhost:3000") && tls.contains("http://"), "{tls}");
+    let bare = said(&["--upstream", "localhost:3000"]);
+    assert!(bare.contains("http://"), "{bare}");
+    let store = said(&["--upstream", "http://localhost:3000", "--store", "mongodb://a"]);
+    assert!(store.contains("mongodb://a") && store.contains("sqlite:"), "{store}");
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let listen = said(&["--upstream", "http://localhost:3000", "--store", "memory:", "--listen", &address]);
+    assert!(listen.contains(&address) && listen.contains("--listen"), "{listen}");
+}
+
+#[test]
+fn without_a_service_it_says_what_is_missing() {
+    let output = semel().arg("gateway").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--upstream <URL>"));
+}

@@ -1,0 +1,81 @@
+//! What the gateway itself answers where it is not about idempotency: problem documents without a code.
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderValue, Response, StatusCode};
+use serde::Serialize;
+
+/// As RFC 9457 has it for a problem that its status says everything about.
+#[derive(Serialize)]
+struct Document {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    title: &'static str,
+    status: u16,
+    detail: &'static str,
+    retryable: bool,
+}
+
+fn plain(status: StatusCode, retryable: bool, detail: &'static str) -> Response<Bytes> {
+    let title = status.canonical_reason().unwrap_or("Problem");
+    let document = Document { kind: "about:blank", title, status: status.as_u16(), detail, retryable };
+    // Strings, numbers and flags, written to memory: nothing here can fail.
+    let mut response = Response::new(serde_json::to_vec(&document).map(Bytes::from).unwrap_or_default());
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+fn closing(mut response: Response<Bytes>) -> Response<Bytes> {
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+/// A request that no service is asked about.
+pub(crate) fn bad_request(detail: &'static str) -> Response<Bytes> {
+    closing(plain(StatusCode::BAD_REQUEST, false, detail))
+}
+
+pub(crate) fn no_tunnels() -> Response<Bytes> {
+    closing(plain(
+        StatusCode::NOT_IMPLEMENTED,
+        false,
+        "This is no proxy for tunnels: CONNECT is not supported.",
+    ))
+}
+
+pub(crate) fn too_slow() -> Response<Bytes> {
+    closing(plain(
+        StatusCode::REQUEST_TIMEOUT,
+        true,
+        "The request body did not come in time, and the request was given up. Send it again.",
+    ))
+}
+
+pub(crate) fn too_long() -> Response<Bytes> {
+    closing(plain(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        false,
+        "The request body is longer than what this server passes on.",
+    ))
+}
+
+pub(crate) fn too_busy() -> Response<Bytes> {
+    let mut response = plain(
+        StatusCode::SERVICE_UNAVAILABLE,
+        true,
+        "Too many requests are being worked on, and nothing was carried out. Send the same request again after a while.",
+    );
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+}
+
+pub(crate) fn bad_gateway() -> Response<Bytes> {
+    plain(StatusCode::BAD_GATEWAY, false, "The service got the request and gave no answer that makes sense.")
+}
+
+pub(crate) fn gateway_timeout() -> Response<Bytes> {
+    plain(StatusCode::GATEWAY_TIMEOUT, false, "The service got the request and gave no answer in time.")
+}

@@ -1,0 +1,157 @@
+//! What a request passes before the layer sees it: is it addressed rightly, is there room for it, what must not come in.
+
+use crate::answer;
+use crate::proxy::{Caller, InFlight, KeyIsHopByHop, Upstream, drop_claims, drop_hop_by_hop};
+use crate::server::{AnswerBody, Arrival, BodyFailure, PeerAddress, RequestBody, UnderWay, most};
+use bytes::Bytes;
+use http::header::HOST;
+use http::request::Parts;
+use http::uri::Scheme;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Version};
+use semel_tower::{Body, Idempotency};
+use std::future::Future;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+use tower::Service as _;
+
+/// Where the contract is published.
+const CONTRACT: &str = "/.well-known/idempotency";
+
+type Contract = Box<dyn Fn(&Method, &HeaderMap) -> Response<Bytes> + Send + Sync>;
+type Check = Box<dyn Fn(PeerAddress, &mut Parts) -> Option<Response<Bytes>> + Send + Sync>;
+
+pub(crate) struct Entrance {
+    service: Idempotency<Upstream>,
+    contract: Option<Contract>,
+    check: Option<Check>,
+    in_flight: Arc<Semaphore>,
+}
+
+/// A request that is answered here.
+struct AnsweredHere(Box<Response<Bytes>>);
+
+impl From<Response<Bytes>> for AnsweredHere {
+    fn from(answer: Response<Bytes>) -> Self {
+        Self(Box::new(answer))
+    }
+}
+
+impl Entrance {
+    pub(crate) fn new(service: Idempotency<Upstream>, requests_in_flight: usize) -> Self {
+        let in_flight = Arc::new(Semaphore::new(most(requests_in_flight) as usize));
+        Self { service, contract: None, check: None, in_flight }
+    }
+
+    pub(crate) fn publish(
+        &mut self,
+        contract: impl Fn(&Method, &HeaderMap) -> Response<Bytes> + Send + Sync + 'static,
+    ) {
+        self.contract = Some(Box::new(contract));
+    }
+
+    pub(crate) fn check(
+        &mut self,
+        check: impl Fn(PeerAddress, &mut Parts) -> Option<Response<Bytes>> + Send + Sync + 'static,
+    ) {
+        self.check = Some(Box::new(check));
+    }
+
+    /// A permit is out for every request that is worked on.
+    pub(crate) fn in_flight(&self) -> &Arc<Semaphore> {
+        &self.in_flight
+    }
+
+    pub(crate) fn answer(
+        &self,
+        arrival: Arrival,
+    ) -> impl Future<Output = Response<AnswerBody>> + Send + use<> {
+        let Arrival { request, peer, introduction, under_way } = arrival;
+        let (mut parts, body) = request.into_parts();
+        let admitted = self.admit(peer, &mut parts).map(|in_flight| {
+            parts.extensions.insert(peer);
+            parts.extensions.insert(Caller { in_flight: Arc::new(in_flight), introduction });
+            let body = RequestBody::incoming(body, under_way.link().clone());
+            self.service.clone().call(Request::from_parts(parts, body))
+        });
+        async move {
+            let answer = match admitted {
+                Err(AnsweredHere(answer)) => answer.map(Body::from),
+                Ok(answering) => {
+                    let answer = answering.await.unwrap_or_else(|error| {
+                        // The layer answers for protected requests, the proxy for all others.
+                        tracing::error!(%error, "a request was left without an answer");
+                        answer::bad_gateway().map(Body::from)
+                    });
+                    unless_body_failed(answer, &under_way)
+                }
+            };
+            answer.map(|body| AnswerBody::new(body, under_way))
+        }
+    }
+
+    /// Lets a request in, with a permit; or answers it here.
+    fn admit(&self, peer: PeerAddress, parts: &mut Parts) -> Result<InFlight, AnsweredHere> {
+        address(parts)?;
+        drop_hop_by_hop(&mut parts.headers).map_err(|KeyIsHopByHop| {
+            answer::bad_request(
+                "Connection names the Idempotency-Key, as if it were about this connection alone. It is part of the request.",
+            )
+        })?;
+        drop_claims(&mut parts.headers);
+        if let Some(contract) = &self.contract
+            && parts.uri.path() == CONTRACT
+        {
+            return Err(contract(&parts.method, &parts.headers).into());
+        }
+        if let Some(answer) = self.check.as_ref().and_then(|check| check(peer, parts)) {
+            return Err(answer.into());
+        }
+        Arc::clone(&self.in_flight).try_acquire_owned().map_err(|_| answer::too_busy().into())
+    }
+}
+
+/// The layer and the proxy only know that a body broke off; the client is told why.
+fn unless_body_failed(answer: Response<Body>, under_way: &UnderWay) -> Response<Body> {
+    let told = match under_way.link().failure() {
+        None => return answer,
+        Some(BodyFailure::Late) => answer::too_slow(),
+        Some(BodyFailure::TooLong) => answer::too_long(),
+        Some(BodyFailure::Malformed) => {
+            answer::bad_request("The request body is not framed as HTTP/1.1 has it.")
+        }
+    };
+    told.map(Body::from)
+}
+
+/// Checks whom and what a request asks for, and writes it in one way: the host in `Host`, path and query in the target.
+fn address(parts: &mut Parts) -> Result<(), AnsweredHere> {
+    let refuse = |detail| Err(answer::bad_request(detail).into());
+    if parts.method == Method::CONNECT {
+        return Err(answer::no_tunnels().into());
+    }
+    let mut hosts = parts.headers.get_all(HOST).iter();
+    let host = hosts.next();
+    if hosts.next().is_some() {
+        return refuse("There is more than one Host.");
+    }
+    if host.is_none() && parts.version != Version::HTTP_10 {
+        return refuse("There is no Host, which HTTP/1.1 requires.");
+    }
+    match (parts.uri.scheme(), parts.uri.authority()) {
+        (None, None) => {}
+        // The target's host counts, whatever `Host` says: RFC 9112.
+        (Some(scheme), Some(authority))
+            if [Scheme::HTTP, Scheme::HTTPS].contains(scheme) && !authority.as_str().contains('@') =>
+        {
+            let Ok(host) = HeaderValue::from_str(authority.as_str()) else {
+                return refuse("The host in the request target is not one.");
+            };
+            parts.headers.insert(HOST, host);
+        }
+        _ => return refuse("The request target is neither a path nor an http address."),
+    }
+    if parts.uri.path() == "*" && parts.method != Method::OPTIONS {
+        return refuse("The request target * is for OPTIONS alone.");
+    }
+    Ok(())
+}

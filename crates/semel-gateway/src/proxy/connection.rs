@@ -1,0 +1,243 @@
+//! One connection to the service.
+//!
+//! No task of its own drives it: whoever waits for its answer does. That saves two changes of task per request, and a connection
+//! that nobody uses does nothing.
+
+use super::socket::{ServiceSocket, Traffic};
+use super::target::Target;
+use crate::alarm::Alarm;
+use crate::limits::Limits;
+use crate::server::RequestBody;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use semel_tower::BoxError;
+use std::future::{Future as _, poll_fn};
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+
+/// A connection, with or without a request on it.
+pub(super) struct Connection {
+    sender: http1::SendRequest<RequestBody>,
+    /// None once it is over: while it exists, a request that it will never take is still waiting in it.
+    driver: Option<http1::Connection<TokioIo<ServiceSocket>, RequestBody>>,
+    traffic: Arc<Traffic>,
+    give_up: Duration,
+    silence: Silence,
+}
+
+/// How long nothing has passed.
+struct Silence {
+    alarm: Alarm,
+    total: u64,
+    since: Instant,
+}
+
+/// Why there is no answer.
+pub(super) enum Failure {
+    /// No byte was written, and here is the request again.
+    HandedBack(Box<Request<RequestBody>>),
+    /// No byte was written.
+    NotSent(BoxError),
+    /// Something was written: the service may have acted on it.
+    Sent(BoxError),
+}
+
+/// The service has been silent for too long.
+#[derive(Debug, thiserror::Error)]
+#[error("the service was silent for {0:?} and is given up on")]
+pub(super) struct GaveUp(Duration);
+
+impl Connection {
+    /// Connects.
+    pub(super) async fn open(target: &Target, limits: &Limits) -> Result<Box<Self>, BoxError> {
+        let connecting = TcpStream::connect((target.host.as_str(), target.port));
+        let stream = tokio::time::timeout(limits.connect_timeout, connecting)
+            .await
+            .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+        stream.set_nodelay(true)?;
+        let (socket, traffic) = ServiceSocket::new(stream);
+        let (sender, driver) = http1::Builder::new().handshake(TokioIo::new(socket)).await?;
+        Ok(Box::new(Self {
+            sender,
+            driver: Some(driver),
+            traffic,
+            give_up: limits.upstream_give_up,
+            silence: Silence { alarm: Alarm::default(), total: 0, since: Instant::now() },
+        }))
+    }
+
+    /// Sends a request, and waits for the head of its answer.
+    pub(super) async fn send(
+        &mut self,
+        request: Request<RequestBody>,
+    ) -> Result<Response<Incoming>, Failure> {
+        let before = self.traffic.written();
+        self.silence.since = Instant::now();
+        let mut answering = pin!(self.sender.try_send_request(request));
+        let answered = poll_fn(|context| {
+            self.drive(context);
+            if let Poll::Ready(answer) = answering.as_mut().poll(context) {
+                return Poll::Ready(Ok(answer));
+            }
+            self.poll_silence(context).map(Err)
+        })
+        .await;
+        let error: BoxError = match answered {
+            Ok(Ok(response)) => return Ok(response),
+            Ok(Err(mut error)) => match error.take_message() {
+                Some(request) => return Err(Failure::HandedBack(Box::new(request))),
+                None => error.into_error().into(),
+            },
+            Err(gave_up) => gave_up.into(),
+        };
+        if self.traffic.written() == before {
+            Err(Failure::NotSent(error))
+        } else {
+            Err(Failure::Sent(error))
+        }
+    }
+
+    /// Goes on with what there is to read and write.
+    pub(super) fn drive(&mut self, context: &mut Context<'_>) {
+        if let Some(driver) = &mut self.driver
+            && Pin::new(driver).poll(context).is_ready()
+        {
+            self.driver = None;
+        }
+    }
+
+    /// Ready once nothing has passed for too long.
+    pub(super) fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<GaveUp> {
+        let silence = &mut self.silence;
+        let total = self.traffic.total();
+        if silence.total != total {
+            silence.total = total;
+            silence.since = Instant::now();
+        }
+        silence.alarm.poll_until(context, silence.since + self.give_up).map(|()| GaveUp(self.give_up))
+    }
+
+    /// Whether it could take the next request now. Nobody is woken for it any more.
+    pub(super) fn is_idle(&mut self) -> bool {
+        self.drive(&mut Context::from_waker(Waker::noop()));
+        self.driver.is_some() && self.sender.is_ready()
+    }
+
+    /// Whether it can take the next request, and the service has not hung up: as the system knows it at this moment.
+    pub(super) fn is_alive(&mut self) -> bool {
+        self.traffic.probe_next_read();
+        self.is_idle() && self.traffic.was_probed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    /// A connection, and its other end.
+    async fn connected() -> (Box<Connection>, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let opening = tokio::spawn(async move {
+            let target = Target::new(&url).unwrap();
+            Connection::open(&target, &Limits::default()).await.unwrap()
+        });
+        let (other_end, _) = listener.accept().await.unwrap();
+        (opening.await.unwrap(), other_end)
+    }
+
+    fn request() -> Request<RequestBody> {
+        Request::post("/").header("host", "a").body(RequestBody::from(Bytes::from_static(b"body"))).unwrap()
+    }
+
+    /// Waits until the end of the other side has come.
+    async fn notices(connection: &mut Connection) {
+        while connection.is_alive() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn an_end_is_noticed_before_the_runtime_hears_of_it() {
+        let (mut connection, other_end) = connected().await;
+        assert!(connection.is_alive());
+        drop(other_end);
+        // Nothing is awaited here: the runtime cannot have looked.
+        assert!(!connection.is_alive());
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_nobody_asked_for_is_noticed_too() {
+        let (mut connection, mut other_end) = connected().await;
+        other_end.write_all(b"HTTP/1.1 408 Request Timeout\r\n\r\n").await.unwrap();
+        notices(&mut connection).await;
+    }
+
+    #[tokio::test]
+    async fn what_meets_a_closed_connection_was_not_sent() {
+        for reset in [true, false] {
+            let (mut connection, other_end) = connected().await;
+            if reset {
+                other_end.set_zero_linger().unwrap();
+            }
+            drop(other_end);
+            notices(&mut connection).await;
+            let sent = connection.send(request()).await;
+            assert!(matches!(sent, Err(Failure::HandedBack(_) | Failure::NotSent(_))));
+        }
+    }
+
+    #[tokio::test]
+    async fn what_meets_an_end_that_nobody_looked_for_is_handed_back() {
+        let (mut connection, other_end) = connected().await;
+        assert!(connection.is_idle());
+        drop(other_end);
+        // The runtime hears of it now.
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        let sending = tokio::time::timeout(Duration::from_secs(10), connection.send(request()));
+        assert!(matches!(sending.await.unwrap(), Err(Failure::HandedBack(_))));
+    }
+
+    #[tokio::test]
+    async fn what_was_taken_by_the_system_was_sent_whatever_became_of_it() {
+        for read in [0, 1] {
+            let (mut connection, mut other_end) = connected().await;
+            let breaking = async {
+                // Something has come: the request is on its way.
+                other_end.readable().await.unwrap();
+                other_end.read_exact(&mut vec![0; read]).await.unwrap();
+                other_end.set_zero_linger().unwrap();
+                drop(other_end);
+            };
+            let (sent, ()) = tokio::join!(connection.send(request()), breaking);
+            assert!(matches!(sent, Err(Failure::Sent(_))));
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answer_to_the_end_leaves_a_connection_for_the_next() {
+        let (mut connection, mut other_end) = connected().await;
+        for _ in 0..2 {
+            let answering = async {
+                let mut read = Vec::new();
+                while !read.ends_with(b"body") {
+                    other_end.read_buf(&mut read).await.unwrap();
+                }
+                other_end.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi").await.unwrap();
+            };
+            let (answer, ()) = tokio::join!(connection.send(request()), answering);
+            assert_eq!(answer.ok().unwrap().status(), 200);
+            assert!(connection.is_idle() && connection.is_alive());
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The whole of it, as a configuration says: store, layer, proxy and contract on one listener, the admin API on another.
+
+use crate::admin::{self, Admin, Readiness};
+use crate::config::Config;
+use crate::contract::Contract;
+use crate::gateway::{Gateway, Stopped};
+use crate::metrics::Metrics;
+use crate::proxy::{InvalidUpstream, Upstream};
+use crate::route::Disguised;
+use crate::server::PeerAddress;
+use crate::store_url::OpenStoreError;
+use semel::{Engine, EngineOptions};
+use semel_tower::IdempotencyLayer;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+/// Why a gateway did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The service's address is none.
+    #[error("the service cannot be reached there")]
+    Upstream(#[from] InvalidUpstream),
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Store(#[from] OpenStoreError),
+    /// An address cannot be listened on.
+    #[error(
+        "cannot listen on {address} ({error}): choose another address, such as 127.0.0.1:0 for any free port"
+    )]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        error: std::io::Error,
+    },
+}
+
+/// A gateway that listens, and is ready to answer.
+pub struct Running {
+    gateway: Gateway,
+    listener: TcpListener,
+    admin: Admin,
+    admin_listener: TcpListener,
+    address: SocketAddr,
+    admin_address: SocketAddr,
+}
+
+impl Running {
+    /// Opens the store and takes both addresses.
+    ///
+    /// # Errors
+    /// What is in the way, before anybody is answered.
+    pub async fn start(config: Config) -> Result<Self, StartError> {
+        let upstream = Upstream::new(&config.upstream, &config.limits)?;
+        let contract = Contract::new(&config);
+        if config.scope.by_credential() {
+            tracing::info!(
+                "tenants are told apart by their credential: a client that refreshes its bearer token is another tenant"
+            );
+        }
+        if !config.store.is_durable() {
+            tracing::warn!("the store is in memory: what was done is forgotten when the gateway ends");
+        }
+        let routes = Arc::new(config.routes);
+        let names = routes.routes().iter().map(|route| route.operation.as_str());
+        let metrics = Arc::new(Metrics::new(names));
+        let store = config.store.open(config.store_timeout).await?;
+        let options = EngineOptions {
+            store_timeout: config.store_timeout,
+            observer: Some(Arc::clone(&metrics) as _),
+            ..EngineOptions::default()
+        };
+        let engine = Engine::with_options(store, options);
+        let selecting = Arc::clone(&routes);
+        let layer = config
+            .scope
+            .apply(IdempotencyLayer::over(engine.clone()))
+            .protect(move |parts| selecting.select(parts))
+            .key_rules(config.key_rules)
+            .profile(config.profile)
+            .docs(config.docs);
+        let (scope, disguised) = (config.scope, Arc::clone(&routes));
+        let gateway = Gateway::new(&layer, upstream, config.limits)
+            .contract(move |method, headers| contract.respond(method, headers))
+            .check(move |PeerAddress(peer), parts| {
+                scope.drop_untrusted(peer.ip(), &mut parts.headers);
+                disguised.disguised(parts).map(Disguised::into_response)
+            });
+        let admin = Admin {
+            token: config.admin.token,
+            policies: Arc::new(move |operation| routes.policy_of(operation)),
+            ..Admin::new(engine, metrics)
+        };
+        let (listener, address) = listen(config.listen).await?;
+        let (admin_listener, admin_address) = listen(config.admin.listen).await?;
+        Ok(Self { gateway, listener, admin, admin_listener, address, admin_address })
+    }
+
+    /// Where clients are served.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where the admin API is.
+    #[must_use]
+    pub fn admin_address(&self) -> SocketAddr {
+        self.admin_address
+    }
+
+    /// Serves until `stop`, then lets what is under way end: see [`Gateway::run`]. The admin API answers until then, and says that
+    /// the gateway is not ready any more.
+    pub async fn serve(self, stop: impl Future<Output = ()>, force: impl Future<Output = ()>) -> Stopped {
+        let readiness: Readiness = self.admin.readiness.clone();
+        let (ended, end) = oneshot::channel::<()>();
+        let serving = admin::serve(self.admin_listener, self.admin, async { drop(end.await) });
+        let administering = tokio::spawn(serving_to_the_end(serving));
+        let stop = async {
+            stop.await;
+            readiness.stopping();
+        };
+        let stopped = self.gateway.run(self.listener, stop, force).await;
+        let _gone = ended.send(());
+        let _ended = administering.await;
+        stopped
+    }
+}
+
+async fn serving_to_the_end(serving: impl Future<Output = std::io::Result<()>>) {
+    if let Err(error) = serving.await {
+        tracing::error!(%error, "the admin API has ended");
+    }
+}
+
+async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
+    let unheard = |error| StartError::Listen { address, error };
+    let listener = TcpListener::bind(address).await.map_err(unheard)?;
+    let address = listener.local_addr().map_err(unheard)?;
+    Ok((listener, address))
+}

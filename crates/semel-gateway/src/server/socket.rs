@@ -1,0 +1,281 @@
+//! A client's socket: guarded against ambiguous framing and against clients that take for ever.
+
+use super::link::{BodyFailure, Link};
+use crate::alarm::Alarm;
+use crate::framing::{Framing, Position, Refused};
+use crate::limits::Limits;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+
+/// No head can contain it: the HTTP library answers 400 to whatever it ends, after what came before it, and closes.
+const POISON: &[u8] = b"\0\r\n\r\n";
+
+/// How long, and for how many bytes, a client that is still sending is listened to after its answer. Closing at once would reset the
+/// connection, and take the answer from it.
+const LINGER: Duration = Duration::from_secs(2);
+const LINGER_BYTES: usize = 4 * 1024 * 1024;
+
+/// What the HTTP library reads from and writes to.
+pub(super) struct ClientSocket {
+    stream: TcpStream,
+    peer: SocketAddr,
+    limits: Arc<Limits>,
+    link: Link,
+    framing: Framing,
+    end: Option<End>,
+    waiting: Waiting,
+    reading_alarm: Alarm,
+    stalled: Option<Instant>,
+    writing_alarm: Alarm,
+    lingering: Option<Lingering>,
+}
+
+/// Why nothing more is read.
+enum End {
+    /// The request is refused; how much of the poison was handed out.
+    Poisoned(usize),
+    /// The request's body is refused.
+    Malformed,
+    /// The client has gone, and the library is told once nothing needs the connection any more.
+    Gone(io::Result<()>),
+}
+
+/// What is waited for, and since when.
+struct Waiting {
+    what: What,
+    since: Instant,
+    /// Whether something came since it was last waited.
+    progress: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    FirstHead,
+    Head,
+    /// All of it, in time.
+    WholeBody,
+    /// The next piece of it.
+    NextPiece,
+    NextRequest,
+    /// Nothing of the client's.
+    Answer,
+}
+
+struct Lingering {
+    until: Instant,
+    left: usize,
+}
+
+impl ClientSocket {
+    pub(super) fn new(stream: TcpStream, peer: SocketAddr, limits: Arc<Limits>, link: Link) -> Self {
+        Self {
+            stream,
+            peer,
+            // The library refuses a head that is too long, with the right status, after having read at most a buffer more.
+            framing: Framing::new(limits.header_bytes + super::buffer_size(&limits)),
+            limits,
+            link,
+            end: None,
+            waiting: Waiting { what: What::FirstHead, since: Instant::now(), progress: false },
+            reading_alarm: Alarm::default(),
+            stalled: None,
+            writing_alarm: Alarm::default(),
+            lingering: None,
+        }
+    }
+
+    /// Looks at what was read from `from` on, and takes back what is refused.
+    fn admit(&mut self, buffer: &mut ReadBuf<'_>, from: usize) -> io::Result<()> {
+        let Err(Refused { passing, violation }) = self.framing.inspect(&buffer.filled()[from..]) else {
+            return Ok(());
+        };
+        tracing::debug!(peer = %self.peer, %violation, "a request is refused");
+        buffer.set_filled(from + passing);
+        if self.framing.position() != Position::Body {
+            self.end = Some(End::Poisoned(0));
+            self.hand_out_poison(buffer);
+            return Ok(());
+        }
+        self.link.fail(BodyFailure::Malformed);
+        self.end = Some(End::Malformed);
+        if passing == 0 { Err(io::ErrorKind::InvalidData.into()) } else { Ok(()) }
+    }
+
+    fn hand_out_poison(&mut self, buffer: &mut ReadBuf<'_>) {
+        if let Some(End::Poisoned(given)) = &mut self.end {
+            let some = POISON[*given..].len().min(buffer.remaining());
+            buffer.put_slice(&POISON[*given..*given + some]);
+            *given += some;
+        }
+    }
+
+    /// Nothing came. Ready once it is too late for it.
+    fn poll_too_late(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let what = match (self.framing.position(), self.waiting.what) {
+            (Position::Boundary, _) if self.link.is_under_way() => What::Answer,
+            (Position::Boundary | Position::Head, What::FirstHead) => What::FirstHead,
+            (Position::Boundary, _) => What::NextRequest,
+            (Position::Head, _) => What::Head,
+            (Position::Body, _) if self.link.outlives_client() => What::WholeBody,
+            (Position::Body, _) => What::NextPiece,
+        };
+        let starts_anew = what != self.waiting.what || (what == What::NextPiece && self.waiting.progress);
+        if starts_anew {
+            self.waiting = Waiting { what, since: Instant::now(), progress: false };
+        }
+        let allowed = match what {
+            What::FirstHead | What::Head => self.limits.header_timeout,
+            What::WholeBody | What::NextPiece => self.limits.body_timeout,
+            What::NextRequest => self.limits.idle_timeout,
+            What::Answer => return Poll::Pending,
+        };
+        ready!(self.reading_alarm.poll_until(context, self.waiting.since + allowed));
+        match what {
+            What::WholeBody | What::NextPiece => {
+                tracing::debug!(peer = %self.peer, "a request body comes too slowly");
+                self.link.fail(BodyFailure::Late);
+                Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+            }
+            _ => {
+                tracing::trace!(peer = %self.peer, "no request came in time");
+                Poll::Ready(Ok(()))
+            }
+        }
+    }
+
+    /// The client takes nothing. Ready once that has lasted too long.
+    fn poll_stalled(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let since = *self.stalled.get_or_insert_with(Instant::now);
+        ready!(self.writing_alarm.poll_until(context, since + self.limits.body_timeout));
+        tracing::debug!(peer = %self.peer, "an answer is not taken");
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    fn wrote(
+        &mut self,
+        context: &mut Context<'_>,
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if matches!(self.end, Some(End::Gone(_))) {
+            // The library stopped reading when it was told that nothing had come: it is to look again.
+            context.waker().wake_by_ref();
+        }
+        match written {
+            Poll::Ready(written) => {
+                self.stalled = None;
+                Poll::Ready(written)
+            }
+            Poll::Pending => self.poll_stalled(context),
+        }
+    }
+
+    /// Reads on for a while after the last answer, if the client may be still sending.
+    fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let lingering = self
+            .lingering
+            .get_or_insert_with(|| Lingering { until: Instant::now() + LINGER, left: LINGER_BYTES });
+        let mut discarded = [0; 16 * 1024];
+        loop {
+            let mut buffer = ReadBuf::new(&mut discarded);
+            match Pin::new(&mut self.stream).poll_read(context, &mut buffer) {
+                Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {
+                    lingering.left = lingering.left.saturating_sub(buffer.filled().len());
+                    if lingering.left == 0 {
+                        return Poll::Ready(());
+                    }
+                }
+                Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Pending => return self.reading_alarm.poll_until(context, lingering.until),
+            }
+        }
+    }
+}
+
+impl AsyncRead for ClientSocket {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        match &this.end {
+            Some(End::Gone(_)) if this.link.outlives_client() => return Poll::Pending,
+            Some(End::Gone(gone)) => {
+                return Poll::Ready(gone.as_ref().map_err(|error| error.kind().into()).copied());
+            }
+            Some(End::Malformed) => return Poll::Ready(Err(io::ErrorKind::InvalidData.into())),
+            Some(End::Poisoned(_)) => {
+                this.hand_out_poison(buffer);
+                return Poll::Ready(Ok(()));
+            }
+            None => {}
+        }
+        let from = buffer.filled().len();
+        let read = match Pin::new(&mut this.stream).poll_read(context, buffer) {
+            Poll::Ready(read) => read,
+            Poll::Pending => return this.poll_too_late(context),
+        };
+        if read.is_ok() && buffer.filled().len() > from {
+            let admitted = this.admit(buffer, from);
+            this.waiting.progress = true;
+            if this.waiting.what == What::FirstHead && this.framing.position() != Position::Head {
+                // It is complete: whatever is waited for next, it is waited for anew.
+                this.waiting.what = What::Answer;
+            }
+            return Poll::Ready(admitted);
+        }
+        // The client has gone. Were the library told, it would drop the request, maybe before anybody has looked at it.
+        if this.link.outlives_client() && this.framing.position() == Position::Boundary {
+            this.end = Some(End::Gone(read));
+            return Poll::Pending;
+        }
+        Poll::Ready(read)
+    }
+}
+
+impl AsyncWrite for ClientSocket {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.wrote(context, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.wrote(context, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.lingering.is_none() {
+            ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
+        }
+        let is_sending =
+            self.framing.position() != Position::Boundary || matches!(self.end, Some(End::Poisoned(_)));
+        if is_sending {
+            ready!(self.poll_linger(context));
+        }
+        Poll::Ready(Ok(()))
+    }
+}

@@ -1,0 +1,14 @@
+//! Shows over real sockets, before a service in another language, what the gateway promises: a request that was not sent is
+//! retryable, one that was sent and not answered is unknown, what is not protected passes untouched, and nothing that a client does
+//! takes more than the limits say.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests fail the test")]
+
+mod support;
+
+mod framing;
+mod hanging_up;
+mod limits;
+mod outcomes;
+mod passing;
+mod reaching;
+mod stopping;

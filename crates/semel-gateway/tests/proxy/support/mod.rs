@@ -1,0 +1,10 @@
+//! A service that is not ours, the gateway before it, and a client that can do what no library would.
+
+mod client;
+mod front;
+mod service;
+mod store;
+
+pub(crate) use client::{Answer, Ask, Client, KEY, try_send};
+pub(crate) use front::{Front, Setting};
+pub(crate) use service::Service;

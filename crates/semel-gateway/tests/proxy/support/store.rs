@@ -1,0 +1,60 @@
+//! A store whose reservations can be held up.
+
+use bytes::Bytes;
+use semel::{
+    Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, MemoryStore, OperationId, Page,
+    Record, RecordKey, Store, StoreFuture, Swap, Swapped,
+};
+use tokio::sync::watch;
+
+/// Reserves only once it is told to.
+pub(crate) struct SlowStore(pub(crate) MemoryStore, pub(crate) watch::Receiver<bool>);
+
+impl Store for SlowStore {
+    fn create(&self, batch: Vec<Draft>) -> StoreFuture<'_, Answer<Created>> {
+        Box::pin(async move {
+            self.1.clone().wait_for(|goes_on| *goes_on).await.unwrap();
+            self.0.create(batch).await
+        })
+    }
+
+    fn swap(&self, batch: Vec<Swap>) -> StoreFuture<'_, Answer<Swapped>> {
+        self.0.swap(batch)
+    }
+
+    fn remove(&self, batch: Vec<Expected>) -> StoreFuture<'_, Answer<Swapped>> {
+        self.0.remove(batch)
+    }
+
+    fn read(&self, keys: Vec<RecordKey>) -> StoreFuture<'_, Answer<Option<Record>>> {
+        self.0.read(keys)
+    }
+
+    fn find(&self, ids: Vec<OperationId>) -> StoreFuture<'_, Answer<Option<Record>>> {
+        self.0.find(ids)
+    }
+
+    fn history(&self, id: OperationId) -> StoreFuture<'_, Vec<HistoryLine>> {
+        self.0.history(id)
+    }
+
+    fn list(&self, filter: Filter, from: Option<Cursor>, limit: usize) -> StoreFuture<'_, Page> {
+        self.0.list(filter, from, limit)
+    }
+
+    fn due(&self, query: DueQuery) -> StoreFuture<'_, Answer<Record>> {
+        self.0.due(query)
+    }
+
+    fn remember(&self, name: String, value: Bytes) -> StoreFuture<'_, Bytes> {
+        self.0.remember(name, value)
+    }
+
+    fn recall(&self, name: String) -> StoreFuture<'_, Option<Bytes>> {
+        self.0.recall(name)
+    }
+
+    fn lanes(&self) -> usize {
+        self.0.lanes()
+    }
+}

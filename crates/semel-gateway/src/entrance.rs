@@ -69,8 +69,9 @@ impl Entrance {
         let (mut parts, body) = request.into_parts();
         let admitted = self.admit(peer, &mut parts).map(|in_flight| {
             parts.extensions.insert(peer);
-            parts.extensions.insert(Caller { in_flight: Arc::new(in_flight), introduction });
-            let body = RequestBody::incoming(body, under_way.link().clone());
+            let link = under_way.link().clone();
+            let body = RequestBody::incoming(body, link.clone());
+            parts.extensions.insert(Caller { in_flight: Arc::new(in_flight), introduction, link });
             self.service.clone().call(Request::from_parts(parts, body))
         });
         async move {

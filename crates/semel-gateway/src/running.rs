@@ -55,7 +55,10 @@ impl Running {
     /// # Errors
     /// What is in the way, before anybody is answered.
     pub async fn start(config: Config) -> Result<Self, StartError> {
-        let upstream = Upstream::new(&config.upstream, &config.limits)?;
+        let trusted = config.scope.clone();
+        let upstream = Upstream::new(&config.upstream, &config.limits)?
+            .trusting(move |peer| trusted.trusts(peer))
+            .problems(config.docs.clone(), config.profile);
         let contract = Contract::new(&config);
         if config.scope.by_credential() {
             tracing::info!(

@@ -20,7 +20,7 @@ pub use target::InvalidUpstream;
 
 use crate::answer;
 use crate::limits::Limits;
-use crate::server::{PeerAddress, RequestBody};
+use crate::server::{Link, PeerAddress, RequestBody};
 use connection::{Connection, Failure, GaveUp};
 use http::header::{CONTENT_LENGTH, EXPECT, HOST};
 use http::{HeaderValue, Request, Response, StatusCode, Uri, Version};
@@ -59,6 +59,7 @@ pub(crate) type InFlight = OwnedSemaphorePermit;
 pub(crate) struct Caller {
     pub(crate) in_flight: Arc<InFlight>,
     pub(crate) introduction: Arc<Introduction>,
+    pub(crate) link: Link,
 }
 
 type Trusts = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
@@ -152,7 +153,10 @@ impl Shared {
         if most.is_some_and(|most| announced > Some(most)) {
             return answer::too_long().map(UpstreamBody::whole);
         }
-        request.body_mut().pass_through(most);
+        if let Some(caller) = request.extensions().get::<Caller>() {
+            caller.link.pass_through();
+        }
+        request.body_mut().limit(most);
         let in_flight = self.prepare(&mut request);
         match self.exchange(request, Duration::MAX, in_flight).await {
             Ok(mut response) => {

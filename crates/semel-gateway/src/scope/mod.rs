@@ -67,11 +67,17 @@ impl ScopeConfig {
     pub fn drop_untrusted(&self, peer: IpAddr, headers: &mut HeaderMap) {
         for from in &self.tenant {
             if let TenantFrom::Header(name) = from
-                && !is_trusted(&self.trusted_peers, peer)
+                && !self.trusts(peer)
             {
                 headers.remove(name);
             }
         }
+    }
+
+    /// Whether what this peer says of others is believed.
+    #[must_use]
+    pub fn trusts(&self, peer: IpAddr) -> bool {
+        is_trusted(&self.trusted_peers, peer)
     }
 
     /// Whether a renewed credential makes another tenant of a caller.

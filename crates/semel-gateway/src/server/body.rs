@@ -32,11 +32,10 @@ impl RequestBody {
         Self(if body.is_end_stream() { Kind::Whole(None) } else { Kind::Incoming { body, left: None, link } })
     }
 
-    /// Says that it is passed on unprotected, and how long it may be then.
-    pub(crate) fn pass_through(&mut self, most: Option<u64>) {
-        if let Kind::Incoming { left, link, .. } = &mut self.0 {
+    /// Says how long it may be. What the layer has read has a limit of its own.
+    pub(crate) fn limit(&mut self, most: Option<u64>) {
+        if let Kind::Incoming { left, .. } = &mut self.0 {
             *left = most;
-            link.pass_through();
         }
     }
 }

@@ -9,8 +9,6 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 pub struct PeerAddress(pub SocketAddr);
 
 /// Shared by a connection's socket and the request that is worked on: HTTP/1.1 has one at a time.
-///
-/// An extension of every request.
 #[derive(Clone, Default)]
 pub(crate) struct Link(Arc<Shared>);
 

@@ -1,0 +1,60 @@
+//! A walk through the records that are due, page by page.
+
+use crate::bounded::in_time;
+use semel::{Answer, DueKind, DueQuery, Engine, OperationId, Record, StoreError, Timestamp};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// What was left be is looked at again after this long: somebody may have put another record among it.
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
+
+/// Goes through what is due, earliest first, and does not come back to what it left be, however often it is begun anew: without
+/// that, some thousand records that wait for a client's retry would be read every second.
+pub(crate) struct Walk {
+    kind: DueKind,
+    at: Option<Place>,
+    /// The end of what was left be, and since when it is not looked at.
+    passed_over: Option<(Place, Instant)>,
+}
+
+type Place = (Timestamp, OperationId);
+
+impl Walk {
+    pub(crate) fn new(kind: DueKind) -> Self {
+        Self { kind, at: None, passed_over: None }
+    }
+
+    /// Begins anew, after what was left be.
+    pub(crate) fn begin(&mut self) {
+        self.passed_over = self.passed_over.filter(|(_, since)| since.elapsed() < LOOK_AGAIN);
+        self.at = self.passed_over.map(|(place, _)| place);
+    }
+
+    /// Begins anew, and looks at everything.
+    pub(crate) fn look_at_everything(&mut self) {
+        self.passed_over = None;
+        self.at = None;
+    }
+
+    /// The next ones. Whatever becomes of them, the walk goes on after them.
+    pub(crate) async fn next(&mut self, engine: &Engine, limit: usize) -> Result<Answer<Record>, StoreError> {
+        let query = DueQuery { kind: self.kind, after: self.at, limit };
+        let answer = in_time(engine, engine.store().due(query)).await?;
+        if let Some(place) = answer.items.last().and_then(place_of) {
+            self.at = Some(place);
+        }
+        Ok(answer)
+    }
+
+    /// This one stays as it is, and need not be looked at again for a while.
+    pub(crate) fn leave(&mut self, record: &Record) {
+        let Some(place) = place_of(record) else { return };
+        let since = self.passed_over.map_or_else(Instant::now, |(_, since)| since);
+        let end = self.passed_over.map_or(place, |(end, _)| end.max(place));
+        self.passed_over = Some((end, since));
+    }
+}
+
+fn place_of(record: &Record) -> Option<Place> {
+    record.due().map(|(_, at)| (at, record.operation_id))
+}

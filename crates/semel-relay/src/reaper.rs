@@ -1,0 +1,116 @@
+//! Forgets on time.
+
+use crate::count;
+use crate::due::Walk;
+use crate::write::{Judged, write};
+use semel::observe::Event;
+use semel::transition::{Change, Refusal, reap};
+use semel::{DueKind, Engine, Record, StoreError, Timestamp, When};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// What becomes of a tombstone whose time is over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Forget {
+    /// It is removed, with its history.
+    #[default]
+    Hard,
+    /// It stays in the store as `expired`, without answer and checkpoint, for whoever has to keep a trace of everything. Clients
+    /// notice no difference: a key that comes back is new work, and takes the tombstone's place. **The store grows for ever.**
+    Soft,
+}
+
+/// How a [`Reaper`] works.
+#[derive(Clone, Copy, Debug)]
+pub struct ReaperOptions {
+    /// Hard or soft. Default: hard.
+    pub forget: Forget,
+    /// At most so many records in one commit. Default 256.
+    pub batch: usize,
+    /// How long the store has for others between two batches, at least; it never gets less than the last batch took. Default
+    /// 10 ms.
+    pub pause: Duration,
+}
+
+impl Default for ReaperOptions {
+    fn default() -> Self {
+        Self { forget: Forget::default(), batch: 256, pause: Duration::from_millis(10) }
+    }
+}
+
+/// Drops bodies whose retention is over, makes tombstones of what has expired, and removes these when their time is over.
+///
+/// It only makes room: windows are judged on every read, whether or not it has come by. What is in progress, unknown or a dead
+/// letter has no window and is never touched, however old.
+pub struct Reaper {
+    engine: Engine,
+    options: ReaperOptions,
+}
+
+/// What a round of the reaper did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Reaped {
+    /// Bodies that were dropped before their records' windows ended, and records that became tombstones.
+    pub reduced: usize,
+    /// Records that were removed.
+    pub removed: usize,
+}
+
+impl Reaper {
+    /// A reaper by these options.
+    #[must_use]
+    pub fn new(engine: Engine, options: ReaperOptions) -> Self {
+        Self { engine, options: ReaperOptions { batch: options.batch.max(1), ..options } }
+    }
+
+    /// Goes once through all that is over by now.
+    ///
+    /// # Errors
+    /// The store did not answer. What was done before stays so; the rest is found the next time.
+    pub async fn round(&self) -> Result<Reaped, StoreError> {
+        let mut reaped = Reaped::default();
+        for kind in [DueKind::Body, DueKind::Window, DueKind::Purge] {
+            if kind != DueKind::Purge || self.options.forget == Forget::Hard {
+                self.go_through(kind, &mut reaped).await?;
+            }
+        }
+        Ok(reaped)
+    }
+
+    async fn go_through(&self, kind: DueKind, reaped: &mut Reaped) -> Result<(), StoreError> {
+        let mut walk = Walk::new(kind);
+        loop {
+            let begun = Instant::now();
+            let page = walk.next(&self.engine, self.options.batch).await?;
+            let full = page.items.len() == self.options.batch;
+            let judge = |record| {
+                let change = self.judge(&record, page.now).ok()?;
+                Some(Judged { record, change })
+            };
+            let written = write(&self.engine, page.items.into_iter().filter_map(judge).collect()).await?;
+            for record in &written.removed {
+                count::count(&self.engine, record, Event::TtlPruned);
+            }
+            reaped.reduced += written.put.len();
+            reaped.removed += written.removed.len();
+            if !full {
+                return Ok(());
+            }
+            tokio::time::sleep(self.options.pause.max(begun.elapsed())).await;
+        }
+    }
+
+    fn judge(&self, record: &Record, now: Timestamp) -> Result<Change, Refusal> {
+        if self.options.forget == Forget::Hard {
+            return reap(record, now);
+        }
+        // As if its tombstone stood for ever; when that is over is written down all the same, for requests go by it.
+        let mut kept = record.clone();
+        let purge = kept.times.purge.take();
+        let mut change = reap(&kept, now)?;
+        if let Change::Put { next, .. } = &mut change {
+            next.times.purge = purge.map(When::At);
+        }
+        Ok(change)
+    }
+}

@@ -1,0 +1,82 @@
+//! What the workers have to know of an operation.
+
+use crate::reconcile::Reconcile;
+use semel::{Policy, Settling};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The rules of one operation: the ones that its requests have, and who is asked about it.
+#[derive(Clone, Debug)]
+pub struct OperationRules {
+    /// The same policy that requests are judged by.
+    pub policy: Arc<Policy>,
+    /// Who is asked about an unknown outcome; `None`: nobody can be.
+    pub asking: Option<Asking>,
+}
+
+impl OperationRules {
+    /// Rules by which nobody is asked.
+    pub fn new(policy: impl Into<Arc<Policy>>) -> Self {
+        Self { policy: policy.into(), asking: None }
+    }
+
+    /// The same, with somebody who is asked.
+    ///
+    /// The policy has to say so too ([`Settling::Poll`], as [`Asking::settling`] has it): by [`Settling::Operator`] an unknown
+    /// outcome is a dead letter at once, and nobody is asked about those.
+    #[must_use]
+    pub fn asking(mut self, asking: Asking) -> Self {
+        if !matches!(self.policy.settling, Settling::Poll { .. }) {
+            tracing::warn!("an operation has somebody to ask, and a policy by which nobody is asked");
+        }
+        self.asking = Some(asking);
+        self
+    }
+}
+
+/// Whom to ask about unknown outcomes, and how often.
+#[derive(Clone)]
+pub struct Asking {
+    /// Who is asked.
+    pub whom: Arc<dyn Reconcile>,
+    /// From the doubt to the first question and from that to the second; then twice as long each time, and some more by chance.
+    /// Default 5 s.
+    pub every: Duration,
+    /// So many questions, then a dead letter. Default 12.
+    pub attempts: u32,
+    /// How long an answer may take. Default 5 s.
+    pub deadline: Duration,
+}
+
+impl Asking {
+    /// Asks `whom`, by the defaults.
+    pub fn new(whom: impl Reconcile) -> Self {
+        Self {
+            whom: Arc::new(whom),
+            every: Duration::from_secs(5),
+            attempts: 12,
+            deadline: Duration::from_secs(5),
+        }
+    }
+
+    /// What the operation's policy has to say for anybody to be asked.
+    #[must_use]
+    pub fn settling(&self) -> Settling {
+        Settling::Poll { first: self.every }
+    }
+}
+
+impl fmt::Debug for Asking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Asking")
+            .field("every", &self.every)
+            .field("attempts", &self.attempts)
+            .field("deadline", &self.deadline)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Finds the rules of an operation by its name. `None`: it is not ours, and its records are left to whoever knows it. (Windows
+/// need no rules: what is over is reaped, whoever's it is.)
+pub type Rules = Arc<dyn Fn(&str) -> Option<OperationRules> + Send + Sync>;

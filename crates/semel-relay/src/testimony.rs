@@ -1,0 +1,122 @@
+//! Evidence, whoever brings it: it settles, or is kept in the history, or has to come again.
+
+use crate::bounded::in_time;
+use semel::transition::{About, Change, Evidence, Refusal, Settlement, remark};
+use semel::{
+    Actor, Engine, Happening, HistoryEntry, OperationId, Record, Settled, State, StoreError, Swap, Swapped,
+    Timestamp,
+};
+use std::time::Duration;
+
+/// What became of evidence.
+pub(crate) enum Heard {
+    /// It settled the outcome, now or when it came before.
+    Settled(Box<Record>),
+    /// It says what is known already.
+    Known,
+    /// It is about a state of affairs that is over, or contradicts what is there: kept in the history, nothing else changed.
+    Kept(Box<Record>, Refusal),
+    /// It came too early: the owner may still have its say. It counts if it is brought again after this long.
+    TooEarly(Duration),
+    /// There is no such operation.
+    Missing,
+}
+
+/// Lines of one operation's history at most; evidence past that is logged, and not kept.
+const MOST_LINES: usize = 100;
+
+/// Writes at most, as each loss on the version means that somebody else's write went through.
+const MAX_LOSSES: usize = 32;
+
+/// Brings evidence. `now` is a moment by the store's clock that is not long past.
+pub(crate) async fn testify(
+    engine: &Engine,
+    about: &About,
+    settlement: &Settlement,
+    now: Timestamp,
+) -> Result<Heard, StoreError> {
+    let (refusal, record) = match engine.settle(about, settlement).await? {
+        Settled::Done(record) => return Ok(Heard::Settled(record)),
+        Settled::Missing => return Ok(Heard::Missing),
+        Settled::Refused(refusal, record) => (refusal, record),
+    };
+    if agrees(&settlement.evidence, record.state) {
+        return Ok(Heard::Known);
+    }
+    let too_early = record.times.lease.after(now).max(Duration::from_secs(1));
+    if refusal == Refusal::LeaseRunning {
+        return Ok(Heard::TooEarly(too_early));
+    }
+    let history = in_time(engine, engine.store().history(record.operation_id)).await?;
+    let told = |entry: &HistoryEntry| entry.actor == settlement.actor && entry.note == settlement.note;
+    let settled_before = history.iter().any(|line| {
+        let settled = matches!(
+            line.entry.happening,
+            Happening::SettledCompleted | Happening::SettledFailed | Happening::SettledNotExecuted
+        );
+        settled && told(&line.entry)
+    });
+    if settled_before {
+        return Ok(Heard::Settled(record));
+    }
+    // Each piece of evidence is kept once, however often it is brought.
+    let kept_before = history.iter().any(|line| told(&line.entry));
+    if !kept_before && history.len() < MOST_LINES {
+        keep(engine, &record, &settlement.actor, settlement.note.as_deref()).await?;
+    }
+    let may_still_count =
+        matches!(settlement.evidence, Evidence::Completed { .. }) || about.attempt == record.attempt;
+    if record.state == State::InProgress && may_still_count {
+        return Ok(Heard::TooEarly(too_early));
+    }
+    tracing::warn!(operation_id = %record.operation_id, actor = %settlement.actor, ?refusal, state = record.state.as_str(), "evidence changes nothing");
+    Ok(Heard::Kept(record, refusal))
+}
+
+/// Whether evidence says what the state says. Tombstones say nothing any more, and nobody asks.
+fn agrees(evidence: &Evidence, state: State) -> bool {
+    match evidence {
+        _ if state == State::Expired => true,
+        Evidence::Completed { .. } => state == State::Completed,
+        Evidence::Failed { .. } => state == State::FailedReplayable,
+        Evidence::NotExecuted | Evidence::Absent => state == State::FailedRetryable,
+    }
+}
+
+/// Writes a remark into the history, if the record is still there.
+pub(crate) async fn keep(
+    engine: &Engine,
+    record: &Record,
+    actor: &Actor,
+    note: Option<&str>,
+) -> Result<(), StoreError> {
+    let mut record = record.clone();
+    for _ in 0..MAX_LOSSES {
+        let Change::Put { next, history } = remark(&record, actor.clone(), note.map(str::to_owned)) else {
+            return Ok(());
+        };
+        let swap = Swap { expected: record.expected(), next, history };
+        let answer = in_time(engine, engine.store().swap(vec![swap])).await?;
+        match answer.items.into_iter().next() {
+            Some(Swapped::Changed(changed)) => record = *changed,
+            Some(Swapped::Locked) => {
+                return Err(StoreError::Unavailable("an open transaction holds the record".into()));
+            }
+            Some(Swapped::Done | Swapped::Missing) | None => return Ok(()),
+        }
+    }
+    Err(StoreError::Unavailable("the record changes all the time".into()))
+}
+
+/// Writes a remark about an operation, as [`keep`].
+pub(crate) async fn keep_about(
+    engine: &Engine,
+    id: OperationId,
+    actor: &Actor,
+    note: &str,
+) -> Result<(), StoreError> {
+    match engine.find(id).await? {
+        (_, Some(record)) => keep(engine, &record, actor, Some(note)).await,
+        (_, None) => Ok(()),
+    }
+}

@@ -1,0 +1,286 @@
+//! The provider's word, signed: finds the record that it is about and settles it.
+//!
+//! Nothing of a delivery is remembered but what it did to the record. A delivery that comes again finds its own doing: the settler's
+//! token is derived from source and message id, and the history names both. So deliveries may come any number of times, in any
+//! order, at any instance.
+
+mod answer;
+mod event;
+mod signature;
+
+pub use answer::{WebhookAnswer, WebhookResult};
+pub use signature::{InvalidSecret, WebhookSecret};
+
+use crate::bounded::in_time;
+use crate::rules::Rules;
+use crate::testimony::{Heard, testify};
+use bytes::Bytes;
+use event::{Event, Subject};
+use http::HeaderMap;
+use semel::transition::{About, Evidence, Refusal, Settlement, Windows};
+use semel::{Actor, Engine, Owner, Record, StoreError, Timestamp};
+use sha2::{Digest as _, Sha256};
+use signature::Signed;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// How far a message's time may be off, by the store's clock, where nothing else is said.
+const TOLERANCE: Duration = Duration::from_secs(5 * 60);
+
+/// A body's length at most, where nothing else is said: a stored response of a mebibyte, as base64 and some more.
+const LONGEST_BODY: usize = 2 * 1024 * 1024;
+
+/// When to come again after an error of the store.
+const RETRY_STORE: Duration = Duration::from_secs(5);
+
+/// What all sources are counted under that are not configured: strangers must not make series of counters.
+const NOBODY: &str = "unknown";
+
+/// Takes webhooks in, whatever the web framework. Cheap to clone; clones count together.
+///
+/// ```
+/// use semel::{Engine, MemoryStore, Policy};
+/// use semel_relay::{OperationRules, WebhookIntake, WebhookSecret};
+/// use std::sync::Arc;
+///
+/// # async fn handle(headers: http::HeaderMap, body: bytes::Bytes) -> Result<(), semel_relay::InvalidSecret> {
+/// let engine = Engine::new(MemoryStore::new());
+/// let rules: semel_relay::Rules = Arc::new(|_| Some(OperationRules::new(Policy::default())));
+/// let secret = WebhookSecret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")?;
+/// let intake = WebhookIntake::new(engine, rules).source("provider", [secret]);
+/// let answer = intake.handle("provider", &headers, body).await.into_response();
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct WebhookIntake {
+    engine: Engine,
+    rules: Rules,
+    sources: BTreeMap<String, Arc<Source>>,
+    nobody: Arc<Counters>,
+    max_body: usize,
+    tolerance: Duration,
+}
+
+struct Source {
+    secrets: Vec<WebhookSecret>,
+    counters: Counters,
+}
+
+type Counters = [AtomicU64; WebhookResult::ALL.len()];
+
+impl WebhookIntake {
+    /// An intake that knows no source yet.
+    #[must_use]
+    pub fn new(engine: Engine, rules: Rules) -> Self {
+        Self {
+            engine,
+            rules,
+            sources: BTreeMap::new(),
+            nobody: Arc::default(),
+            max_body: LONGEST_BODY,
+            tolerance: TOLERANCE,
+        }
+    }
+
+    /// Takes in what this source signs with one of these secrets: several while one replaces another.
+    #[must_use]
+    pub fn source(
+        mut self,
+        name: impl Into<String>,
+        secrets: impl IntoIterator<Item = WebhookSecret>,
+    ) -> Self {
+        let source = Source { secrets: secrets.into_iter().collect(), counters: Counters::default() };
+        self.sources.insert(name.into(), Arc::new(source));
+        self
+    }
+
+    /// Bodies may have so many bytes. Default 2 MiB.
+    #[must_use]
+    pub fn with_max_body(mut self, bytes: usize) -> Self {
+        self.max_body = bytes;
+        self
+    }
+
+    /// Messages may have been sent so long ago, or so far in the future, by the store's clock. Default 5 minutes.
+    #[must_use]
+    pub fn with_tolerance(mut self, tolerance: Duration) -> Self {
+        self.tolerance = tolerance;
+        self
+    }
+
+    /// How many bytes of a body are worth reading: a longer one is refused.
+    #[must_use]
+    pub fn max_body(&self) -> usize {
+        self.max_body
+    }
+
+    /// A body that was not read to its end because it is longer than [`max_body`](Self::max_body).
+    #[must_use]
+    pub fn too_large(&self, source: &str) -> WebhookAnswer {
+        self.counted(source, self.refuse_length())
+    }
+
+    /// How often which source's webhooks came to what. Sources that are not configured count together, as `unknown`.
+    #[must_use]
+    pub fn counts(&self) -> Vec<(&str, WebhookResult, u64)> {
+        let sources = self.sources.iter().map(|(name, source)| (name.as_str(), &source.counters));
+        sources
+            .chain([(NOBODY, &*self.nobody)])
+            .flat_map(|(name, counters)| {
+                let count = move |(result, counter): (WebhookResult, &AtomicU64)| {
+                    (name, result, counter.load(Ordering::Relaxed))
+                };
+                WebhookResult::ALL.into_iter().zip(counters).map(count)
+            })
+            .collect()
+    }
+
+    /// Takes a webhook of this source in. Whatever is not 2xx is to be delivered again.
+    ///
+    /// Dropping it midway leaves the outcome settled or not; the delivery comes again.
+    pub async fn handle(&self, source: &str, headers: &HeaderMap, body: Bytes) -> WebhookAnswer {
+        let answer = match self.take_in(source, headers, &body).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                tracing::warn!(source, %error, "a webhook could not be taken in");
+                WebhookAnswer::of(WebhookResult::StoreError)
+                    .because("The store does not answer; deliver it again.")
+                    .again_after(RETRY_STORE)
+            }
+        };
+        tracing::debug!(source, result = answer.result.as_str(), "a webhook");
+        self.counted(source, answer)
+    }
+
+    async fn take_in(
+        &self,
+        name: &str,
+        headers: &HeaderMap,
+        body: &Bytes,
+    ) -> Result<WebhookAnswer, StoreError> {
+        let Some(source) = self.sources.get(name) else {
+            return Ok(WebhookAnswer::of(WebhookResult::UnknownSource)
+                .because("No such source is configured: look at the address that webhooks are sent to."));
+        };
+        if body.len() > self.max_body {
+            return Ok(self.refuse_length());
+        }
+        // Nothing is asked of the store for whoever cannot sign.
+        let Some(signed) = Signed::verified(headers, body, &source.secrets) else {
+            return Ok(WebhookAnswer::of(WebhookResult::BadSignature).because(
+                "webhook-id, webhook-timestamp and webhook-signature have to be there, and signed with a secret of this source.",
+            ));
+        };
+        let malformed = |error: event::InvalidEvent| {
+            WebhookAnswer::of(WebhookResult::Malformed).because(error.to_string())
+        };
+        let event = match Event::from_json(body) {
+            Ok(event) => event,
+            Err(error) => return Ok(malformed(error)),
+        };
+        if event.says_nothing() {
+            return Ok(WebhookAnswer::of(WebhookResult::Ignored).because(
+                "It has no `outcome`, or names neither an `operation_id` nor `tenant`, `operation` and `key`.",
+            ));
+        }
+        let (now, found) = match event.subject() {
+            Ok(Subject::Operation(id)) => self.engine.find(id).await?,
+            Ok(Subject::Key(key)) => {
+                let answer = in_time(&self.engine, self.engine.store().read(vec![key])).await?;
+                (answer.now, answer.items.into_iter().next().flatten())
+            }
+            Err(error) => return Ok(malformed(error)),
+        };
+        if !self.in_time(signed.seconds, now) {
+            return Ok(WebhookAnswer::of(WebhookResult::OutOfTime)
+                .because("webhook-timestamp is too far from now: sign every delivery anew."));
+        }
+        let record =
+            found.and_then(|record| (self.rules)(&record.key.operation).map(|rules| (record, rules)));
+        let Some((record, rules)) = record else {
+            return Ok(WebhookAnswer::of(WebhookResult::NoSuchOperation)
+                .because("There is no such operation, or no longer."));
+        };
+        let said = match event.outcome() {
+            Ok(said) => said.as_str(),
+            Err(error) => return Ok(malformed(error)),
+        };
+        // Whoever names no attempt knows of none: what it says holds for the first, and whether of a later one too, nobody can tell.
+        let about = About { operation_id: record.operation_id, attempt: event.attempt.unwrap_or(1) };
+        let evidence = match event.evidence(rules.policy.store_response) {
+            Ok(evidence) => evidence,
+            Err(error) => return Ok(malformed(error)),
+        };
+        let settlement = Settlement {
+            settler: settler(name, signed.id, &record),
+            actor: Actor::Webhook(name.into()),
+            evidence,
+            note: Some(format!("{said}, message {}", signed.id)),
+            windows: Windows::from(&*rules.policy),
+        };
+        self.settle(&about, &settlement, now).await
+    }
+
+    async fn settle(
+        &self,
+        about: &About,
+        settlement: &Settlement,
+        now: Timestamp,
+    ) -> Result<WebhookAnswer, StoreError> {
+        let answer = match testify(&self.engine, about, settlement, now).await? {
+            Heard::Settled(_) => WebhookAnswer::of(WebhookResult::Settled),
+            Heard::Known => WebhookAnswer::of(WebhookResult::Known),
+            Heard::Kept(record, Refusal::OtherAttempt) => {
+                WebhookAnswer::of(WebhookResult::Kept).because(format!(
+                    "It is about attempt {}, and attempt {} is the one in doubt: name it as `attempt`.",
+                    about.attempt, record.attempt
+                ))
+            }
+            Heard::Kept(record, _) => WebhookAnswer::of(WebhookResult::Kept)
+                .because(format!("The outcome is not unknown: it is {}.", record.state.as_str())),
+            Heard::TooEarly(wait) => {
+                let detail = match settlement.evidence {
+                    Evidence::Absent => "Its lease still runs: deliver it again after that.",
+                    _ => "It is still in progress: deliver it again, should its owner not say so itself.",
+                };
+                WebhookAnswer::of(WebhookResult::TooEarly).because(detail).again_after(wait)
+            }
+            Heard::Missing => WebhookAnswer::of(WebhookResult::NoSuchOperation),
+        };
+        Ok(answer.about(about.operation_id))
+    }
+
+    fn in_time(&self, seconds: i64, now: Timestamp) -> bool {
+        let sent = Timestamp::from_millis(seconds.saturating_mul(1000));
+        now.after(sent).max(sent.after(now)) <= self.tolerance
+    }
+
+    fn refuse_length(&self) -> WebhookAnswer {
+        WebhookAnswer::of(WebhookResult::TooLarge)
+            .because(format!("The body is longer than {} bytes.", self.max_body))
+    }
+
+    fn counted(&self, source: &str, answer: WebhookAnswer) -> WebhookAnswer {
+        let counters = self.sources.get(source).map_or(&*self.nobody, |source| &source.counters);
+        if let Some(counter) = counters.get(answer.result as usize) {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+        answer
+    }
+}
+
+/// The token of whoever settles by this message: the same whenever and wherever it is delivered.
+fn settler(source: &str, message: &str, record: &Record) -> Owner {
+    let mut hash = Sha256::new();
+    hash.update(b"semel webhook settler\0");
+    hash.update(record.operation_id.as_bytes());
+    hash.update((source.len() as u64).to_be_bytes());
+    hash.update(source);
+    hash.update(message);
+    let digest: [u8; 32] = hash.finalize().into();
+    let mut token = [0; 16];
+    token.copy_from_slice(&digest[..16]);
+    Owner::from_bytes(token)
+}

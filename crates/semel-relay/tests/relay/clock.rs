@@ -1,0 +1,26 @@
+//! The crate has no clock: moments are the store's, and what a machine takes for the time of day changes nothing.
+
+use std::path::Path;
+
+#[test]
+fn no_source_reads_the_time_of_day() {
+    let mut files = 0;
+    look_at(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src")), &mut files);
+    assert!(files > 10, "only {files} files were found");
+}
+
+fn look_at(directory: &Path, files: &mut usize) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            look_at(&path, files);
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        // Times of day come from one of these; `now_v7` and `OperationId::random` would put one into an id.
+        for word in ["SystemTime", "UNIX_EPOCH", "jiff", "chrono", "now_v7", "OperationId::random"] {
+            assert!(!text.contains(word), "{} uses {word}", path.display());
+        }
+        *files += 1;
+    }
+}

@@ -1,0 +1,160 @@
+//! A store that stops whom it is told to stop, and counts what it is asked for.
+
+use bytes::Bytes;
+use semel::{
+    Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, OperationId, Page, Record,
+    RecordKey, Store, StoreError, StoreFuture, Swap, Swapped,
+};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use tokio::sync::{Barrier, Notify};
+
+/// Where a worker is cut off.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Cut {
+    /// The call does not get there.
+    Before,
+    /// The call is done, and nobody is told.
+    After,
+}
+
+/// In front of another store.
+#[derive(Clone)]
+pub(crate) struct Interposed {
+    inner: Arc<dyn Store>,
+    plan: Arc<Plan>,
+}
+
+#[derive(Default)]
+struct Plan {
+    calls: AtomicUsize,
+    cut: Mutex<Option<(usize, Cut)>>,
+    reached: Notify,
+    away: AtomicBool,
+    dues: AtomicUsize,
+    looked_at: AtomicUsize,
+    swaps: Mutex<Vec<usize>>,
+    meet: Mutex<Option<Arc<Barrier>>>,
+}
+
+impl Interposed {
+    pub(crate) fn over(inner: Arc<dyn Store>) -> Self {
+        Self { inner, plan: Arc::default() }
+    }
+
+    /// Stops for good whoever makes the call of this number, the first being 0.
+    pub(crate) fn cutting(self, call: usize, cut: Cut) -> Self {
+        *self.plan.cut.lock().unwrap() = Some((call, cut));
+        self
+    }
+
+    /// Whoever asks what is due waits until so many do.
+    pub(crate) fn meeting(self, barrier: Arc<Barrier>) -> Self {
+        *self.plan.meet.lock().unwrap() = Some(barrier);
+        self
+    }
+
+    /// Waits until somebody is stopped.
+    pub(crate) async fn reached(&self) {
+        self.plan.reached.notified().await;
+    }
+
+    /// Fails every call, or none.
+    pub(crate) fn be_away(&self, away: bool) {
+        self.plan.away.store(away, Ordering::SeqCst);
+    }
+
+    /// How many calls were made.
+    pub(crate) fn calls(&self) -> usize {
+        self.plan.calls.load(Ordering::SeqCst)
+    }
+
+    /// How often it was asked what is due.
+    pub(crate) fn dues(&self) -> usize {
+        self.plan.dues.load(Ordering::SeqCst)
+    }
+
+    /// How many records it showed to whoever asked what is due.
+    pub(crate) fn looked_at(&self) -> usize {
+        self.plan.looked_at.load(Ordering::SeqCst)
+    }
+
+    /// The sizes of the batches that were swapped.
+    pub(crate) fn swaps(&self) -> Vec<usize> {
+        self.plan.swaps.lock().unwrap().clone()
+    }
+
+    fn call<'a, T: Send + 'a>(&'a self, call: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
+        Box::pin(async move {
+            if self.plan.away.load(Ordering::SeqCst) {
+                self.plan.calls.fetch_add(1, Ordering::SeqCst);
+                return Err(StoreError::Unavailable("away".into()));
+            }
+            let number = self.plan.calls.fetch_add(1, Ordering::SeqCst);
+            let cut = *self.plan.cut.lock().unwrap();
+            match cut.filter(|(at, _)| *at == number) {
+                None => return call.await,
+                Some((_, Cut::Before)) => {}
+                Some((_, Cut::After)) => drop(call.await),
+            }
+            self.plan.reached.notify_one();
+            std::future::pending().await
+        })
+    }
+}
+
+impl Store for Interposed {
+    fn create(&self, batch: Vec<Draft>) -> StoreFuture<'_, Answer<Created>> {
+        self.call(self.inner.create(batch))
+    }
+
+    fn swap(&self, batch: Vec<Swap>) -> StoreFuture<'_, Answer<Swapped>> {
+        self.plan.swaps.lock().unwrap().push(batch.len());
+        self.call(self.inner.swap(batch))
+    }
+
+    fn remove(&self, batch: Vec<Expected>) -> StoreFuture<'_, Answer<Swapped>> {
+        self.call(self.inner.remove(batch))
+    }
+
+    fn read(&self, keys: Vec<RecordKey>) -> StoreFuture<'_, Answer<Option<Record>>> {
+        self.call(self.inner.read(keys))
+    }
+
+    fn find(&self, ids: Vec<OperationId>) -> StoreFuture<'_, Answer<Option<Record>>> {
+        self.call(self.inner.find(ids))
+    }
+
+    fn history(&self, id: OperationId) -> StoreFuture<'_, Vec<HistoryLine>> {
+        self.call(self.inner.history(id))
+    }
+
+    fn list(&self, filter: Filter, from: Option<Cursor>, limit: usize) -> StoreFuture<'_, Page> {
+        self.call(self.inner.list(filter, from, limit))
+    }
+
+    fn due(&self, query: DueQuery) -> StoreFuture<'_, Answer<Record>> {
+        self.plan.dues.fetch_add(1, Ordering::SeqCst);
+        let meet = self.plan.meet.lock().unwrap().clone();
+        Box::pin(async move {
+            let answer = self.call(self.inner.due(query)).await?;
+            self.plan.looked_at.fetch_add(answer.items.len(), Ordering::SeqCst);
+            if let Some(barrier) = meet {
+                barrier.wait().await;
+            }
+            Ok(answer)
+        })
+    }
+
+    fn remember(&self, name: String, value: Bytes) -> StoreFuture<'_, Bytes> {
+        self.call(self.inner.remember(name, value))
+    }
+
+    fn recall(&self, name: String) -> StoreFuture<'_, Option<Bytes>> {
+        self.call(self.inner.recall(name))
+    }
+
+    fn lanes(&self) -> usize {
+        self.inner.lanes()
+    }
+}

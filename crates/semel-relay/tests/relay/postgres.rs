@@ -1,0 +1,168 @@
+//! On PostgreSQL: several processes' workers on one database, whose clock is the only one.
+
+use crate::bank::Bank;
+use crate::database::Database;
+use crate::interposed::Interposed;
+use crate::support::{Shop, key, replayed};
+use semel::observe::Event;
+use semel::{DueKind, DueQuery, OperationId, Policy, Settling, State, Store};
+use semel_conformance::Hands;
+use semel_postgres::PgStore;
+use semel_relay::{Asking, Reaped, ReaperOptions};
+use sqlx::Connection as _;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinHandle;
+
+const SHORT: Duration = Duration::from_millis(50);
+const LONG: Duration = Duration::from_secs(3600);
+
+/// The server's clock is in nobody's hand.
+struct NoHands;
+
+impl Hands for NoHands {
+    fn forward(&self, _: Duration) {
+        unreachable!("the server's clock is not moved")
+    }
+
+    fn back(&self, _: Duration) {
+        unreachable!("the server's clock is not moved")
+    }
+}
+
+async fn way(database: &Database) -> Interposed {
+    Interposed::over(Arc::new(PgStore::connect(&database.url()).await.unwrap()))
+}
+
+async fn shop(database: &Database, policy: Policy) -> Shop {
+    Shop::through(way(database).await, Arc::new(NoHands), policy)
+}
+
+/// Waits until so many are due by the server's clock; the test's own does not matter.
+async fn until_due(shop: &Shop, kind: DueKind, count: usize) {
+    let due = async {
+        loop {
+            let query = DueQuery { kind, after: None, limit: count };
+            if shop.store.due(query).await.unwrap().items.len() == count {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), due).await.expect("they become due");
+}
+
+fn asking(bank: &Bank) -> Asking {
+    // A worker that dies takes its question along: there are enough others.
+    Asking { every: SHORT, attempts: 50, deadline: SHORT, ..bank.asking() }
+}
+
+async fn left(shop: &Shop, ids: &[OperationId]) -> usize {
+    let found = shop.store.find(ids.to_vec()).await.unwrap();
+    found.items.iter().filter(|record| record.as_ref().unwrap().state != State::Completed).count()
+}
+
+#[tokio::test]
+async fn three_workers_that_are_killed_and_replaced_settle_everything_once() {
+    const PAYMENTS: u32 = 60;
+    let database = Database::without_records().await;
+    let bank = Bank::completing("paid");
+    let asking = asking(&bank);
+    let policy = Policy { lease: SHORT, settling: asking.settling(), ..Policy::default() };
+    let shop = Shop { asking: Some(asking), ..shop(&database, policy).await };
+    let mut ids = Vec::new();
+    for number in 0..PAYMENTS {
+        ids.push(if number % 2 == 0 { shop.doubted(number).await } else { shop.abandoned(number).await });
+    }
+    let process = async || shop.elsewhere(way(&database).await);
+    let mut workers = [process().await, process().await, process().await].map(|shop| shop.hasty_worker());
+    for round in 0..500 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        if left(&shop, &ids).await == 0 {
+            break;
+        }
+        workers[round % 3].abort();
+        workers[round % 3] = process().await.hasty_worker();
+    }
+    workers.iter().for_each(JoinHandle::abort);
+    assert_eq!(left(&shop, &ids).await, 0, "nothing is left behind");
+    for (number, id) in ids.iter().enumerate() {
+        assert_eq!(replayed(shop.request(u32::try_from(number).unwrap()).await), (201, "paid".into()));
+        assert_eq!(shop.happenings(*id).await, ["doubted", "settled_completed"], "nothing twice");
+    }
+}
+
+#[tokio::test]
+async fn of_three_processes_one_asks_and_one_moves_each_lease_on() {
+    const RECORDS: u32 = 7;
+    let database = Database::without_records().await;
+    let bank = Bank::unclear();
+    let asking = Asking { every: SHORT, deadline: LONG, ..bank.asking() };
+    let policy = Policy { lease: SHORT, settling: asking.settling(), ..Policy::default() };
+    let shop = Shop { asking: Some(asking), ..shop(&database, policy).await };
+    for number in 0..RECORDS {
+        shop.abandoned(number).await;
+    }
+    let barrier = Arc::new(tokio::sync::Barrier::new(3));
+    let mut processes = Vec::new();
+    for _ in 0..3 {
+        processes.push(shop.elsewhere(way(&database).await.meeting(Arc::clone(&barrier))));
+    }
+    until_due(&shop, DueKind::Lease, RECORDS as usize).await;
+    let mut watches: Vec<_> = processes.iter().map(Shop::watch).collect();
+    let [a, b, c] = &mut watches[..] else { unreachable!() };
+    let (a, b, c) = tokio::join!(a.round(), b.round(), c.round());
+    assert_eq!(a.unwrap() + b.unwrap() + c.unwrap(), RECORDS as usize);
+    assert_eq!(processes.iter().map(|shop| shop.counted.of(Event::ZombieKey)).sum::<u64>(), 7);
+
+    until_due(&shop, DueKind::Reconcile, RECORDS as usize).await;
+    let mut reconcilers: Vec<_> = processes.iter().map(Shop::reconciler).collect();
+    let [a, b, c] = &mut reconcilers[..] else { unreachable!() };
+    let (a, b, c) = tokio::join!(a.turn(), b.turn(), c.turn());
+    assert_eq!((a.unwrap(), b.unwrap(), c.unwrap()), (false, false, false));
+    for reconciler in &mut reconcilers {
+        reconciler.all_answered().await;
+    }
+    let by_operation = bank.by_operation();
+    assert_eq!(by_operation.len(), RECORDS as usize);
+    assert!(by_operation.values().all(|asked| *asked == 1), "{by_operation:?}");
+}
+
+#[tokio::test]
+async fn what_an_open_transaction_holds_is_left_and_found_again() {
+    let database = Database::without_records().await;
+    let policy = Policy { lease: SHORT, settling: Settling::Webhook, ..Policy::default() };
+    let shop = shop(&database, policy).await;
+    let (held, free) = (shop.abandoned(1).await, shop.abandoned(2).await);
+    until_due(&shop, DueKind::Lease, 2).await;
+    let mut conn = database.connection().await;
+    let mut tx = conn.begin().await.unwrap();
+    let row = sqlx::query("SELECT 1 FROM semel_records WHERE key = $1 FOR UPDATE").bind(key(1).key);
+    assert_eq!(row.fetch_all(&mut *tx).await.unwrap().len(), 1);
+    let mut watch = shop.watch();
+    assert_eq!(watch.round().await.unwrap(), 1, "nobody waits for it");
+    assert_eq!((shop.state(held).await, shop.state(free).await), (State::InProgress, State::Unknown));
+    tx.rollback().await.unwrap();
+    assert_eq!(watch.round().await.unwrap(), 1);
+    assert_eq!(shop.state(held).await, State::Unknown);
+}
+
+#[tokio::test]
+async fn windows_end_by_the_servers_clock() {
+    let database = Database::without_records().await;
+    let policy = Policy { retention: SHORT, tombstone: SHORT, ..Policy::default() };
+    let shop = shop(&database, policy).await;
+    let id = shop.completed(1, "paid").await;
+    let unknown = shop.doubted(2).await;
+    until_due(&shop, DueKind::Window, 1).await;
+    let reaper = shop.reaper(ReaperOptions::default());
+    let mut reaped = reaper.round().await.unwrap();
+    if reaped.removed == 0 {
+        assert_eq!(reaped, Reaped { reduced: 1, removed: 0 });
+        until_due(&shop, DueKind::Purge, 1).await;
+        reaped = reaper.round().await.unwrap();
+    }
+    assert_eq!(reaped.removed, 1);
+    assert!(shop.record(id).await.is_none());
+    assert_eq!((shop.state(unknown).await, shop.counted.of(Event::TtlPruned)), (State::Unknown, 1));
+}

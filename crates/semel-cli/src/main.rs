@@ -1,6 +1,7 @@
 //! `semel`: the idempotency layer of a write API, as one binary.
 
 mod demo;
+mod migrate;
 
 use clap::{Parser, Subcommand};
 use std::error::Error;
@@ -23,20 +24,24 @@ Examples:
   semel demo                            see every case, then try it with curl
   semel demo --once                     as a check: status 0 if all came out right
   semel demo --listen 127.0.0.1:9000    at another address
+  semel migrate --store postgres://owner@localhost/payments
+                                        make the tables, or update them
 
 `semel help demo` says what the demo does, and what it leaves behind (nothing).";
 
 #[derive(Subcommand)]
 enum Command {
     Demo(demo::Arguments),
+    Migrate(migrate::Arguments),
     #[command(hide = true)]
     DemoService(demo::ServiceArguments),
 }
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().command {
-        Command::Demo(arguments) => demo::run(&arguments),
-        Command::DemoService(arguments) => demo::serve(&arguments),
+    let done: Result<ExitCode, Box<dyn Error>> = match Cli::parse().command {
+        Command::Demo(arguments) => demo::run(&arguments).map_err(Into::into),
+        Command::Migrate(arguments) => migrate::run(&arguments).map_err(Into::into),
+        Command::DemoService(arguments) => demo::serve(&arguments).map_err(Into::into),
     };
     done.unwrap_or_else(|error| {
         let mut words = error.to_string();

@@ -25,6 +25,7 @@ mod key;
 mod listing;
 mod migration;
 mod options;
+mod plain;
 mod read;
 mod row;
 mod same_transaction;
@@ -34,7 +35,7 @@ mod text;
 mod write;
 
 pub use error::{ActError, OpenError};
-pub use migration::{Migration, migration_script, migrations};
+pub use migration::{Migrated, Migration, migration_script, migrations};
 pub use options::PgOptions;
 pub use same_transaction::{Reserved, act_in, reserve_in};
 pub use store::PgStore;

@@ -8,7 +8,9 @@
 
 #[path = "../database/mod.rs"]
 mod database;
+mod deploys;
 mod fixture;
+mod happy_path;
 mod hot_updates;
 mod lost_answers;
 mod migration;
@@ -16,3 +18,5 @@ mod open;
 mod open_transactions;
 mod proxy;
 mod same_transaction;
+#[path = "../shop/mod.rs"]
+mod shop;

@@ -3,6 +3,8 @@
 //! Machines are noisy and differ; a ratio of neighbours in time does neither. The raw numbers stand beside it for orientation.
 #![allow(clippy::print_stdout, reason = "a report is printed")]
 
+pub mod operations;
+
 use serde::Serialize;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
@@ -35,6 +37,8 @@ pub enum Bar {
     AtLeast(f64),
     /// At most this.
     AtMost(f64),
+    /// Anything: it is told for orientation.
+    Open,
 }
 
 impl Comparison {
@@ -46,6 +50,7 @@ impl Comparison {
         let (bar, met) = match bar {
             Bar::AtLeast(least) => (format!(">= {least}"), ratio >= least),
             Bar::AtMost(most) => (format!("<= {most}"), ratio <= most),
+            Bar::Open => ("none".into(), true),
         };
         Self {
             name: name.to_owned(),
@@ -88,7 +93,11 @@ pub fn report(comparisons: &[Comparison], json: &Path) -> std::io::Result<()> {
     );
     for it in comparisons {
         let spread = format!("{:.2} to {:.2}", it.spread[0], it.spread[1]);
-        let verdict = if it.met { "met" } else { "MISSED" };
+        let verdict = match (&*it.bar, it.met) {
+            ("none", _) => "",
+            (_, true) => "met",
+            (_, false) => "MISSED",
+        };
         println!(
             "{:width$}  {:>7.2}  {spread:>15}  {:>12.1}  {:>12.1}  {:8}  {} {verdict}",
             it.name, it.ratio, it.ours, it.other, it.unit, it.bar

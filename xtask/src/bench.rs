@@ -1,12 +1,18 @@
 //! `cargo xtask bench`: what is measured.
 
 use crate::step::{self, Outcome};
+use crate::tools;
 use clap::Subcommand;
 
 #[derive(Subcommand)]
 pub(crate) enum Subject {
     /// Compare engine, batcher and SQLite store with a bare loop over the same SQLite statements.
+    ///
+    /// With --postgres: engine, batcher and PostgreSQL store with pgbench over the same PostgreSQL statements.
     Store {
+        /// On a private PostgreSQL instead.
+        #[arg(long)]
+        postgres: bool,
         /// Passed on to the benchmark.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
@@ -21,7 +27,7 @@ pub(crate) enum Subject {
 
 pub(crate) fn run(subject: &Subject) -> Outcome {
     match subject {
-        Subject::Store { arguments } => step::run(
+        Subject::Store { postgres: false, arguments } => step::run(
             "store against bare SQLite",
             step::cargo(["run", "--release", "-p", "semel-benches", "--bin", "store", "--"]).args(arguments),
         ),
@@ -32,6 +38,11 @@ pub(crate) fn run(subject: &Subject) -> Outcome {
                 step::cargo(["run", "--release", "-p", "semel-benches", "--bin", "gateway", "--"])
                     .args(arguments),
             )
+        }
+        Subject::Store { postgres: true, arguments } => {
+            tools::postgres()?;
+            let run = ["run", "--release", "-p", "semel-benches", "--bin", "store-postgres", "--"];
+            step::run("store against pgbench", step::cargo(run).args(arguments))
         }
     }
 }

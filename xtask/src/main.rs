@@ -82,10 +82,14 @@ mod tests {
 
     #[test]
     fn a_subject_passes_what_follows_it_on() {
-        let cli = Cli::try_parse_from(["xtask", "bench", "store", "--seconds", "3"]).unwrap();
-        let Command::Bench(bench::Subject::Store { arguments }) = cli.command else {
-            panic!("parsed as another command")
-        };
-        assert_eq!(arguments, ["--seconds", "3"]);
+        for (words, on_postgres) in [(&[][..], false), (&["--postgres"], true)] {
+            let words = [&["xtask", "bench", "store"], words, &["--seconds", "3"]].concat();
+            let cli = Cli::try_parse_from(words).unwrap();
+            let Command::Bench(bench::Subject::Store { postgres, arguments }) = cli.command else {
+                panic!("parsed as another command")
+            };
+            assert_eq!(postgres, on_postgres);
+            assert_eq!(arguments, ["--seconds", "3"]);
+        }
     }
 }

@@ -27,10 +27,10 @@ const C_COMPILER: Tool = Tool {
 };
 
 const POSTGRES: Tool = Tool {
-    name: "PostgreSQL (`initdb`, `postgres`)",
+    name: "PostgreSQL (`initdb`, `postgres`, `pg_ctl`)",
     purpose: "is what the PostgreSQL store is tested on",
     packages: &["postgresql"],
-    present: || postgres::postgres_bin().is_some(),
+    present: || semel_private_postgres::postgres_bin().is_some(),
 };
 
 const PGBOUNCER: Tool = Tool {
@@ -51,13 +51,16 @@ pub(crate) fn ensure() -> Outcome {
     servers()
 }
 
-/// Checks for the servers that tests need. Whoever names servers of their own needs none here.
+/// Checks for the servers that tests need. Whoever names servers of their own needs PostgreSQL's programs all the same: some tests
+/// stop and crash a server.
 pub(crate) fn servers() -> Outcome {
-    if postgres::given() {
-        return Ok(());
-    }
-    provide(&POSTGRES)?;
-    provide(&PGBOUNCER)
+    postgres()?;
+    if postgres::given() { Ok(()) } else { provide(&PGBOUNCER) }
+}
+
+/// Checks for PostgreSQL's programs.
+pub(crate) fn postgres() -> Outcome {
+    provide(&POSTGRES)
 }
 
 fn component(name: &str, subcommand: &str) -> Outcome {
@@ -129,8 +132,9 @@ impl Drop for NothingStarts {
 }
 
 fn may_install() -> bool {
-    let root = postgres::is_root();
-    root && Path::new("/etc/debian_version").exists() && succeeds(Command::new("apt-get").arg("--version"))
+    semel_private_postgres::is_root()
+        && Path::new("/etc/debian_version").exists()
+        && succeeds(Command::new("apt-get").arg("--version"))
 }
 
 /// A compiler without headers is a common half-installation, and fails late and obscurely: so compile something. That

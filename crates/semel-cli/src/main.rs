@@ -5,6 +5,7 @@ mod demo;
 mod exchange;
 mod gateway;
 mod interrupts;
+mod migrate;
 mod operations;
 
 use clap::{Parser, Subcommand};
@@ -32,6 +33,8 @@ Examples:
   semel demo --listen 127.0.0.1:9000    at another address
   semel check-config semel.toml         see what is wrong with a configuration
   semel operations list --state unknown what waits for somebody to find out
+  semel migrate --store postgres://owner@localhost/payments
+                                        make the tables, or update them
 
 `semel help COMMAND` says what a command does, and what its exit status means.";
 
@@ -41,6 +44,7 @@ enum Command {
     Gateway(gateway::Arguments),
     CheckConfig(check_config::Arguments),
     Operations(operations::Arguments),
+    Migrate(migrate::Arguments),
     #[command(hide = true)]
     DemoService(demo::ServiceArguments),
 }
@@ -51,6 +55,7 @@ fn main() -> ExitCode {
         Command::Gateway(arguments) => gateway::run(arguments).map_err(Into::into),
         Command::CheckConfig(arguments) => check_config::run(&arguments),
         Command::Operations(arguments) => return operations::run(&arguments),
+        Command::Migrate(arguments) => migrate::run(&arguments).map_err(Into::into),
         Command::DemoService(arguments) => demo::serve(&arguments).map_err(Into::into),
     };
     done.unwrap_or_else(|error| {

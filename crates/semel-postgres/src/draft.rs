@@ -1,11 +1,13 @@
-//! A batch of records as arrays, one per column.
+//! Records as the parameters of a statement.
 
+use crate::statements::Statement;
 use crate::text::stored;
 use semel::columns::{body_columns, headers_json};
 use semel::{Draft, Timestamp, When};
-use sqlx::Postgres;
-use sqlx::postgres::{PgArguments, PgBindIterExt};
+use sqlx::encode::Encode;
+use sqlx::postgres::{PgArguments, PgBindIterExt, PgHasArrayType};
 use sqlx::query::Query;
+use sqlx::{Postgres, Type};
 use uuid::Uuid;
 
 pub(crate) type PgQuery<'q> = Query<'q, Postgres, PgArguments>;
@@ -18,7 +20,7 @@ pub(crate) const MOMENTS: usize = 8;
 const LONGEST: i64 = i64::MAX - (1 << 53);
 
 /// Milliseconds, and whether they count from the statement's now.
-fn moment(when: When) -> (i64, bool) {
+pub(crate) fn moment(when: When) -> (i64, bool) {
     match when {
         When::At(moment) => (moment.as_millis(), false),
         When::In(duration) => match i64::try_from(duration.as_millis()) {
@@ -47,48 +49,71 @@ fn relative(draft: &Draft) -> i64 {
     moments(draft).iter().enumerate().map(bit).sum()
 }
 
+/// How the items of a statement are bound: a lone one by its values, a batch by an array for each column.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Items {
+    One,
+    Many,
+}
+
+impl Items {
+    pub(crate) fn of(count: usize) -> Self {
+        if count == 1 { Self::One } else { Self::Many }
+    }
+
+    /// The statement in the form for them.
+    pub(crate) fn sql(self, statement: &Statement) -> &'static str {
+        match self {
+            Self::One => statement.one,
+            Self::Many => statement.many,
+        }
+    }
+
+    /// Binds one column of the items.
+    pub(crate) fn bind<'q, 't, I>(self, query: PgQuery<'q>, mut column: I) -> PgQuery<'q>
+    where
+        I: Iterator,
+        I::Item: Encode<'t, Postgres> + Type<Postgres> + PgHasArrayType + 't,
+    {
+        match self {
+            Self::One => query.bind(column.next()),
+            Self::Many => query.bind(column.bind_iter()),
+        }
+    }
+}
+
 /// Binds the parameters 3 to 31 of a statement that writes these records.
-pub(crate) fn bind_records<'q>(query: PgQuery<'q>, drafts: &[&'q Draft]) -> PgQuery<'q> {
+pub(crate) fn bind_records<'q>(query: PgQuery<'q>, items: Items, drafts: &[&'q Draft]) -> PgQuery<'q> {
     let all = || drafts.iter().copied();
     let time = |at: usize| all().map(move |draft| moments(draft)[at].map(|when| moment(when).0));
     let response = || all().map(|draft| draft.response.as_ref());
     let body = || response().map(|response| response.map(|response| body_columns(&response.body)));
     let resource = || all().map(|draft| draft.resource.as_ref());
     let text = |text: &'q Option<String>| text.as_deref().map(stored);
-    query
-        .bind(all().map(|draft| draft.fingerprint.0.as_slice()).bind_iter())
-        .bind(all().map(|draft| Uuid::from_bytes(draft.recipe.0)).bind_iter())
-        .bind(all().map(|draft| draft.state.as_str()).bind_iter())
-        .bind(all().map(|draft| stored_version(draft.version)).bind_iter())
-        .bind(all().map(|draft| i64::from(draft.attempt)).bind_iter())
-        .bind(all().map(|draft| Uuid::from(draft.owner)).bind_iter())
-        .bind(all().map(|draft| draft.origin.as_str()).bind_iter())
-        .bind(time(0).bind_iter())
-        .bind(time(1).bind_iter())
-        .bind(time(2).bind_iter())
-        .bind(time(3).bind_iter())
-        .bind(time(4).bind_iter())
-        .bind(time(5).bind_iter())
-        .bind(time(6).bind_iter())
-        .bind(time(7).bind_iter())
-        .bind(all().map(|draft| draft.due().map(|(kind, _)| kind.as_str())).bind_iter())
-        .bind(all().map(|draft| i64::from(draft.reconcile_attempts)).bind_iter())
-        .bind(all().map(|draft| draft.dead_letter).bind_iter())
-        .bind(all().map(|draft| text(&draft.last_error)).bind_iter())
-        .bind(all().map(|draft| text(&draft.recovery_point)).bind_iter())
-        .bind(all().map(|draft| draft.checkpoint.as_deref()).bind_iter())
-        .bind(resource().map(|resource| resource.map(|resource| stored(&resource.kind))).bind_iter())
-        .bind(resource().map(|resource| resource.map(|resource| stored(&resource.id))).bind_iter())
-        .bind(response().map(|response| response.map(|response| i32::from(response.status))).bind_iter())
-        .bind(response().map(|response| response.map(|response| headers_json(&response.headers))).bind_iter())
-        .bind(
-            response()
-                .map(|response| response.and_then(|response| text(&response.schema_version)))
-                .bind_iter(),
-        )
-        .bind(body().map(|body| body.map(|(kind, _)| kind)).bind_iter())
-        .bind(body().map(|body| body.and_then(|(_, bytes)| bytes)).bind_iter())
-        .bind(all().map(relative).bind_iter())
+    let query = items.bind(query, all().map(|draft| draft.fingerprint.0.as_slice()));
+    let query = items.bind(query, all().map(|draft| Uuid::from_bytes(draft.recipe.0)));
+    let query = items.bind(query, all().map(|draft| draft.state.as_str()));
+    let query = items.bind(query, all().map(|draft| stored_version(draft.version)));
+    let query = items.bind(query, all().map(|draft| i64::from(draft.attempt)));
+    let query = items.bind(query, all().map(|draft| Uuid::from(draft.owner)));
+    let query = items.bind(query, all().map(|draft| draft.origin.as_str()));
+    let query = (0..MOMENTS).fold(query, |query, at| items.bind(query, time(at)));
+    let query = items.bind(query, all().map(|draft| draft.due().map(|(kind, _)| kind.as_str())));
+    let query = items.bind(query, all().map(|draft| i64::from(draft.reconcile_attempts)));
+    let query = items.bind(query, all().map(|draft| draft.dead_letter));
+    let query = items.bind(query, all().map(|draft| text(&draft.last_error)));
+    let query = items.bind(query, all().map(|draft| text(&draft.recovery_point)));
+    let query = items.bind(query, all().map(|draft| draft.checkpoint.as_deref()));
+    let query = items.bind(query, resource().map(|resource| resource.map(|resource| stored(&resource.kind))));
+    let query = items.bind(query, resource().map(|resource| resource.map(|resource| stored(&resource.id))));
+    let query = items.bind(query, response().map(|response| response.map(|kept| i32::from(kept.status))));
+    let query =
+        items.bind(query, response().map(|response| response.map(|kept| headers_json(&kept.headers))));
+    let query =
+        items.bind(query, response().map(|response| response.and_then(|kept| text(&kept.schema_version))));
+    let query = items.bind(query, body().map(|body| body.map(|(kind, _)| kind)));
+    let query = items.bind(query, body().map(|body| body.and_then(|(_, bytes)| bytes)));
+    items.bind(query, all().map(relative))
 }
 
 /// A version as PostgreSQL keeps it. One beyond what it can count to is never written, so that looking for it finds nothing.

@@ -8,7 +8,8 @@ mod database;
 use crate::PgStore;
 use crate::listing::list_sql;
 use crate::statements::{
-    CREATE, CREATE_ONE, DUE, DUE_AFTER, FIND, HISTORY, HOLD, READ, RECALL, REMOVE, RESERVE, SWAP, SWAP_ONE,
+    CREATE, CREATE_RESERVATION, DUE, DUE_AFTER, FIND, HISTORY, HOLD, READ, RECALL, REMOVE, RESERVE, SWAP,
+    SWAP_COMPLETION,
 };
 use database::Database;
 use semel::{Filter, State};
@@ -77,7 +78,7 @@ impl Tables {
 #[tokio::test]
 async fn creating_reads_nothing_and_leaves_conflicts_to_the_unique_indexes() {
     for mut tables in [Tables::empty().await, Tables::full().await] {
-        for sql in [CREATE, CREATE_ONE, RESERVE] {
+        for sql in [CREATE.one, CREATE.many, CREATE_RESERVATION.one, CREATE_RESERVATION.many, RESERVE] {
             let plan = tables.goes_by(sql, "Conflict Resolution: NOTHING").await;
             assert!(
                 !plan.contains("Scan using") && !plan.contains("Bitmap"),
@@ -91,10 +92,11 @@ async fn creating_reads_nothing_and_leaves_conflicts_to_the_unique_indexes() {
 async fn records_are_found_changed_and_removed_by_their_indexes() {
     for mut tables in [Tables::empty().await, Tables::full().await] {
         tables.goes_by(READ, "Index Scan using semel_records_key on semel_records").await;
-        for sql in [FIND, SWAP, SWAP_ONE, REMOVE, HOLD] {
+        let swaps = [SWAP.one, SWAP.many, SWAP_COMPLETION.one, SWAP_COMPLETION.many];
+        for sql in swaps.into_iter().chain([FIND, REMOVE, HOLD]) {
             tables.goes_by(sql, "Index Scan using semel_records_operation_id on semel_records").await;
         }
-        for sql in [SWAP, SWAP_ONE, REMOVE] {
+        for sql in swaps.into_iter().chain([REMOVE]) {
             // What was found and locked is written at its place, not looked up again.
             tables.goes_by(sql, "Tid Scan on semel_records").await;
         }

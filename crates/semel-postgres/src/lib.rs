@@ -29,6 +29,7 @@ mod migration;
 mod once;
 mod options;
 mod phase;
+mod plain;
 mod read;
 mod row;
 mod same_transaction;
@@ -38,7 +39,7 @@ mod text;
 mod write;
 
 pub use error::{ActError, CommitError, OpenError};
-pub use migration::{Migration, migration_script, migrations};
+pub use migration::{Migrated, Migration, migration_script, migrations};
 pub use once::{Once, OnceError};
 pub use options::PgOptions;
 pub use same_transaction::{Reserved, act_in, commit_with, reserve_in};

@@ -35,27 +35,67 @@ pub fn migrations() -> &'static [Migration] {
     &MIGRATIONS
 }
 
-/// The whole as one script of plain SQL, from an empty database to the newest version.
+/// What a migration did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Migrated {
+    /// The version that the database had; 0: it had no tables.
+    pub from: i64,
+    /// The version that it has. The same as before where there was nothing to do, and beyond what this program knows where a newer
+    /// one has been here.
+    pub to: i64,
+}
+
+/// The whole as one script of plain SQL, from any version (or an empty database) to the newest: what is there already is left as it
+/// is, so that it can be run again.
+///
+/// It is a single statement: it happens as a whole or not at all, by itself as well as inside the transaction that a tool for
+/// migrations puts around it.
 ///
 /// ```
-/// assert!(semel_postgres::migration_script().starts_with("BEGIN;"));
+/// assert!(semel_postgres::migration_script().contains("CREATE TABLE semel_records"));
 /// ```
 #[must_use]
 pub fn migration_script() -> String {
-    let mut script = String::from("BEGIN;\n");
+    let mut steps = String::new();
     for Migration { version, name, sql } in MIGRATIONS {
-        script.push_str(&format!("\n-- Version {version}: {name}\n\n{sql}"));
+        steps.push_str(&format!(
+            "IF version_found < {version} THEN\n-- Version {version}: {name}\n\n{sql}\nEND IF;\n\n"
+        ));
     }
-    script + "\n" + &set_version() + ";\n\nCOMMIT;\n"
+    let set_version = set_version();
+    format!(
+        "-- The tables of Semel, up to version {VERSION}, in the first schema of the search_path. Can be run again.
+DO $semel$
+DECLARE
+version_found bigint := 0;
+BEGIN
+-- Of several that run at once, one does it.
+PERFORM pg_advisory_xact_lock({LOCK});
+IF {TABLES_EXIST} THEN
+SELECT {VERSION_FOUND} INTO version_found FROM semel_meta;
+END IF;
+
+{steps}IF version_found < {VERSION} THEN
+{set_version};
+END IF;
+END
+$semel$;
+"
+    )
 }
 
 /// Brings the database to the newest version. Of several instances that start at once, one does it, and the others find it done.
 ///
 /// The tables are made in the first schema of the role's `search_path`.
-pub(crate) async fn migrate(pool: &PgPool) -> Result<(), OpenError> {
-    let mut conn = pool.acquire().await?;
-    if found(&mut conn).await?.checked()? >= VERSION {
-        return Ok(());
+pub(crate) async fn migrate(pool: &PgPool) -> Result<Migrated, OpenError> {
+    migrate_over(&mut *pool.acquire().await?).await
+}
+
+pub(crate) async fn migrate_over(conn: &mut PgConnection) -> Result<Migrated, OpenError> {
+    let from = found(&mut *conn).await?.checked()?;
+    if from >= VERSION {
+        return Ok(Migrated { from, to: from });
     }
     let mut transaction = conn.begin().await?;
     raw_sql(AssertSqlSafe(format!("SELECT pg_advisory_xact_lock({LOCK})")))
@@ -69,7 +109,8 @@ pub(crate) async fn migrate(pool: &PgPool) -> Result<(), OpenError> {
     if from < VERSION {
         raw_sql(AssertSqlSafe(set_version())).execute(&mut *transaction).await?;
     }
-    Ok(transaction.commit().await?)
+    transaction.commit().await?;
+    Ok(Migrated { from, to: from.max(VERSION) })
 }
 
 /// Refuses a database whose tables are missing, old or too new. Only reads.
@@ -93,17 +134,22 @@ impl Found {
     }
 }
 
+/// Not by to_regclass(), which may answer from what the connection remembers from before it waited for the lock.
+const TABLES_EXIST: &str = "EXISTS (SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+  WHERE c.relname = 'semel_meta' AND n.nspname = ANY (current_schemas(false)))";
+
+const VERSION_FOUND: &str = "coalesce(max(value) FILTER (WHERE name = 'schema_version'), 0)";
+
 async fn found(conn: &mut PgConnection) -> Result<Found, sqlx::Error> {
-    // Not by to_regclass(), which may answer from what the connection remembers from before it waited for the lock.
-    let sql = "SELECT EXISTS (SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-                 WHERE c.relname = 'semel_meta' AND n.nspname = ANY (current_schemas(false)))";
-    let there = raw_sql(sql).fetch_one(&mut *conn).await?;
+    let sql = format!("SELECT {TABLES_EXIST}");
+    let there = raw_sql(AssertSqlSafe(sql)).fetch_one(&mut *conn).await?;
     if !there.try_get::<bool, _>(0)? {
         return Ok(Found { version: 0, compatible_with: 0 });
     }
-    let sql = "SELECT coalesce(max(value) FILTER (WHERE name = 'schema_version'), 0),
-                      coalesce(max(value) FILTER (WHERE name = 'compatible_with'), 0) FROM semel_meta";
-    let row = raw_sql(sql).fetch_one(conn).await?;
+    let sql = format!(
+        "SELECT {VERSION_FOUND}, coalesce(max(value) FILTER (WHERE name = 'compatible_with'), 0) FROM semel_meta"
+    );
+    let row = raw_sql(AssertSqlSafe(sql)).fetch_one(conn).await?;
     Ok(Found { version: row.try_get(0)?, compatible_with: row.try_get(1)? })
 }
 
@@ -122,6 +168,11 @@ mod tests {
     fn versions_count_up_from_one_without_a_gap() {
         let versions: Vec<_> = migrations().iter().map(|migration| migration.version).collect();
         assert_eq!(versions, (1..=VERSION).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn no_step_ends_the_script_that_it_is_part_of() {
+        assert!(migrations().iter().all(|migration| !migration.sql.contains("$semel$")));
     }
 
     #[test]

@@ -4,11 +4,11 @@ use crate::call::Server;
 use crate::clock::HighWater;
 use crate::connections::Connections;
 use crate::error::OpenError;
-use crate::migration;
+use crate::migration::{self, Migrated};
 use crate::store::PgStore;
 use crate::write::Writing;
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{PgPool, Row, raw_sql};
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions};
+use sqlx::{ConnectOptions, Connection, PgPool, Row, raw_sql};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -108,6 +108,32 @@ impl PgOptions {
     /// # Errors
     /// What is wrong with the URL, the server or its settings, and what to do about it.
     pub async fn connect(self, url: &str) -> Result<PgStore, OpenError> {
+        let pool = PgPoolOptions::new()
+            .max_connections(self.max_connections)
+            // Below the engine's own time limit: a full pool is told as such.
+            .acquire_timeout(Duration::from_secs(1))
+            .connect_with(self.address(url)?)
+            .await?;
+        let connections = Connections::own(pool, self.max_connections);
+        self.open_over(connections).await
+    }
+
+    /// Brings the tables in the database of `url` to the newest version, and opens nothing. Opening does it by itself, unless told
+    /// [not to](Self::without_migrating): this is for a step of its own before a deploy.
+    ///
+    /// # Errors
+    /// What is wrong with the URL or the server, and what to do about it. Whether commits can be lost does not matter here.
+    pub async fn migrate(self, url: &str) -> Result<Migrated, OpenError> {
+        // Not from a pool, which tries on for a while and then says no more than that it took too long.
+        let mut conn = self.address(url)?.connect().await?;
+        let anything_goes = self.dangerously_accept_fsync_off().dangerously_accept_lossy_commits();
+        anything_goes.check_server(&mut conn).await?;
+        let migrated = migration::migrate_over(&mut conn).await?;
+        conn.close().await?;
+        Ok(migrated)
+    }
+
+    fn address(&self, url: &str) -> Result<PgConnectOptions, OpenError> {
         let mut connect = PgConnectOptions::from_str(url).map_err(OpenError::Url)?;
         if connect.get_application_name().is_none() {
             connect = connect.application_name("semel");
@@ -116,14 +142,7 @@ impl PgOptions {
             // PgBouncer refuses a connection that asks for a setting which it does not know.
             connect = connect.statement_cache_capacity(0).extra_float_digits(None);
         }
-        let pool = PgPoolOptions::new()
-            .max_connections(self.max_connections)
-            // Below the engine's own time limit: a full pool is told as such.
-            .acquire_timeout(Duration::from_secs(1))
-            .connect_with(connect)
-            .await?;
-        let connections = Connections::own(pool, self.max_connections);
-        self.open_over(connections).await
+        Ok(connect)
     }
 
     /// Opens the store over the application's own pool.
@@ -139,7 +158,7 @@ impl PgOptions {
 
     async fn open_over(self, connections: Connections) -> Result<PgStore, OpenError> {
         let pool = &connections.pool;
-        self.check_server(pool).await?;
+        self.check_server(&mut *pool.acquire().await?).await?;
         if self.migrate {
             migration::migrate(pool).await?;
         } else {
@@ -151,10 +170,10 @@ impl PgOptions {
     }
 
     /// Durable means durable, and a standby decides nothing.
-    async fn check_server(&self, pool: &PgPool) -> Result<(), OpenError> {
+    async fn check_server(&self, conn: &mut PgConnection) -> Result<(), OpenError> {
         let sql = "SELECT current_setting('server_version_num')::integer, pg_is_in_recovery(),
                           current_setting('fsync') = 'off', current_setting('synchronous_commit') = 'off'";
-        let row = raw_sql(sql).fetch_one(pool).await?;
+        let row = raw_sql(sql).fetch_one(conn).await?;
         self.judge(row.try_get(0)?, row.try_get(1)?, row.try_get(2)?, row.try_get(3)?)
     }
 

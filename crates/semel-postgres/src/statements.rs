@@ -4,12 +4,20 @@
 //!   `relative`: bit 0 is `created_at`, bit 1 `lease_until`, and so on in the order of [`MOMENTS`](crate::draft::MOMENTS).
 //! - **Durability is looked at where it counts**: behind a pooler in transaction mode nobody knows the session's settings, so
 //!   the statement itself writes nothing where `synchronous_commit` is off.
+//! - **The happy path has statements of its own.** A reservation leaves most columns empty, and completions fill them alike; each
+//!   parameter less is time saved on either side. What is not plain goes by the general statements.
 //! - **Plans for few rows.** `ord % 1 = 0` holds always, but the planner takes an equality that it knows nothing of for one in
 //!   two hundred and plans for a handful of rows: nested loops over the indexes. Without it, a plan that was made and kept
 //!   while the table was small would scan the whole of it at every call until the next ANALYZE.
 //! - **Nobody waits for an application's transaction.** Such a transaction holds the key's advisory lock: `create` tries it and
 //!   leaves out what it does not get; `swap` and `remove` skip rows that are locked. Among themselves, creates wait for each
 //!   other in the order of key hashes, and for swaps and removals, which wait for nobody. So there is no deadlock.
+
+/// A statement in two forms: for a lone item, whose values are its parameters, and for a batch, with an array for each column.
+pub(crate) struct Statement {
+    pub(crate) one: &'static str,
+    pub(crate) many: &'static str,
+}
 
 /// The columns of a record but for those that never change.
 macro_rules! columns {
@@ -21,30 +29,46 @@ macro_rules! columns {
     };
 }
 
-/// What goes into [`columns!`]: from the row `a` that was asked for, at the moment `m`.
-macro_rules! values {
-    () => {
-        "a.fingerprint, a.recipe, a.state, a.version, a.attempt, a.owner, a.origin, \
-         a.created_at + m.now * (a.relative & 1), \
-         a.lease_until + m.now * (a.relative >> 1 & 1), \
-         a.completed_at + m.now * (a.relative >> 2 & 1), \
-         a.body_expires_at + m.now * (a.relative >> 3 & 1), \
-         a.expires_at + m.now * (a.relative >> 4 & 1), \
-         a.purge_at + m.now * (a.relative >> 5 & 1), \
-         a.reconcile_at + m.now * (a.relative >> 6 & 1), \
-         a.due_at + m.now * (a.relative >> 7 & 1), \
-         a.due_kind, a.reconcile_attempts, a.dead_letter, a.last_error, a.recovery_point, a.checkpoint, \
-         a.resource_type, a.resource_id, a.response_status, a.response_headers, a.response_schema, a.body_kind, a.body"
+/// A parameter of a statement for one item.
+macro_rules! one {
+    ($number:literal, $type:literal) => {
+        concat!("$", $number, "::", $type)
     };
 }
 
-/// The arrays that a batch of records comes in, parameters 3 to 31.
-macro_rules! arrays {
-    () => {
-        "$3::bytea[], $4::uuid[], $5::text[], $6::bigint[], $7::bigint[], $8::uuid[], $9::text[], $10::bigint[], \
-         $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], \
-         $18::text[], $19::bigint[], $20::boolean[], $21::text[], $22::text[], $23::bytea[], $24::text[], $25::text[], \
-         $26::integer[], $27::text[], $28::text[], $29::text[], $30::bytea[], $31::bigint[]"
+/// An item of a parameter that holds those of a whole batch. By its place: a set-returning function for every array
+/// (`unnest`) writes each item down and reads it again, which costs more than the row that is made of them.
+macro_rules! many {
+    ($number:literal, $type:literal) => {
+        concat!("($", $number, "::", $type, "[])[a.ord]")
+    };
+}
+
+/// Several of them, each given as number and type.
+macro_rules! items {
+    ($item:ident: $number:literal $type:literal $(, $numbers:literal $types:literal)*) => {
+        concat!($item!($number, $type) $(, ", ", $item!($numbers, $types))*)
+    };
+}
+
+/// Moments, each a parameter that counts from the statement's `now` where its bit is set: given as number and bit.
+macro_rules! moments {
+    ($item:ident: $($number:literal $bit:literal),*) => {
+        concat!($($item!($number, "bigint"), " + m.now * (", $item!("31", "bigint"), " >> ", $bit, " & 1), "),*)
+    };
+}
+
+/// What goes into [`columns!`]: the parameters 3 to 31 of the item `a`, at the moment `m`.
+macro_rules! values {
+    ($item:ident) => {
+        concat!(
+            items!($item: "3" "bytea", "4" "uuid", "5" "text", "6" "bigint", "7" "bigint", "8" "uuid", "9" "text"),
+            ", ",
+            moments!($item: "10" "0", "11" "1", "12" "2", "13" "3", "14" "4", "15" "5", "16" "6", "17" "7"),
+            items!($item: "18" "text", "19" "bigint", "20" "boolean", "21" "text", "22" "text", "23" "bytea"),
+            ", ",
+            items!($item: "24" "text", "25" "text", "26" "integer", "27" "text", "28" "text", "29" "text", "30" "bytea")
+        )
     };
 }
 
@@ -98,141 +122,248 @@ macro_rules! reading_moment {
     };
 }
 
-/// One item as its arrays hold it: without the set-returning functions of a batch, which cost a lone call more than its row does.
-macro_rules! only {
-    () => {
-        "SELECT ($3::bytea[])[1] AS fingerprint, ($4::uuid[])[1] AS recipe, ($5::text[])[1] AS state, \
-         ($6::bigint[])[1] AS version, ($7::bigint[])[1] AS attempt, ($8::uuid[])[1] AS owner, ($9::text[])[1] AS origin, \
-         ($10::bigint[])[1] AS created_at, ($11::bigint[])[1] AS lease_until, ($12::bigint[])[1] AS completed_at, \
-         ($13::bigint[])[1] AS body_expires_at, ($14::bigint[])[1] AS expires_at, ($15::bigint[])[1] AS purge_at, \
-         ($16::bigint[])[1] AS reconcile_at, ($17::bigint[])[1] AS due_at, ($18::text[])[1] AS due_kind, \
-         ($19::bigint[])[1] AS reconcile_attempts, ($20::boolean[])[1] AS dead_letter, ($21::text[])[1] AS last_error, \
-         ($22::text[])[1] AS recovery_point, ($23::bytea[])[1] AS checkpoint, ($24::text[])[1] AS resource_type, \
-         ($25::text[])[1] AS resource_id, ($26::integer[])[1] AS response_status, ($27::text[])[1] AS response_headers, \
-         ($28::text[])[1] AS response_schema, ($29::text[])[1] AS body_kind, ($30::bytea[])[1] AS body, \
-         ($31::bigint[])[1] AS relative"
-    };
-}
-
-/// The records of a batch of creates.
-macro_rules! creates {
-    () => {
-        concat!(
-            "unnest(",
-            arrays!(),
-            ", $32::uuid[], $33::bigint[], $34::uuid[], $35::text[], $36::text[], $37::text[])
-    AS a (",
-            columns!(),
-            ", relative, key_hash, lock, operation_id, tenant, operation, key)"
-        )
-    };
-}
-
-macro_rules! only_create {
-    () => {
-        concat!(
-            "(",
-            only!(),
-            ", ($32::uuid[])[1] AS key_hash, ($33::bigint[])[1] AS lock, ($34::uuid[])[1] AS operation_id,
-      ($35::text[])[1] AS tenant, ($36::text[])[1] AS operation, ($37::text[])[1] AS key) AS a"
-        )
-    };
-}
-
 // No index is named after ON CONFLICT: a draft that is sent again while its first sending is still being carried out can meet
 // itself in the index over operation ids before it does in the one over keys, and would be an error there.
 macro_rules! create {
-    ($lock:literal, $from:expr) => {
+    ($item:ident, id $id:literal, asked $asked:expr, free $free:literal, $columns:expr, $values:expr) => {
         concat!(
             "WITH ",
             moment!(),
-            ", asked AS MATERIALIZED (
-  SELECT a.*, ",
-            $lock,
-            "(a.lock) AS free FROM moment m, ",
-            $from,
-            "
-  WHERE m.durable
-), made AS (
-  INSERT INTO semel_records (key_hash, operation_id, tenant, operation, key, ",
-            columns!(),
+            ", asked AS MATERIALIZED (",
+            $asked,
+            "), made AS (
+  INSERT INTO semel_records (",
+            $columns,
             ")
-  SELECT a.key_hash, a.operation_id, a.tenant, a.operation, a.key, ",
-            values!(),
+  SELECT ",
+            $values,
             "
-  FROM asked a, moment m WHERE a.free ORDER BY a.key_hash
+  FROM (",
+            $free,
+            ") a, moment m
   ON CONFLICT DO NOTHING RETURNING operation_id
 )
-SELECT m.now, m.durable, ARRAY(SELECT operation_id FROM made), ARRAY(SELECT operation_id FROM asked WHERE NOT free)
+SELECT m.now, m.durable, ARRAY(SELECT operation_id FROM made), ARRAY(SELECT ",
+            $item!($id, "uuid"),
+            " FROM asked a WHERE NOT a.free)
 FROM moment m"
         )
     };
 }
 
-/// A batch of creates. Shared locks: two batches are not in each other's way, an application's transaction is.
-pub(crate) const CREATE: &str = create!("pg_try_advisory_xact_lock_shared", creates!());
-pub(crate) const CREATE_ONE: &str = create!("pg_try_advisory_xact_lock_shared", only_create!());
+/// A lone create.
+macro_rules! create_one {
+    ($lock:literal of $number:literal, id $id:literal, $columns:expr, $values:expr) => {
+        create!(
+            one,
+            id $id,
+            asked concat!("SELECT ", $lock, "(", one!($number, "bigint"), ") AS free FROM moment m WHERE m.durable"),
+            free "SELECT FROM asked WHERE free",
+            $columns,
+            $values
+        )
+    };
+}
+
+/// A batch of creates, in the order of their key hashes.
+macro_rules! create_many {
+    ($lock:literal of $number:literal, id $id:literal, $columns:expr, $values:expr) => {
+        create!(
+            many,
+            id $id,
+            asked concat!(
+                "SELECT a.ord, ",
+                $lock,
+                "(",
+                many!($number, "bigint"),
+                ") AS free FROM moment m, generate_subscripts($",
+                $id,
+                "::uuid[], 1) AS a (ord) WHERE m.durable"
+            ),
+            // Before the row is put together: what is sorted are numbers.
+            free "SELECT ord FROM asked WHERE free ORDER BY ord OFFSET 0",
+            $columns,
+            $values
+        )
+    };
+}
+
+/// The columns of any record.
+macro_rules! whole_columns {
+    () => {
+        concat!("key_hash, operation_id, tenant, operation, key, ", columns!())
+    };
+}
+
+/// What goes into [`whole_columns!`]: the parameters 32, 34 to 37, and 3 to 31.
+macro_rules! whole_values {
+    ($item:ident) => {
+        concat!(
+            items!($item: "32" "uuid", "34" "uuid", "35" "text", "36" "text", "37" "text"),
+            ", ",
+            values!($item)
+        )
+    };
+}
+
+/// Creates of any record. Shared locks: two batches are not in each other's way, an application's transaction is.
+pub(crate) const CREATE: Statement = Statement {
+    one: create_one!("pg_try_advisory_xact_lock_shared" of "33", id "34", whole_columns!(), whole_values!(one)),
+    many: create_many!("pg_try_advisory_xact_lock_shared" of "33", id "34", whole_columns!(), whole_values!(many)),
+};
 
 /// A reservation inside an application's transaction: the lock is its own until it ends.
-pub(crate) const RESERVE: &str = create!("pg_try_advisory_xact_lock", only_create!());
+pub(crate) const RESERVE: &str =
+    create_one!("pg_try_advisory_xact_lock" of "33", id "34", whole_columns!(), whole_values!(one));
 
-/// The swaps of a batch.
-macro_rules! swaps {
+/// The columns that a reservation fills.
+macro_rules! reservation_columns {
     () => {
+        "key_hash, operation_id, tenant, operation, key, fingerprint, recipe, owner, created_at, lease_until, due_at, \
+         due_kind, state, version, attempt, origin, reconcile_attempts, dead_letter"
+    };
+}
+
+/// What goes into [`reservation_columns!`]: the parameters 3 to 12 but for the lock.
+macro_rules! reservation_values {
+    ($item:ident) => {
         concat!(
-            "unnest(",
-            arrays!(),
-            ", $32::uuid[], $33::bigint[], $34::uuid[], $35::text[], $36::text[], $37::bigint[], $38::text[])
-    WITH ORDINALITY AS a (",
-            columns!(),
-            ", relative, key_hash, expected, operation_id, happening, actor, told_attempt, note, ord)"
+            items!($item: "3" "uuid", "5" "uuid", "6" "text", "7" "text", "8" "text"),
+            ", ",
+            items!($item: "9" "bytea", "10" "uuid", "11" "uuid"),
+            ", m.now, m.now + ",
+            $item!("12", "bigint"),
+            ", m.now + ",
+            $item!("12", "bigint"),
+            ", 'lease', 'in_progress', 1, 1, 'first', 0, false"
         )
     };
 }
 
-macro_rules! only_swap {
-    () => {
-        concat!(
-            "(",
-            only!(),
-            ", ($32::uuid[])[1] AS key_hash, ($33::bigint[])[1] AS expected, ($34::uuid[])[1] AS operation_id,
-      ($35::text[])[1] AS happening, ($36::text[])[1] AS actor, ($37::bigint[])[1] AS told_attempt,
-      ($38::text[])[1] AS note, 1::bigint AS ord) AS a"
-        )
-    };
-}
+/// Creates of plain reservations.
+pub(crate) const CREATE_RESERVATION: Statement = Statement {
+    one: create_one!(
+        "pg_try_advisory_xact_lock_shared" of "4", id "5", reservation_columns!(), reservation_values!(one)
+    ),
+    many: create_many!(
+        "pg_try_advisory_xact_lock_shared" of "4", id "5", reservation_columns!(), reservation_values!(many)
+    ),
+};
 
+/// `$told` is what is written to the history, a part of its own or nothing.
 macro_rules! swap {
-    ($from:expr) => {
+    ($held:expr, $columns:expr, $values:expr, $told:expr) => {
         concat!(
             "WITH ",
             moment!(),
-            ", held AS MATERIALIZED (
-  SELECT a.*, r.ctid AS place FROM moment m, ",
-            $from,
+            ", held AS MATERIALIZED (",
+            $held,
             "
-  JOIN semel_records r ON r.operation_id = a.operation_id
-  WHERE m.durable AND a.ord % 1 = 0 AND r.version = a.expected AND r.key_hash = a.key_hash
   FOR NO KEY UPDATE OF r SKIP LOCKED
 ), done AS (
   UPDATE semel_records r SET (",
-            columns!(),
+            $columns,
             ") = ROW (",
-            values!(),
+            $values,
             ")
   FROM held a, moment m WHERE r.ctid = a.place RETURNING a.ord
-), told AS (
-  INSERT INTO semel_history (operation_id, at, version, happening, actor, attempt, note)
-  SELECT a.operation_id, m.now, a.version, a.happening, a.actor, a.told_attempt, a.note
-  FROM held a, moment m WHERE a.happening IS NOT NULL AND a.ord = ANY (ARRAY(SELECT ord FROM done))
-)
-SELECT m.now, m.durable, ARRAY(SELECT ord FROM done) FROM moment m"
+)",
+            $told,
+            "
+SELECT m.now, m.durable, ARRAY(SELECT ord::bigint FROM done) FROM moment m"
         )
     };
 }
 
-pub(crate) const SWAP: &str = swap!(swaps!());
-pub(crate) const SWAP_ONE: &str = swap!(only_swap!());
+/// The row of a lone swap, by the parameters that hold key hash, version and id.
+macro_rules! held_one {
+    ($hash:literal, $version:literal, $id:literal) => {
+        concat!(
+            "
+  SELECT 1 AS ord, r.ctid AS place FROM moment m, semel_records r
+  WHERE m.durable AND r.operation_id = ",
+            one!($id, "uuid"),
+            " AND r.version = ",
+            one!($version, "bigint"),
+            " AND r.key_hash = ",
+            one!($hash, "uuid")
+        )
+    };
+}
+
+/// The rows of a batch of swaps.
+macro_rules! held_many {
+    ($hash:literal, $version:literal, $id:literal) => {
+        concat!(
+            "
+  SELECT a.ord::integer AS ord, r.ctid AS place
+  FROM moment m, unnest($",
+            $id,
+            "::uuid[]) WITH ORDINALITY AS a (operation_id, ord)
+  JOIN semel_records r ON r.operation_id = a.operation_id
+  WHERE m.durable AND a.ord % 1 = 0 AND r.version = ",
+            many!($version, "bigint"),
+            " AND r.key_hash = ",
+            many!($hash, "uuid")
+        )
+    };
+}
+
+macro_rules! told {
+    ($item:ident) => {
+        concat!(
+            ", told AS (
+  INSERT INTO semel_history (operation_id, version, happening, actor, attempt, note, at)
+  SELECT ",
+            items!($item: "34" "uuid", "6" "bigint", "35" "text", "36" "text", "37" "bigint", "38" "text"),
+            ", m.now
+  FROM held a, moment m WHERE ",
+            $item!("35", "text"),
+            " IS NOT NULL AND a.ord = ANY (ARRAY(SELECT ord FROM done))
+)"
+        )
+    };
+}
+
+/// Swaps of any kind.
+pub(crate) const SWAP: Statement = Statement {
+    one: swap!(held_one!("32", "33", "34"), columns!(), values!(one), told!(one)),
+    many: swap!(held_many!("32", "33", "34"), columns!(), values!(many), told!(many)),
+};
+
+/// What goes into [`columns!`] for a completion: the parameters 4 and 6 to 21.
+macro_rules! completion_values {
+    ($item:ident) => {
+        concat!(
+            items!($item: "6" "bytea", "7" "uuid"),
+            ", 'completed', ",
+            $item!("4", "bigint"),
+            " + 1, ",
+            items!($item: "8" "bigint", "9" "uuid", "10" "text", "11" "bigint", "12" "bigint"),
+            ", m.now, m.now + ",
+            $item!("13", "bigint"),
+            ", m.now + ",
+            $item!("14", "bigint"),
+            ", m.now + ",
+            $item!("15", "bigint"),
+            // It waits for the end of its body, or of its window.
+            ", NULL, m.now + coalesce(",
+            items!($item: "13" "bigint", "14" "bigint"),
+            "), CASE WHEN ",
+            $item!("13", "bigint"),
+            " IS NULL THEN 'window' ELSE 'body' END, 0, false, NULL, NULL, NULL, ",
+            items!($item: "16" "text", "17" "text", "18" "integer", "19" "text"),
+            ", NULL, ",
+            items!($item: "20" "text", "21" "bytea")
+        )
+    };
+}
+
+/// Swaps that are plain completions.
+pub(crate) const SWAP_COMPLETION: Statement = Statement {
+    one: swap!(held_one!("3", "4", "5"), columns!(), completion_values!(one), ""),
+    many: swap!(held_many!("3", "4", "5"), columns!(), completion_values!(many), ""),
+};
 
 pub(crate) const REMOVE: &str = concat!(
     "WITH ",
@@ -315,4 +446,6 @@ pub(crate) const DUE_AFTER: &str = due!(" AND (d.due_at, d.operation_id) > ($4::
 
 pub(crate) const REMEMBER: &str =
     "INSERT INTO semel_remembered (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
-pub(crate) const RECALL: &str = "SELECT value, pg_is_in_recovery() FROM semel_remembered WHERE name = $1";
+/// One row even where there is none: what a standby does not know may be there all the same.
+pub(crate) const RECALL: &str = "SELECT r.value, pg_is_in_recovery()
+FROM (SELECT) AS always LEFT JOIN semel_remembered r ON r.name = $1";

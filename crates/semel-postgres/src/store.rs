@@ -2,6 +2,7 @@
 
 use crate::error::{ActError, CommitError, OpenError};
 use crate::key::KeyHash;
+use crate::migration::Migrated;
 use crate::options::PgOptions;
 use crate::read::{not_on_a_standby, read};
 use crate::row::computed;
@@ -58,8 +59,8 @@ impl PgStore {
     /// Brings the tables of a database to the newest version. Opening does it by itself, unless told not to.
     ///
     /// # Errors
-    /// [`OpenError::Newer`] if they are newer already; else what the server reports.
-    pub async fn migrate(pool: &PgPool) -> Result<(), OpenError> {
+    /// [`OpenError::Newer`] if they are newer than this program can work with; else what the server reports.
+    pub async fn migrate(pool: &PgPool) -> Result<Migrated, OpenError> {
         migration::migrate(pool).await
     }
 
@@ -190,9 +191,10 @@ impl Store for PgStore {
 impl PgStore {
     async fn recall_stored(&self, name: &str) -> Result<Option<Bytes>, StoreError> {
         let rows = self.writing.server.read(sqlx::query(RECALL).bind(name)).await?;
-        let Some(row) = rows.first() else { return Ok(None) };
+        let row =
+            rows.first().ok_or_else(|| StoreError::Damaged("the server did not answer with a row".into()))?;
         not_on_a_standby(row, 1)?;
-        Ok(Some(Bytes::copy_from_slice(computed(row, 0)?)))
+        Ok(computed::<Option<&[u8]>>(row, 0)?.map(Bytes::copy_from_slice))
     }
 }
 

@@ -2,13 +2,16 @@
 
 use crate::call::Server;
 use crate::clock::HighWater;
-use crate::draft::{PgQuery, bind_records, fixed_at, stored_version};
+use crate::draft::{Items, PgQuery, bind_records, fixed_at, stored_version};
 use crate::key::KeyHash;
+use crate::plain::{Completion, bind_completions, lease_of_reservation};
 use crate::read::{Found, read};
 use crate::row::computed;
 use crate::statements;
 use crate::text::stored;
-use semel::{Answer, Created, Draft, Expected, OperationId, StoreError, Swap, Swapped, Timestamp};
+use semel::{
+    Answer, Created, Draft, Expected, HistoryEntry, OperationId, StoreError, Swap, Swapped, Timestamp,
+};
 use sqlx::postgres::{PgBindIterExt, PgRow};
 use std::collections::HashSet;
 use uuid::Uuid;
@@ -60,45 +63,73 @@ impl Wrote {
     }
 }
 
-/// The statement for so many items.
-fn for_so_many(count: usize, one: &'static str, many: &'static str) -> &'static str {
-    if count == 1 { one } else { many }
+/// The statement that creates these, each with its hash. They are sorted by it: creates wait for each other in this order alone.
+pub(crate) fn create_query(floor: i64, lossy: bool, mut batch: Vec<(KeyHash, &Draft)>) -> PgQuery<'_> {
+    batch.sort_by_key(|(hash, _)| *hash);
+    let items = Items::of(batch.len());
+    let leases: Option<Vec<i64>> = batch.iter().map(|(_, draft)| lease_of_reservation(draft)).collect();
+    let Some(leases) = leases else {
+        return create_whole(items.sql(&statements::CREATE), floor, lossy, items, &batch);
+    };
+    let drafts = || batch.iter().map(|(_, draft)| *draft);
+    let query = sqlx::query(items.sql(&statements::CREATE_RESERVATION)).bind(floor).bind(lossy);
+    let query = items.bind(query, batch.iter().map(|(hash, _)| hash.uuid()));
+    let query = items.bind(query, batch.iter().map(|(hash, _)| hash.lock()));
+    let query = items.bind(query, drafts().map(|draft| Uuid::from(draft.operation_id)));
+    let query = items.bind(query, drafts().map(|draft| stored(&draft.key.tenant)));
+    let query = items.bind(query, drafts().map(|draft| stored(&draft.key.operation)));
+    let query = items.bind(query, drafts().map(|draft| stored(&draft.key.key)));
+    let query = items.bind(query, drafts().map(|draft| draft.fingerprint.0.as_slice()));
+    let query = items.bind(query, drafts().map(|draft| Uuid::from_bytes(draft.recipe.0)));
+    let query = items.bind(query, drafts().map(|draft| Uuid::from(draft.owner)));
+    items.bind(query, leases.into_iter())
 }
 
-/// The statement that creates these, each with its hash. They are sorted by it: creates wait for each other in this order alone.
-pub(crate) fn create_query<'q>(
+/// The statement that reserves inside an application's transaction.
+pub(crate) fn reserve_query(floor: i64, lossy: bool, hash: KeyHash, draft: &Draft) -> PgQuery<'_> {
+    create_whole(statements::RESERVE, floor, lossy, Items::One, &[(hash, draft)])
+}
+
+fn create_whole<'q>(
     sql: &'static str,
     floor: i64,
     lossy: bool,
-    mut batch: Vec<(KeyHash, &'q Draft)>,
+    items: Items,
+    batch: &[(KeyHash, &'q Draft)],
 ) -> PgQuery<'q> {
-    batch.sort_by_key(|(hash, _)| *hash);
     let drafts: Vec<&Draft> = batch.iter().map(|(_, draft)| *draft).collect();
-    bind_records(sqlx::query(sql).bind(floor).bind(lossy), &drafts)
-        .bind(batch.iter().map(|(hash, _)| hash.uuid()).bind_iter())
-        .bind(batch.iter().map(|(hash, _)| hash.lock()).bind_iter())
-        .bind(drafts.iter().map(|draft| Uuid::from(draft.operation_id)).bind_iter())
-        .bind(drafts.iter().map(|draft| stored(&draft.key.tenant)).bind_iter())
-        .bind(drafts.iter().map(|draft| stored(&draft.key.operation)).bind_iter())
-        .bind(drafts.iter().map(|draft| stored(&draft.key.key)).bind_iter())
+    let query = bind_records(sqlx::query(sql).bind(floor).bind(lossy), items, &drafts);
+    let query = items.bind(query, batch.iter().map(|(hash, _)| hash.uuid()));
+    let query = items.bind(query, batch.iter().map(|(hash, _)| hash.lock()));
+    let query = items.bind(query, drafts.iter().map(|draft| Uuid::from(draft.operation_id)));
+    let query = items.bind(query, drafts.iter().map(|draft| stored(&draft.key.tenant)));
+    let query = items.bind(query, drafts.iter().map(|draft| stored(&draft.key.operation)));
+    items.bind(query, drafts.iter().map(|draft| stored(&draft.key.key)))
 }
 
 /// The statement that makes these swaps, each with the hash of its key.
 pub(crate) fn swap_query<'q>(floor: i64, lossy: bool, batch: &[(KeyHash, &'q Swap)]) -> PgQuery<'q> {
-    let all = || batch.iter().map(|(_, swap)| *swap);
-    let told = || all().map(|swap| swap.history.as_ref());
-    let drafts: Vec<&Draft> = all().map(|swap| &*swap.next).collect();
-    let sql = for_so_many(batch.len(), statements::SWAP_ONE, statements::SWAP);
-    bind_records(sqlx::query(sql).bind(floor).bind(lossy), &drafts)
-        .bind(batch.iter().map(|(hash, _)| hash.uuid()).bind_iter())
-        .bind(all().map(|swap| stored_version(swap.expected.version)).bind_iter())
-        .bind(all().map(|swap| Uuid::from(swap.expected.operation_id)).bind_iter())
-        .bind(told().map(|entry| entry.map(|entry| entry.happening.as_str())).bind_iter())
-        .bind(
-            told().map(|entry| entry.map(|entry| stored(&entry.actor.to_string()).into_owned())).bind_iter(),
-        )
-        .bind(told().map(|entry| entry.map(|entry| i64::from(entry.attempt))).bind_iter())
-        .bind(told().map(|entry| entry.and_then(|entry| entry.note.as_deref()).map(stored)).bind_iter())
+    let items = Items::of(batch.len());
+    let completions: Option<Vec<Completion<'q>>> =
+        batch.iter().map(|(_, swap)| Completion::of(swap)).collect();
+    let begun = |statement| sqlx::query(items.sql(statement)).bind(floor).bind(lossy);
+    let expected = |query| {
+        let query = items.bind(query, batch.iter().map(|(hash, _)| hash.uuid()));
+        let all = || batch.iter().map(|(_, swap)| &swap.expected);
+        let query = items.bind(query, all().map(|expected| stored_version(expected.version)));
+        items.bind(query, all().map(|expected| Uuid::from(expected.operation_id)))
+    };
+    if let Some(completions) = completions {
+        return bind_completions(expected(begun(&statements::SWAP_COMPLETION)), items, &completions);
+    }
+    let drafts: Vec<&Draft> = batch.iter().map(|(_, swap)| &*swap.next).collect();
+    let query = expected(bind_records(begun(&statements::SWAP), items, &drafts));
+    let told = || batch.iter().map(|(_, swap)| swap.history.as_ref());
+    let query = items.bind(query, told().map(|entry| entry.map(|entry| entry.happening.as_str())));
+    let actor = |entry: &HistoryEntry| stored(&entry.actor.to_string()).into_owned();
+    let query = items.bind(query, told().map(|entry| entry.map(actor)));
+    let query = items.bind(query, told().map(|entry| entry.map(|entry| i64::from(entry.attempt))));
+    items.bind(query, told().map(|entry| entry.and_then(|entry| entry.note.as_deref()).map(stored)))
 }
 
 /// The statement that removes these.
@@ -134,8 +165,7 @@ impl Writing {
                     }
                 }
                 let items = chunk.iter().map(|at| (hashes[*at], &batch[*at])).collect();
-                let sql = for_so_many(chunk.len(), statements::CREATE_ONE, statements::CREATE);
-                let query = create_query(sql, self.clock.floor(), self.lossy, items);
+                let query = create_query(self.clock.floor(), self.lossy, items);
                 let [made, locked] = self.send(query, &mut progress).await?.created().map_err(lost)?;
                 progress.wrote |= !made.is_empty();
                 for at in chunk {

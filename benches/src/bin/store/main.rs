@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         // In slices, so that whatever else the disk does falls on both alike.
         let (mut ours, mut other) = (Vec::new(), Vec::new());
         for _ in 0..SLICES {
-            ours.extend(runtime.block_on(lone.run(1, span / SLICES)).micros());
+            ours.extend(runtime.block_on(lone.run(1, span / SLICES)).0.micros());
             other.extend(bare_lone.run_alone(span / SLICES)?);
         }
         if round > 0 {
@@ -61,11 +61,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut throughput, mut batches) = (Vec::new(), Vec::new());
     for round in 0..=arguments.rounds {
         progress(&format!("{} callers, round {round} of {}", arguments.callers, arguments.rounds));
-        let ours = runtime.block_on(many.run(arguments.callers, span));
-        let other = bare_many.run(ours.items_per_commit(), span)?;
+        let (ours, items_per_commit) = runtime.block_on(many.run(arguments.callers, span));
+        let other = bare_many.run(items_per_commit, span)?;
         if round > 0 {
             throughput.push((ours.pairs_per_second(), other));
-            batches.push(ours.items_per_commit() as f64);
+            batches.push(items_per_commit as f64);
         }
     }
     progress("");

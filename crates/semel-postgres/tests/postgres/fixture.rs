@@ -1,4 +1,5 @@
 //! Records to write, and where to write them.
+#![allow(dead_code, reason = "each test binary uses a part of this")]
 
 use crate::database::Database;
 use bytes::Bytes;

@@ -8,7 +8,9 @@
 
 #[path = "../database/mod.rs"]
 mod database;
+mod deploys;
 mod fixture;
+mod happy_path;
 mod hot_updates;
 mod lost_answers;
 mod migration;
@@ -18,4 +20,6 @@ mod open_transactions;
 mod phases;
 mod proxy;
 mod same_transaction;
+#[path = "../shop/mod.rs"]
 mod shop;
+mod till;

@@ -3,9 +3,14 @@
 use crate::database::Database;
 use crate::fixture::{draft, number, open};
 use semel::{Store, When};
-use semel_postgres::{OpenError, PgOptions, PgStore, migration_script};
+use semel_postgres::{PgOptions, PgStore, migration_script, migrations};
 use sqlx::{AssertSqlSafe, Row, raw_sql};
 use std::time::Duration;
+
+/// The version that this program knows.
+fn known() -> i64 {
+    migrations().last().unwrap().version
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn ten_instances_that_start_at_once_all_find_the_tables() {
@@ -26,10 +31,12 @@ async fn ten_instances_that_start_at_once_all_find_the_tables() {
 }
 
 #[tokio::test]
-async fn the_printed_script_makes_the_same_tables() {
+async fn the_printed_script_makes_the_same_tables_and_can_be_run_again() {
     let (by_hand, by_itself) = (Database::new().await, Database::new().await);
     let pool = by_hand.pool().await;
-    raw_sql(AssertSqlSafe(migration_script())).execute(&pool).await.unwrap();
+    for _ in 0..2 {
+        raw_sql(AssertSqlSafe(migration_script())).execute(&pool).await.unwrap();
+    }
     PgOptions::new().without_migrating().connect(&by_hand.url()).await.unwrap();
     open(&by_itself).await;
     let tables = "SELECT string_agg(format('%s.%s %s', table_name, column_name, data_type), ', ' ORDER BY table_name, column_name)
@@ -43,20 +50,38 @@ async fn the_printed_script_makes_the_same_tables() {
     }
 }
 
-#[tokio::test]
-async fn tables_that_are_too_new_are_refused_and_compatible_ones_are_not() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn scripts_and_instances_that_come_at_once_do_not_meet() {
     let database = Database::new().await;
-    open(&database).await;
+    let (pool, url) = (database.pool().await, database.url());
+    let running: Vec<_> = (0..8)
+        .map(|number| {
+            let (pool, url) = (pool.clone(), url.clone());
+            tokio::spawn(async move {
+                if number % 2 == 0 {
+                    raw_sql(AssertSqlSafe(migration_script())).execute(&pool).await.unwrap();
+                } else {
+                    PgOptions::new().max_connections(2).connect(&url).await.unwrap();
+                }
+            })
+        })
+        .collect();
+    for running in running {
+        running.await.unwrap();
+    }
+    assert_eq!(number(&pool, "SELECT value FROM semel_meta WHERE name = 'schema_version'").await, known());
+}
+
+#[tokio::test]
+async fn a_migration_says_from_which_version_to_which() {
+    let database = Database::new().await;
     let pool = database.pool().await;
-    let newer = "UPDATE semel_meta SET value = value + 1 WHERE name = 'schema_version'";
-    raw_sql(newer).execute(&pool).await.unwrap();
-    open(&database).await;
-    raw_sql("UPDATE semel_meta SET value = value + 1 WHERE name = 'compatible_with'")
-        .execute(&pool)
-        .await
-        .unwrap();
-    let refused = PgStore::connect(&database.url()).await;
-    assert!(matches!(refused, Err(OpenError::Newer { .. })), "{refused:?}");
+    let told = |migrated: semel_postgres::Migrated| (migrated.from, migrated.to);
+    assert_eq!(told(PgStore::migrate(&pool).await.unwrap()), (0, known()));
+    assert_eq!(told(PgStore::migrate(&pool).await.unwrap()), (known(), known()));
+    assert_eq!(told(PgOptions::new().migrate(&database.url()).await.unwrap()), (known(), known()));
+    let by_pgbouncer = PgOptions::new().without_prepared_statements();
+    assert_eq!(told(by_pgbouncer.migrate(&database.url_by_pgbouncer()).await.unwrap()), (known(), known()));
 }
 
 #[tokio::test]

@@ -1,9 +1,9 @@
 //! What a store refuses to start on, and what it refuses to write on.
 
 use crate::database::Database;
-use crate::fixture::{draft, number, open, read};
-use semel::{Store, StoreError};
-use semel_postgres::{OpenError, PgOptions, PgStore};
+use crate::fixture::{completion, draft, number, open, read, reserved, swap};
+use semel::{Store, StoreError, Swapped};
+use semel_postgres::{OpenError, PgOptions, PgStore, reserve_in};
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{AssertSqlSafe, Executor, Row, raw_sql};
 
@@ -55,6 +55,36 @@ async fn the_tables_are_not_made_where_somebody_else_makes_them() {
     assert_eq!(number(&pool, "SELECT count(*) FROM pg_class WHERE relname LIKE 'semel%'").await, 0);
     PgStore::migrate(&pool).await.unwrap();
     options.connect(&database.url()).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_role_that_may_only_change_rows_is_enough_for_a_service() {
+    let database = Database::new().await;
+    let owner = database.pool().await;
+    PgStore::migrate(&owner).await.unwrap();
+    let role = "semel_test_service";
+    let grants = format!(
+        "DO $$ BEGIN CREATE ROLE {role}; EXCEPTION WHEN duplicate_object THEN NULL; END $$;
+         GRANT USAGE ON SCHEMA public TO {role};
+         GRANT SELECT, INSERT, UPDATE, DELETE ON semel_records, semel_history, semel_remembered TO {role};
+         GRANT SELECT ON semel_meta TO {role}"
+    );
+    raw_sql(AssertSqlSafe(grants)).execute(&owner).await.unwrap();
+    let as_role = PgPoolOptions::new().after_connect(move |conn, _| {
+        Box::pin(async move { conn.execute(AssertSqlSafe(format!("SET ROLE {role}"))).await.map(drop) })
+    });
+    let pool = as_role.connect_with(database.options()).await.unwrap();
+    let store = PgOptions::new().without_migrating().open(pool.clone()).await.unwrap();
+    assert!(raw_sql("CREATE TABLE public.other ()").execute(&pool).await.is_err(), "it may not make tables");
+
+    store.remember("recipe".into(), "text".into()).await.unwrap();
+    let record = reserved(&store, "completed").await;
+    assert_eq!(swap(&store, completion(&record)).await, Swapped::Done);
+    let doubtful = reserved(&store, "removed").await;
+    assert_eq!(store.remove(vec![doubtful.expected()]).await.unwrap().items, [Swapped::Done]);
+    let mut tx = pool.begin().await.unwrap();
+    reserve_in(&mut tx, draft("in-a-transaction")).await.unwrap();
+    tx.commit().await.unwrap();
 }
 
 #[tokio::test]

@@ -1,0 +1,169 @@
+//! Engine, batcher and PostgreSQL store against the same two statements, one request at a time.
+//!
+//! Both sides write the same rows to the same tables of one private server, each in a database of its own, emptied before every
+//! round. The other side is what a service without batches does: a statement that reserves and one that completes, prepared, each
+//! with a commit of its own.
+#![allow(clippy::print_stdout, reason = "a report is printed")]
+
+mod driver;
+mod pgbench;
+mod statements;
+
+use clap::Parser;
+use semel::Engine;
+use semel_benches::operations::Operations;
+use semel_benches::{Bar, Comparison, median, progress, report};
+use semel_postgres::{PgOptions, PgStore};
+use semel_private_postgres::Cluster;
+use sqlx::{Executor, PgPool, Row};
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::runtime::Runtime;
+
+/// A round of the lone caller is cut into slices. pgbench measures whole seconds.
+const SLICES: usize = 3;
+const SLICE: Duration = Duration::from_secs(1);
+
+/// No checkpoint falls on one side and not on the other, and all that is written in a round stays in memory.
+const SETTINGS: [&str; 4] =
+    ["max_connections = 200", "max_wal_size = 8GB", "checkpoint_timeout = 1h", "shared_buffers = 512MB"];
+
+#[derive(Parser)]
+#[command(about = "Reserve + complete through the engine, against the same two statements under pgbench")]
+struct Arguments {
+    /// Rounds; each measures all sides once.
+    #[arg(long, default_value_t = 7)]
+    rounds: usize,
+    /// Concurrent callers.
+    #[arg(long, default_value_t = 64)]
+    callers: usize,
+    /// How many whole seconds each side is measured in a round.
+    #[arg(long, default_value_t = 3)]
+    seconds: u64,
+    /// Where the server's files go: on a real disk, and readable by its user.
+    #[arg(long, default_value = "target/bench")]
+    directory: PathBuf,
+}
+
+/// A database of the server's, with the store's tables.
+struct Database {
+    url: String,
+    pool: PgPool,
+}
+
+impl Database {
+    async fn make(cluster: &Cluster, name: &'static str) -> Result<Self, Box<dyn Error>> {
+        let maintenance = PgPool::connect(&cluster.url("postgres")).await?;
+        maintenance.execute(sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"))).await?;
+        let url = cluster.url(name);
+        PgOptions::new().migrate(&url).await?;
+        Ok(Self { pool: PgPool::connect(&url).await?, url })
+    }
+
+    async fn empty(&self) -> Result<(), sqlx::Error> {
+        self.pool.execute("TRUNCATE semel_records, semel_history").await.map(drop)
+    }
+}
+
+/// Everything that is measured.
+struct Sides<'a> {
+    runtime: Runtime,
+    ours: Database,
+    other: Database,
+    operations: Operations,
+    pgbench: pgbench::Side<'a>,
+    driver: driver::Side,
+}
+
+/// Ours and the other's, round by round.
+type Rounds = Vec<(f64, f64)>;
+
+impl<'a> Sides<'a> {
+    fn open(cluster: &'a Cluster) -> Result<Self, Box<dyn Error>> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let (ours, other, operations, driver) = runtime.block_on(async {
+            let ours = Database::make(cluster, "ours").await?;
+            let other = Database::make(cluster, "other").await?;
+            let operations = Operations::through(Engine::new(PgStore::connect(&ours.url).await?))?;
+            let driver = driver::Side::open(&other.url).await?;
+            Ok::<_, Box<dyn Error>>((ours, other, operations, driver))
+        })?;
+        let pgbench = pgbench::Side::new(cluster, "other")?;
+        Ok(Self { runtime, ours, other, operations, pgbench, driver })
+    }
+
+    fn empty(&self) -> Result<(), sqlx::Error> {
+        self.runtime.block_on(self.ours.empty())?;
+        self.runtime.block_on(self.other.empty())
+    }
+
+    /// Microseconds of one caller: ours and pgbench's, ours and the driver's.
+    fn lone(&mut self, rounds: usize) -> Result<(Rounds, Rounds), Box<dyn Error>> {
+        let (mut by_pgbench, mut by_driver) = (Vec::new(), Vec::new());
+        for round in 0..=rounds {
+            progress(&format!("one caller, round {round} of {rounds} (the first is a warm-up)"));
+            self.empty()?;
+            // In slices, so that whatever else the machine does falls on all alike.
+            let mut micros = [Vec::new(), Vec::new(), Vec::new()];
+            for _ in 0..SLICES {
+                micros[0].extend(self.runtime.block_on(self.operations.run(1, SLICE)).micros());
+                micros[1].extend(self.pgbench.run_alone(SLICE)?);
+                micros[2].extend(self.runtime.block_on(self.driver.run_alone(SLICE))?);
+            }
+            if round > 0 {
+                let [ours, pgbench, driver] = micros.map(|micros| median(&micros));
+                by_pgbench.push((ours, pgbench));
+                by_driver.push((ours, driver));
+            }
+        }
+        Ok((by_pgbench, by_driver))
+    }
+
+    /// How many connections the store has open.
+    fn connections(&self) -> Result<usize, Box<dyn Error>> {
+        let sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'semel'";
+        let row = self.runtime.block_on(sqlx::raw_sql(sql).fetch_one(&self.ours.pool))?;
+        Ok(usize::try_from(row.try_get::<i64, _>(0)?)?)
+    }
+
+    /// Pairs per second of many callers: ours and pgbench's, first over as many connections as ours go by, then over one for each
+    /// caller; and how many ours go by.
+    fn many(&self, arguments: &Arguments) -> Result<(usize, [Rounds; 2]), Box<dyn Error>> {
+        let span = Duration::from_secs(arguments.seconds.max(1));
+        let mut measured = [Vec::new(), Vec::new()];
+        for round in 0..=arguments.rounds {
+            progress(&format!("{} callers, round {round} of {}", arguments.callers, arguments.rounds));
+            self.empty()?;
+            let ours = self.runtime.block_on(self.operations.run(arguments.callers, span));
+            for (measured, connections) in measured.iter_mut().zip([self.connections()?, arguments.callers]) {
+                let other = self.pgbench.run(connections, span)?;
+                if round > 0 {
+                    measured.push((ours.pairs_per_second(), other));
+                }
+            }
+        }
+        progress("");
+        Ok((self.connections()?, measured))
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments = Arguments::parse();
+    std::fs::create_dir_all(&arguments.directory)?;
+    let cluster = Cluster::start_in(&arguments.directory.canonicalize()?, &SETTINGS)?;
+    let mut sides = Sides::open(&cluster)?;
+    let (by_pgbench, by_driver) = sides.lone(arguments.rounds)?;
+    let (connections, [same, one_for_each]) = sides.many(&arguments)?;
+    let callers = arguments.callers;
+    let many = |connections| format!("{callers} callers, against pgbench -c {connections}");
+    println!("{callers} callers share {connections} connections of the store's");
+    let comparisons = [
+        Comparison::of(&many(connections), "pairs/s", Bar::AtLeast(3.0), &same),
+        Comparison::of(&many(callers), "pairs/s", Bar::Open, &one_for_each),
+        Comparison::of("one caller, against pgbench -c 1", "us/pair", Bar::AtMost(1.3), &by_pgbench),
+        Comparison::of("one caller, against the bare driver", "us/pair", Bar::AtMost(1.3), &by_driver),
+    ];
+    report(&comparisons, Path::new("target/bench/store-postgres.json"))?;
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! The other side: pgbench, which prepares the two statements and runs them one request at a time on each connection.
+
+use crate::statements::Different;
+use semel_private_postgres::Cluster;
+use std::error::Error;
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+/// The hash is random, as ours is; operation ids rise with time, as ours do.
+const DIFFERENT: Different = Different {
+    key_hash: "(:random::text || '4000800000000000')::uuid",
+    operation_id: "(:rising::text || (4000800000000000 + :client_id)::text)::uuid",
+    owner: "(:random::text || '4000800000000001')::uuid",
+    key: "'0a4f6c1e-8f5e-4c3a-9' || :random::text",
+};
+
+/// How the file begins that pgbench writes each latency to.
+const LOG: &str = "latencies";
+
+pub(crate) struct Side<'a> {
+    cluster: &'a Cluster,
+    database: &'static str,
+    script: PathBuf,
+}
+
+impl<'a> Side<'a> {
+    pub(crate) fn new(cluster: &'a Cluster, database: &'static str) -> Result<Self, Box<dyn Error>> {
+        let script = cluster.directory().join("pair.sql");
+        let text = format!(
+            "\\set random random(1000000000000000, 9999999999999999)\n\\set rising :rising + 1\n{};\n{};\n",
+            DIFFERENT.reserve(),
+            DIFFERENT.complete()
+        );
+        fs::write(&script, text)?;
+        Ok(Self { cluster, database, script })
+    }
+
+    /// Pairs per second over so many connections.
+    pub(crate) fn run(&self, connections: usize, span: Duration) -> Result<f64, Box<dyn Error>> {
+        let said = self.measure(connections, span, &[])?;
+        let tps = said.lines().find_map(|line| line.strip_prefix("tps = ")?.split(' ').next()?.parse().ok());
+        tps.ok_or_else(|| format!("pgbench told no rate: {said}").into())
+    }
+
+    /// How long each pair took over one connection, in microseconds.
+    pub(crate) fn run_alone(&self, span: Duration) -> Result<Vec<f64>, Box<dyn Error>> {
+        let prefix = self.cluster.directory().join(LOG);
+        self.measure(1, span, &["-l", "--log-prefix", &prefix.display().to_string()])?;
+        let mut micros = Vec::new();
+        for entry in fs::read_dir(self.cluster.directory())? {
+            let entry = entry?;
+            if entry.file_name().to_string_lossy().starts_with(LOG) {
+                let log = fs::read_to_string(entry.path())?;
+                micros.extend(log.lines().filter_map(|line| line.split(' ').nth(2)?.parse::<f64>().ok()));
+                fs::remove_file(entry.path())?;
+            }
+        }
+        if micros.is_empty() { Err("pgbench wrote no latencies".into()) } else { Ok(micros) }
+    }
+
+    fn measure(&self, connections: usize, span: Duration, more: &[&str]) -> Result<String, Box<dyn Error>> {
+        // A number of 16 digits that is larger in each run.
+        let rising = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_micros();
+        let mut pgbench = self.cluster.program("pgbench")?;
+        pgbench.args(["-n", "-M", "prepared", "-j", &connections.min(2).to_string()]);
+        pgbench.args(["-c", &connections.to_string(), "-T", &span.as_secs().max(1).to_string()]);
+        pgbench.args(["-D", &format!("rising={rising}")]).args(more);
+        let done = pgbench.arg("-f").arg(&self.script).arg(self.database).output()?;
+        let said = String::from_utf8_lossy(&done.stdout).into_owned();
+        if done.status.success() && said.contains("number of failed transactions: 0 ") {
+            return Ok(said);
+        }
+        Err(format!("pgbench failed: {said}{}", String::from_utf8_lossy(&done.stderr)).into())
+    }
+}

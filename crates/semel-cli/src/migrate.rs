@@ -1,0 +1,117 @@
+//! `semel migrate`: the tables that the records are kept in.
+
+use clap::Args;
+use semel_postgres::{Migrated, PgOptions, migration_script, migrations};
+use semel_sqlite::SqliteStore;
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Make the tables that Semel keeps its records in, or bring them to the newest
+/// version.
+///
+/// Every instance does this by itself when it starts. Do it beforehand where the
+/// role that the service runs as may not create tables, or where a deploy shall
+/// not begin before it is done. It can be repeated, and several may do it at once:
+/// what is there already is left alone. Instances of the version before go on
+/// working meanwhile.
+#[derive(Args)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "\
+Examples:
+  semel migrate --store postgres://owner@localhost/payments
+  SEMEL_STORE=postgres://owner:secret@db.internal/payments semel migrate
+  semel migrate --print > semel.sql && psql -v ON_ERROR_STOP=1 -f semel.sql payments
+  semel migrate --store sqlite:semel.db
+
+The tables, all named semel_…, go into the first schema of the role's search_path.
+In the variable a password is not seen by whoever lists the machine's processes.
+
+Exit status: 0 if the tables are there, 1 if they are not, 2 if the command line is wrong."
+)]
+pub(crate) struct Arguments {
+    /// Where the records are: postgres://user:password@host:5432/database, or
+    /// sqlite:path.
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "SEMEL_STORE",
+        hide_env_values = true,
+        verbatim_doc_comment,
+        required_unless_present = "print"
+    )]
+    store: Option<String>,
+
+    /// Print the SQL for PostgreSQL, and run nothing.
+    ///
+    /// For teams that run their own migrations. It is one statement, so that it
+    /// happens as a whole or not at all, and it can be run again. Services that are
+    /// to leave the tables alone are then told so (`without_migrating`).
+    #[arg(long, verbatim_doc_comment)]
+    print: bool,
+}
+
+/// Why there are no tables, or not the newest.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum MigrateError {
+    #[error("a store in memory has no tables: name one that lasts, as postgres://… or sqlite:path")]
+    Memory,
+    // The URL itself is not repeated: it may hold a password.
+    #[error("the store's URL is neither postgres://user:password@host:5432/database nor sqlite:path")]
+    Url,
+    #[error(transparent)]
+    Postgres(#[from] semel_postgres::OpenError),
+    #[error(transparent)]
+    Sqlite(#[from] semel_sqlite::OpenError),
+    #[error("the standard output cannot be written")]
+    Output(#[source] io::Error),
+    #[error("the command's own machinery failed")]
+    Machinery(#[source] io::Error),
+}
+
+/// Migrates, or prints how to.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, MigrateError> {
+    let words = match &arguments.store {
+        _ if arguments.print => migration_script(),
+        None => return Err(MigrateError::Url),
+        Some(store) => {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.map_err(MigrateError::Machinery)?.block_on(migrate(store))?
+        }
+    };
+    match io::stdout().write_all(words.as_bytes()) {
+        // Whoever reads along has had enough (`semel migrate --print | head`): no reason to complain.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(MigrateError::Output(error)),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Migrates the store of this URL; what there is to say about it.
+async fn migrate(store: &str) -> Result<String, MigrateError> {
+    match store.split_once(':') {
+        Some(("postgres" | "postgresql", _)) => Ok(told(PgOptions::new().migrate(store).await?)),
+        Some(("sqlite", path)) if !path.is_empty() => {
+            let new = !Path::new(path).exists();
+            SqliteStore::open(path).await?.close().await;
+            let what = if new { "was made, with" } else { "has" };
+            Ok(format!("{path} {what} the newest tables: opening a SQLite file migrates it.\n"))
+        }
+        Some(("memory", _)) => Err(MigrateError::Memory),
+        _ => Err(MigrateError::Url),
+    }
+}
+
+fn told(Migrated { from, to, .. }: Migrated) -> String {
+    let known = migrations().last().map_or(0, |migration| migration.version);
+    match from {
+        0 => format!("The tables were made, at version {to}.\n"),
+        _ if from > known => format!(
+            "Nothing to do: the tables have version {from}. That is newer than this program, which knows version \
+             {known} and can work on it.\n"
+        ),
+        _ if from == to => format!("Nothing to do: the tables have version {to}, the newest.\n"),
+        _ => format!("The tables were migrated from version {from} to version {to}.\n"),
+    }
+}

@@ -1,0 +1,17 @@
+//! The PostgreSQL store on servers of the test's own, which are stopped, crashed, demoted and badly set.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "test code: whatever goes wrong fails the test by a panic"
+)]
+
+mod crash;
+#[path = "../database/mod.rs"]
+mod database;
+#[path = "../postgres/fixture.rs"]
+mod fixture;
+mod refused;
+#[path = "../shop/mod.rs"]
+mod shop;
+mod standby;

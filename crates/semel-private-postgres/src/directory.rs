@@ -1,0 +1,84 @@
+//! A directory that servers live in, and that goes with them.
+
+use crate::installed::Installed;
+use std::fs;
+use std::hash::{BuildHasher, RandomState};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// A directory with a keeper: a process that ends the servers in it and removes it. It does so when its standard input ends, and
+/// that happens when the value is dropped and also when the process that holds it is killed.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    path: PathBuf,
+    keeper: Child,
+}
+
+/// An interrupt from the terminal reaches everybody; the keeper lets it pass, and tidies up after the others.
+///
+/// Servers are found by the files that they leave their process ids in.
+const KEEPER: &str = r#"
+trap '' INT TERM HUP
+directory=$1
+read -r _
+end() {
+  pid=$(head -n 1 "$2" 2>/dev/null) && [ -n "$pid" ] || return 0
+  kill "-$1" "$pid" 2>/dev/null
+  while kill -0 "$pid" 2>/dev/null; do sleep 0.02; done
+}
+for file in "$directory"/*.pid; do end TERM "$file"; done
+for file in "$directory"/*/postmaster.pid; do end QUIT "$file"; done
+rm -rf "$directory"
+"#;
+
+impl Directory {
+    /// A new one in `parent`, for servers that `installed` runs.
+    pub(crate) fn new(parent: &Path, installed: &Installed) -> Result<Self, String> {
+        let name = format!("semel-postgres-{}-{:08x}", std::process::id(), random() & 0xffff_ffff);
+        let path = parent.join(name);
+        fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let keeper = Command::new("sh")
+            .args(["-c", KEEPER, "semel-keeper"])
+            .arg(&path)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        let keeper = keeper.map_err(|error| {
+            let _gone = fs::remove_dir(&path);
+            format!("sh could not be started: {error}")
+        })?;
+        let directory = Self { path, keeper };
+        installed.hand_over(&directory.path)?;
+        Ok(directory)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        drop(self.keeper.stdin.take());
+        let _ended = self.keeper.wait();
+    }
+}
+
+/// A port that nobody listens on, below those that the system hands out for outgoing connections: a server that is stopped for a
+/// while finds it free again.
+///
+/// # Errors
+/// There is none.
+pub fn free_port() -> Result<u16, String> {
+    const FIRST: u16 = 10_000;
+    const COUNT: u64 = 20_000;
+    let candidates = (0..100).map(|_| FIRST + (random() % COUNT) as u16);
+    let mut free = candidates.filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
+    free.next().ok_or_else(|| "no free port".into())
+}
+
+fn random() -> u64 {
+    RandomState::new().hash_one(0)
+}

@@ -1,0 +1,76 @@
+//! The way to a database: a proxy that can refuse, fall silent, and let through again.
+
+use super::Database;
+use std::net::SocketAddr;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+/// What becomes of what is sent that way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Passing {
+    /// It gets through.
+    Open,
+    /// Connections are cut, and new ones too: the server was stopped.
+    Refused,
+    /// It waits, and nobody hears of it: the network is gone. It arrives once the way is open again.
+    Silent,
+}
+
+pub(crate) struct Way {
+    /// The database's address by this way.
+    pub(crate) url: String,
+    passing: watch::Sender<Passing>,
+}
+
+impl Way {
+    pub(crate) async fn to(database: &Database) -> Self {
+        let server = database.authority().to_owned();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address: SocketAddr = listener.local_addr().unwrap();
+        let url = database.url.replacen(&server, &address.to_string(), 1);
+        let (passing, state) = watch::channel(Passing::Open);
+        tokio::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                tokio::spawn(connection(stream, server.clone(), state.clone()));
+            }
+        });
+        Self { url, passing }
+    }
+
+    pub(crate) fn becomes(&self, passing: Passing) {
+        self.passing.send(passing).unwrap();
+    }
+}
+
+async fn connection(client: TcpStream, server: String, state: watch::Receiver<Passing>) {
+    let mut cut = state.clone();
+    let exchange = async {
+        if state.clone().wait_for(|passing| *passing == Passing::Open).await.is_err() {
+            return;
+        }
+        let server = TcpStream::connect(&server).await.unwrap();
+        let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
+        tokio::select! {
+            () = pass(from_client, to_server, state.clone()) => {}
+            () = pass(from_server, to_client, state) => {}
+        }
+    };
+    tokio::select! {
+        biased;
+        _ = cut.wait_for(|passing| *passing == Passing::Refused) => {}
+        () = exchange => {}
+    }
+}
+
+async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut state: watch::Receiver<Passing>) {
+    let mut piece = vec![0; 16 * 1024];
+    while let Ok(count @ 1..) = from.read(&mut piece).await {
+        let opened = state.wait_for(|passing| *passing == Passing::Open).await.is_ok();
+        if !opened || to.write_all(&piece[..count]).await.is_err() {
+            return;
+        }
+    }
+}

@@ -41,8 +41,9 @@ enum Command {
     Gateway(gateway::Arguments),
     CheckConfig(check_config::Arguments),
     Operations(operations::Arguments),
-    #[command(hide = true)]
-    DemoService(demo::ServiceArguments),
+    /// A process of the demo.
+    #[command(hide = true, subcommand)]
+    DemoPart(demo::Part),
 }
 
 fn main() -> ExitCode {
@@ -51,7 +52,7 @@ fn main() -> ExitCode {
         Command::Gateway(arguments) => gateway::run(arguments).map_err(Into::into),
         Command::CheckConfig(arguments) => check_config::run(&arguments),
         Command::Operations(arguments) => return operations::run(&arguments),
-        Command::DemoService(arguments) => demo::serve(&arguments).map_err(Into::into),
+        Command::DemoPart(part) => demo::run_part(&part).map_err(Into::into),
     };
     done.unwrap_or_else(|error| {
         let mut words = error.to_string();

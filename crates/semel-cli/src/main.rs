@@ -45,8 +45,9 @@ enum Command {
     CheckConfig(check_config::Arguments),
     Operations(operations::Arguments),
     Migrate(migrate::Arguments),
-    #[command(hide = true)]
-    DemoService(demo::ServiceArguments),
+    /// A process of the demo.
+    #[command(hide = true, subcommand)]
+    DemoPart(demo::Part),
 }
 
 fn main() -> ExitCode {
@@ -56,7 +57,7 @@ fn main() -> ExitCode {
         Command::CheckConfig(arguments) => check_config::run(&arguments),
         Command::Operations(arguments) => return operations::run(&arguments),
         Command::Migrate(arguments) => migrate::run(&arguments).map_err(Into::into),
-        Command::DemoService(arguments) => demo::serve(&arguments).map_err(Into::into),
+        Command::DemoPart(part) => demo::run_part(&part).map_err(Into::into),
     };
     done.unwrap_or_else(|error| {
         let mut words = error.to_string();

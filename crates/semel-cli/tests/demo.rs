@@ -1,9 +1,11 @@
 //! The binary as users run it.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what goes wrong here is a failed test")]
 
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 fn semel() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_semel"));
@@ -19,16 +21,19 @@ fn err(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-const TITLES: [&str; 9] = [
+const TITLES: [&str; 12] = [
     "1  A first request",
     "2  The same request again",
     "3  50 at once",
     "4  The same key for another amount",
     "5  No key",
     "6  The same key from another account",
-    "7  A new key for an invoice that is paid",
+    "7  A card that is declined",
     "8  A client that hangs up in the middle",
-    "9  A service that is killed in the middle",
+    "9  A provider that charges and hangs up",
+    "10  A service that is killed in the middle",
+    "11  A service that is not running",
+    "12  A gateway that is killed",
 ];
 
 /// What was printed of each case, and what came after the last.
@@ -40,50 +45,75 @@ fn by_case(printed: &str) -> Vec<String> {
         parts.push(rest[..begins].to_owned());
         rest = &rest[begins..];
     }
-    let summary = rest.find(" of 9 cases").unwrap_or_else(|| panic!("no summary in {printed}"));
+    let summary = rest.find(" of 12 cases").unwrap_or_else(|| panic!("no summary in {printed}"));
     parts.push(rest[..summary].to_owned());
     parts.remove(0);
     parts
 }
 
+/// Files of the demo that are left in a directory which was empty before it.
+fn left_in(files: &tempfile::TempDir) -> Vec<PathBuf> {
+    std::fs::read_dir(files.path()).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
 #[test]
 fn the_walk_comes_out_as_promised() {
-    let output = semel().args(["demo", "--once"]).output().unwrap();
+    let files = tempfile::tempdir().unwrap();
+    let output = semel().args(["demo", "--once"]).env("TMPDIR", files.path()).output().unwrap();
     let printed = out(&output);
     assert!(output.status.success(), "{printed}\n{}", err(&output));
     let cases = by_case(&printed);
     for case in &cases {
         assert!(case.contains('✓') && !case.contains('✗'), "{case}");
-        assert!(case.contains("   → ") && case.contains("   ← ") && case.contains("= payments: "), "{case}");
+        assert!(case.contains("   → ") && case.contains("   ← "), "{case}");
+        assert!(case.contains("= charges in the provider's ledger: "), "{case}");
     }
-    assert!(cases[1].contains("Idempotent-Replayed: true") && cases[1].contains("(none new)"));
-    assert!(cases[2].contains("49 × 409 Conflict") && cases[2].contains(" 1 × 201 Created"));
-    assert!(cases[3].contains("422") && cases[4].contains("400"));
-    assert!(
-        cases[8].contains("idempotency_key_in_progress") && cases[8].contains("idempotency_outcome_unknown")
-    );
-    assert!(printed.contains("9 of 9 cases came out as promised"));
+    // What each is about: the answers that must be there, and by how much the charges grew.
+    for (case, grown, seen) in [
+        (0, "(1 new)", &["201 Created"][..]),
+        (1, "(none new)", &["201 Created  Idempotent-Replayed: true"]),
+        (2, "2 (1 new)", &["49 × 409 Conflict  idempotency_key_in_progress", " 1 × 201 Created"]),
+        (3, "(none new)", &["422 Unprocessable Entity  idempotency_key_reused_with_different_payload"]),
+        (4, "(none new)", &["400 Bad Request  idempotency_key_missing"]),
+        (5, "(1 new)", &["acct_bert", "201 Created"]),
+        (6, "(none new)", &["402 Payment Required  card_declined  Idempotent-Replayed: true"]),
+        (7, "(1 new)", &["201 Created  Idempotent-Replayed: true"]),
+        (
+            8,
+            "(1 new)",
+            &["504 Gateway Timeout  idempotency_outcome_unknown", "409 Conflict", "resolve", "201 Created"],
+        ),
+        (9, "(1 new)", &["504 Gateway Timeout  idempotency_outcome_unknown", "409 Conflict"]),
+        (10, "(1 new)", &["502 Bad Gateway  idempotency_upstream_unreachable", "201 Created"]),
+        (11, "7 (none new)", &["Idempotent-Replayed: true", "409 Conflict  idempotency_outcome_unknown"]),
+    ] {
+        let printed = &cases[case];
+        assert!(printed.contains(grown), "{printed}");
+        assert!(seen.iter().all(|seen| printed.contains(seen)), "{printed}");
+    }
+    assert!(printed.contains("12 of 12 cases came out as promised"));
     assert!(!printed.contains('\x1b'), "colours are for terminals");
     assert!(!printed.contains('\r'), "movement is for terminals");
     let widest = printed.lines().map(|line| line.chars().count()).max();
     assert!(widest <= Some(80), "{widest:?} columns");
     assert_eq!(err(&output), "");
+    assert_eq!(left_in(&files), Vec::<PathBuf>::new());
 }
 
 #[test]
 fn a_walk_that_goes_wrong_says_so_and_fails() {
-    // The service's lease is not the one that the walk waits for: the last case cannot come out right.
-    let output = semel().args(["demo", "--once", "--wrong-lease", "60"]).output().unwrap();
+    // The gateway is told that nothing was done where a charge may have been made: that case cannot come out right.
+    let output = semel().args(["demo", "--once", "--misconfigured"]).output().unwrap();
     let printed = out(&output);
     assert_eq!(output.status.code(), Some(1), "{printed}");
-    let cases = by_case(&printed);
-    assert!(cases[..8].iter().all(|case| case.contains('✓')), "{printed}");
-    assert!(cases[8].contains('✗') && !cases[8].contains('✓'), "{printed}");
-    let summary = &printed[printed.find("8 of 9 cases").unwrap()..];
-    assert!(
-        summary.contains("✗ 9  A service that is killed in the middle: after the lease: 409"),
-        "{summary}"
-    );
+    for (number, case) in (1..).zip(by_case(&printed)) {
+        let wrong = number == 9;
+        assert_eq!(case.contains('✗'), wrong, "{printed}");
+        assert_eq!(case.contains('✓'), !wrong, "{printed}");
+    }
+    let summary = &printed[printed.find("11 of 12 cases").unwrap()..];
+    let fault = "✗ 9  A provider that charges and hangs up: there are 6 charges, and there should be 5";
+    assert!(summary.contains(fault), "{summary}");
 }
 
 #[test]
@@ -93,20 +123,35 @@ fn colours_can_be_had_and_refused() {
     assert!(output.status.success());
 }
 
-/// The directory and the process of a running demo, from what it prints at first.
+/// The directory of a running demo, from what it prints at first.
 #[cfg(target_os = "linux")]
-fn traces(
-    lines: &mut impl Iterator<Item = std::io::Result<String>>,
-) -> (std::path::PathBuf, std::path::PathBuf) {
-    let mut field = |name: &str| {
-        let line = lines.find_map(|line| line.unwrap().trim().strip_prefix(name).map(str::to_owned));
-        line.unwrap().trim().to_owned()
+fn directory(lines: &mut impl Iterator<Item = std::io::Result<String>>) -> PathBuf {
+    let line = lines.find_map(|line| line.unwrap().trim().strip_prefix("files ").map(str::to_owned));
+    let directory = PathBuf::from(line.unwrap().trim());
+    for file in ["semel.toml", "semel.db", "provider.ledger"] {
+        assert!(directory.join(file).exists(), "{file}");
+    }
+    directory
+}
+
+/// The processes that work in a directory or below it, even if it is gone by now.
+#[cfg(target_os = "linux")]
+fn processes_in(directory: &Path) -> usize {
+    let processes = std::fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path());
+    let works_there = |process: &PathBuf| {
+        let place = std::fs::read_link(process.join("cwd")).unwrap_or_default();
+        place.to_string_lossy().starts_with(&*directory.to_string_lossy())
     };
-    let service = field("service");
-    let process = std::path::Path::new("/proc").join(service.rsplit(' ').next().unwrap());
-    let database = std::path::PathBuf::from(field("store"));
-    assert!(process.exists() && database.exists());
-    (process, database.parent().unwrap().to_owned())
+    processes.filter(works_there).count()
+}
+
+#[cfg(target_os = "linux")]
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 #[cfg(target_os = "linux")]
@@ -114,47 +159,80 @@ fn signal(process: u32, name: &str) {
     assert!(Command::new("kill").args([name, &process.to_string()]).status().unwrap().success());
 }
 
+/// The lines to paste that follow this heading.
+#[cfg(target_os = "linux")]
+fn suggestion(lines: &mut impl Iterator<Item = std::io::Result<String>>, heading: &str) -> String {
+    lines.find(|line| line.as_ref().unwrap().starts_with(heading)).unwrap().unwrap();
+    let pasted = lines.map(Result::unwrap).take_while(|line| !line.is_empty());
+    pasted.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(target_os = "linux")]
+fn paste(suggestion: &str) -> String {
+    let output = Command::new("sh").args(["-c", suggestion]).output().unwrap();
+    assert!(output.status.success(), "{suggestion}\n{}", err(&output));
+    out(&output)
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn it_goes_on_serving_until_ctrl_c_and_leaves_nothing_behind() {
-    let mut demo = semel().arg("demo").stdout(Stdio::piped()).spawn().unwrap();
+    let mut demo = semel().args(["demo", "--listen", "127.0.0.1:0"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(demo.stdout.take().unwrap()).lines();
-    let (first_process, directory) = traces(&mut lines);
-    let listed = lines.find(|line| line.as_ref().unwrap().contains("sqlite3 -box")).unwrap().unwrap();
-    assert!(listed.contains(directory.to_str().unwrap()));
+    let directory = directory(&mut lines);
+    let killing = suggestion(&mut lines, "The service is killed in the middle");
+    let service = killing.split("kill -9 ").nth(1).unwrap().split(';').next().unwrap().parse().unwrap();
+    let listing = suggestion(&mut lines, "What nobody knows");
+    let settling = suggestion(&mut lines, "Settle the one of the walk");
+    assert!(paste(&listing).contains("demo-key-of-invoice-1006"), "{}", paste(&listing));
+    assert!(paste(&settling).contains("is completed now"));
+    assert!(!paste(&listing).contains("demo-key-of-invoice-1006"));
+
+    signal(service, "-KILL");
+    assert!(lines.any(|line| line.unwrap().contains("the service was gone; it runs again")));
+    assert_eq!(processes_in(&directory), 3);
+
     assert!(demo.try_wait().unwrap().is_none(), "it goes on");
     signal(demo.id(), "-INT");
     assert_eq!(demo.wait().unwrap().code(), Some(0));
     assert!(!directory.exists(), "its files are removed");
-    assert!(!first_process.exists(), "its process is gone");
+    assert_eq!(processes_in(&directory), 0, "its processes are gone");
     assert!(lines.any(|line| line.unwrap().contains("stopped")));
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn ctrl_c_in_the_middle_of_the_walk_leaves_nothing_behind() {
-    let mut demo = semel().arg("demo").stdout(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(demo.stdout.take().unwrap()).lines();
-    let (process, directory) = traces(&mut lines);
+    let files = tempfile::tempdir().unwrap();
+    // A pipe that is nearly full: the walk cannot come to its end before somebody reads.
+    let (mut printed, mut filled) = std::io::pipe().unwrap();
+    filled.write_all(&[b'\n'; 60_000]).unwrap();
+    let mut demo = semel().arg("demo").env("TMPDIR", files.path()).stdout(filled).spawn().unwrap();
+    let has_charged = || {
+        let ledger = left_in(&files).into_iter().map(|directory| directory.join("provider.ledger")).next();
+        ledger.and_then(|ledger| std::fs::metadata(ledger).ok()).is_some_and(|ledger| ledger.len() > 0)
+    };
+    wait_until("the walk begins", has_charged);
     signal(demo.id(), "-INT");
+    printed.read_to_end(&mut Vec::new()).unwrap();
     assert_eq!(demo.wait().unwrap().code(), Some(130));
-    assert!(!directory.exists() && !process.exists());
+    assert_eq!(left_in(&files), Vec::<PathBuf>::new());
+    assert_eq!(processes_in(files.path()), 0);
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_service_does_not_outlive_a_demo_that_is_killed() {
-    let mut demo = semel().arg("demo").stdout(Stdio::piped()).spawn().unwrap();
+fn nothing_outlives_a_demo_that_is_killed() {
+    // It cannot tidy up: its files go where the test's do.
+    let files = tempfile::tempdir().unwrap();
+    let mut demo = semel().arg("demo").env("TMPDIR", files.path()).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(demo.stdout.take().unwrap()).lines();
-    let (process, directory) = traces(&mut lines);
+    directory(&mut lines);
+    suggestion(&mut lines, "Pay.");
+    assert_eq!(processes_in(files.path()), 3);
     demo.kill().unwrap();
     demo.wait().unwrap();
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    while process.exists() {
-        assert!(std::time::Instant::now() < deadline, "the service is still there");
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
-    std::fs::remove_dir_all(directory).unwrap();
+    wait_until("the processes end with the demo", || processes_in(files.path()) == 0);
 }
 
 #[test]
@@ -202,7 +280,7 @@ fn help_teaches() {
         help.contains("demo") && help.contains("Examples:") && help.contains("semel demo --once"),
         "{help}"
     );
-    assert!(!help.contains("demo-service"), "what is for ourselves is not for users: {help}");
+    assert!(!help.contains("demo-part"), "what is for ourselves is not for users: {help}");
     let help = out(&semel().args(["help", "demo"]).output().unwrap());
     assert!(help.contains("--once") && help.contains("--listen") && help.contains("Exit status"), "{help}");
     assert!(help.lines().all(|line| line.chars().count() <= 90), "{help}");

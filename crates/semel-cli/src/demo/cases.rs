@@ -17,8 +17,8 @@ pub(super) struct Case {
 pub(super) struct Seen {
     /// The answers, in the order in which they came.
     pub(super) answers: Vec<Answer>,
-    /// How many payments there were before, and are now.
-    pub(super) payments: (u64, u64),
+    /// How many charges were in the provider's ledger before, and are now.
+    pub(super) charges: (u64, u64),
 }
 
 impl Case {
@@ -32,9 +32,9 @@ impl Case {
 
 pub(super) const FIRST: Case = Case {
     title: "A first request",
-    shows: "The payment, and the answer that its retries will get, are in one commit.",
+    shows: "The service charged. The gateway has kept its answer before passing it on.",
     judge: |seen, faults| {
-        faults.unless_payments_grew_by(1, seen);
+        faults.unless_charges_grew_by(1, seen);
         if let Some([first]) = faults.answers(seen) {
             faults.unless_executed(first, StatusCode::CREATED);
         }
@@ -43,9 +43,9 @@ pub(super) const FIRST: Case = Case {
 
 pub(super) const REPLAY: Case = Case {
     title: "The same request again",
-    shows: "A retry gets the first answer byte for byte, marked; nothing is executed.",
+    shows: "A retry gets the first answer byte for byte, marked; nobody is charged.",
     judge: |seen, faults| {
-        faults.unless_payments_grew_by(0, seen);
+        faults.unless_charges_grew_by(0, seen);
         if let Some([first, retry]) = faults.answers(seen) {
             faults.unless_replay(retry, first);
         }
@@ -59,7 +59,7 @@ pub(super) const RACE: Case = Case {
     title: "50 at once",
     shows: "One executes. The others are told so at once, and when to come back.",
     judge: |seen, faults| {
-        faults.unless_payments_grew_by(1, seen);
+        faults.unless_charges_grew_by(1, seen);
         let (done, told): (Vec<_>, Vec<_>) =
             seen.answers.iter().partition(|answer| answer.status == StatusCode::CREATED);
         faults.unless(done.len() == 1, || format!("{} of the racers got 201, not one", done.len()));
@@ -77,9 +77,9 @@ pub(super) const RACE: Case = Case {
 
 pub(super) const REUSED: Case = Case {
     title: "The same key for another amount",
-    shows: "One key never stands for two requests. The payment is as it was.",
+    shows: "One key never stands for two requests. The service was not asked.",
     judge: |seen, faults| {
-        faults.unless_payments_grew_by(0, seen);
+        faults.unless_charges_grew_by(0, seen);
         if let Some([refused]) = faults.answers(seen) {
             faults.unless_problem(
                 refused,
@@ -94,7 +94,7 @@ pub(super) const MISSING: Case = Case {
     title: "No key",
     shows: "Where a key is compulsory, nothing is executed without one.",
     judge: |seen, faults| {
-        faults.unless_payments_grew_by(0, seen);
+        faults.unless_charges_grew_by(0, seen);
         if let Some([refused]) = faults.answers(seen) {
             faults.unless_problem(refused, StatusCode::BAD_REQUEST, "idempotency_key_missing");
         }
@@ -105,7 +105,7 @@ pub(super) const TENANTS: Case = Case {
     title: "The same key from another account",
     shows: "A key belongs to its account. Nobody gets another's answer.",
     judge: |seen, faults| {
-        faults.unless_payments_grew_by(1, seen);
+        faults.unless_charges_grew_by(1, seen);
         if let Some([theirs, ours]) = faults.answers(seen) {
             faults.unless_executed(ours, StatusCode::CREATED);
             faults
@@ -114,14 +114,14 @@ pub(super) const TENANTS: Case = Case {
     },
 };
 
-pub(super) const BUSINESS_KEY: Case = Case {
-    title: "A new key for an invoice that is paid",
-    shows: "The client lost its key; the merchant's reference finds the payment.",
+pub(super) const DECLINED: Case = Case {
+    title: "A card that is declined",
+    shows: "A refusal is an outcome too: the retry gets it, and is not tried again.",
     judge: |seen, faults| {
-        faults.unless_payments_grew_by(0, seen);
-        if let Some([first, again]) = faults.answers(seen) {
-            faults.unless_executed(again, StatusCode::OK);
-            faults.unless(first.body == again.body, || "it is not the payment that was made first".into());
+        faults.unless_charges_grew_by(0, seen);
+        if let Some([first, retry]) = faults.answers(seen) {
+            faults.unless_status(first, StatusCode::PAYMENT_REQUIRED);
+            faults.unless_replay(retry, first);
         }
     },
 };
@@ -130,7 +130,7 @@ pub(super) const HANG_UP: Case = Case {
     title: "A client that hangs up in the middle",
     shows: "The work goes on without its client, and the retry gets its answer.",
     judge: |seen, faults| {
-        faults.unless_payments_grew_by(1, seen);
+        faults.unless_charges_grew_by(1, seen);
         if let Some([retry]) = faults.answers(seen) {
             faults.unless_status(retry, StatusCode::CREATED);
             faults.unless(retry.replayed, || "the retry was executed, and not replayed".into());
@@ -138,23 +138,57 @@ pub(super) const HANG_UP: Case = Case {
     },
 };
 
-pub(super) const KILLED: Case = Case {
-    title: "A service that is killed in the middle",
-    shows: "The lease ran out: what was done is unknown, and not done again on a guess.",
+pub(super) const SILENT: Case = Case {
+    title: "A provider that charges and hangs up",
+    shows: "Nobody knew, and nobody guessed. Evidence settled it; one charge.",
     judge: |seen, faults| {
-        faults.unless_payments_grew_by(0, seen);
-        if let Some([at_once, later, again]) = faults.answers(seen) {
-            faults.unless(is_in_progress(at_once), || {
-                format!("while the lease lasted: {}, not 409 idempotency_key_in_progress", words(at_once))
-            });
-            for (when, answer) in [("after the lease", later), ("and once more", again)] {
-                faults.unless(is_unknown(answer), || {
-                    format!("{when}: {}, not 409 idempotency_outcome_unknown", words(answer))
-                });
-            }
+        faults.unless_charges_grew_by(1, seen);
+        if let Some([first, retry, settled]) = faults.answers(seen) {
+            faults.unless_unknown(first, retry);
+            faults.unless_status(settled, StatusCode::CREATED);
+            faults.unless(settled.replayed, || "what was settled is not marked as a replay".into());
         }
     },
 };
+
+pub(super) const KILLED: Case = Case {
+    title: "A service that is killed in the middle",
+    shows: "It was killed after the charge. No retry makes a second one.",
+    judge: |seen, faults| {
+        faults.unless_charges_grew_by(1, seen);
+        if let Some([first, retry]) = faults.answers(seen) {
+            faults.unless_unknown(first, retry);
+        }
+    },
+};
+
+pub(super) const NOT_RUNNING: Case = Case {
+    title: "A service that is not running",
+    shows: "Nothing was sent, and that is certain: here a retry executes.",
+    judge: |seen, faults| {
+        faults.unless_charges_grew_by(1, seen);
+        if let Some([refused, retry]) = faults.answers(seen) {
+            faults.unless_problem(refused, StatusCode::BAD_GATEWAY, "idempotency_upstream_unreachable");
+            faults.unless(refused.is_retryable(), || "the refusal does not say that it is retryable".into());
+            faults.unless_executed(retry, StatusCode::CREATED);
+        }
+    },
+};
+
+pub(super) const GATEWAY_KILLED: Case = Case {
+    title: "A gateway that is killed",
+    shows: "Answers and doubts are on disk before anybody is told of them.",
+    judge: |seen, faults| {
+        faults.unless_charges_grew_by(0, seen);
+        if let Some([first, retry, doubted]) = faults.answers(seen) {
+            faults.unless_replay(retry, first);
+            faults.unless_problem(doubted, StatusCode::CONFLICT, UNKNOWN);
+        }
+    },
+};
+
+/// The code of what nobody knows.
+pub(super) const UNKNOWN: &str = "idempotency_outcome_unknown";
 
 /// What was wrong, in words.
 #[derive(Default)]
@@ -174,10 +208,10 @@ impl Faults {
         answers
     }
 
-    fn unless_payments_grew_by(&mut self, by: u64, seen: &Seen) {
-        let (before, after) = seen.payments;
+    fn unless_charges_grew_by(&mut self, by: u64, seen: &Seen) {
+        let (before, after) = seen.charges;
         self.unless(before + by == after, || {
-            format!("there are {after} payments, and there should be {}", before + by)
+            format!("there are {after} charges, and there should be {}", before + by)
         });
     }
 
@@ -195,7 +229,12 @@ impl Faults {
         self.unless_status(retry, first.status);
         self.unless(retry.replayed, || "the answer is not marked as a replay".into());
         self.unless(retry.body == first.body, || "the bytes are not those of the first answer".into());
-        self.unless(retry.location == first.location, || "Location is not that of the first answer".into());
+    }
+
+    /// The first request is told that the outcome is unknown, and so is its retry.
+    fn unless_unknown(&mut self, first: &Answer, retry: &Answer) {
+        self.unless_problem(first, StatusCode::GATEWAY_TIMEOUT, UNKNOWN);
+        self.unless_problem(retry, StatusCode::CONFLICT, UNKNOWN);
     }
 
     fn unless_problem(&mut self, answer: &Answer, status: StatusCode, code: &str) {
@@ -204,14 +243,10 @@ impl Faults {
     }
 }
 
-fn is_in_progress(answer: &Answer) -> bool {
+pub(super) fn is_in_progress(answer: &Answer) -> bool {
     answer.status == StatusCode::CONFLICT
         && answer.code().as_deref() == Some("idempotency_key_in_progress")
         && answer.retry_after.is_some()
-}
-
-fn is_unknown(answer: &Answer) -> bool {
-    answer.status == StatusCode::CONFLICT && answer.code().as_deref() == Some("idempotency_outcome_unknown")
 }
 
 fn words(answer: &Answer) -> String {
@@ -229,7 +264,6 @@ mod tests {
             status: StatusCode::from_u16(status).unwrap(),
             replayed: false,
             retry_after: None,
-            location: None,
             body: Bytes::from_static(body.as_bytes()),
         }
     }
@@ -246,15 +280,23 @@ mod tests {
         Answer { retry_after: Some("1".into()), ..answer(409, r#"{"code":"idempotency_key_in_progress"}"#) }
     }
 
-    fn unknown() -> Answer {
-        answer(409, r#"{"code":"idempotency_outcome_unknown"}"#)
+    fn unknown(status: u16) -> Answer {
+        answer(status, r#"{"code":"idempotency_outcome_unknown"}"#)
+    }
+
+    fn declined() -> Answer {
+        answer(402, r#"{"code":"card_declined"}"#)
+    }
+
+    fn unreachable() -> Answer {
+        answer(502, r#"{"code":"idempotency_upstream_unreachable","retryable":true}"#)
     }
 
     fn race() -> Vec<Answer> {
         std::iter::once(paid()).chain(std::iter::repeat_with(in_progress).take(RACERS - 1)).collect()
     }
 
-    /// Every case as it should be: its answers, and by how much payments grow.
+    /// Every case as it should be: its answers, and by how much charges grow.
     fn as_promised() -> Vec<(&'static Case, Vec<Answer>, u64)> {
         let reused = answer(422, r#"{"code":"idempotency_key_reused_with_different_payload"}"#);
         vec![
@@ -264,14 +306,17 @@ mod tests {
             (&REUSED, vec![reused], 0),
             (&MISSING, vec![answer(400, r#"{"code":"idempotency_key_missing"}"#)], 0),
             (&TENANTS, vec![paid(), answer(201, r#"{"id":"pay_2"}"#)], 1),
-            (&BUSINESS_KEY, vec![paid(), answer(200, r#"{"id":"pay_1"}"#)], 0),
+            (&DECLINED, vec![declined(), replayed(declined())], 0),
             (&HANG_UP, vec![replayed(paid())], 1),
-            (&KILLED, vec![in_progress(), unknown(), unknown()], 0),
+            (&SILENT, vec![unknown(504), unknown(409), replayed(paid())], 1),
+            (&KILLED, vec![unknown(504), unknown(409)], 1),
+            (&NOT_RUNNING, vec![unreachable(), paid()], 1),
+            (&GATEWAY_KILLED, vec![paid(), replayed(paid()), unknown(409)], 0),
         ]
     }
 
     fn faults(case: &Case, answers: Vec<Answer>, grown: u64) -> Vec<String> {
-        case.judge(&Seen { answers, payments: (7, 7 + grown) })
+        case.judge(&Seen { answers, charges: (7, 7 + grown) })
     }
 
     #[test]
@@ -282,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payment_too_many_or_too_few_is_a_fault_in_every_case() {
+    fn a_charge_too_many_or_too_few_is_a_fault_in_every_case() {
         for (case, answers, grown) in as_promised() {
             assert!(!faults(case, answers.clone(), grown + 1).is_empty(), "{}", case.title);
             if grown > 0 {
@@ -328,8 +373,6 @@ mod tests {
         assert!(!faults(&REPLAY, vec![paid(), paid()], 0).is_empty());
         let other_bytes = replayed(answer(201, r#"{"id": "pay_1"}"#));
         assert!(!faults(&REPLAY, vec![paid(), other_bytes], 0).is_empty());
-        let moved = Answer { location: Some("/payments/pay_1".into()), ..replayed(paid()) };
-        assert!(!faults(&REPLAY, vec![paid(), moved], 0).is_empty());
     }
 
     #[test]
@@ -346,9 +389,16 @@ mod tests {
     }
 
     #[test]
-    fn a_killed_request_that_runs_again_is_a_fault() {
-        assert!(!faults(&KILLED, vec![in_progress(), unknown(), paid()], 0).is_empty());
-        assert!(!faults(&KILLED, vec![in_progress(), in_progress(), in_progress()], 0).is_empty());
-        assert!(!faults(&KILLED, vec![unknown(), unknown(), unknown()], 0).is_empty());
+    fn a_doubt_that_is_executed_again_is_a_fault() {
+        assert!(!faults(&KILLED, vec![unknown(504), paid()], 2).is_empty());
+        assert!(!faults(&KILLED, vec![unknown(504), paid()], 1).is_empty());
+        assert!(!faults(&KILLED, vec![unreachable(), unknown(409)], 1).is_empty());
+        assert!(!faults(&SILENT, vec![answer(504, "{}"), paid()], 2).is_empty());
+    }
+
+    #[test]
+    fn a_refusal_that_may_not_be_retried_is_a_fault_where_nothing_was_sent() {
+        let mute = answer(502, r#"{"code":"idempotency_upstream_unreachable"}"#);
+        assert!(!faults(&NOT_RUNNING, vec![mute, paid()], 1).is_empty());
     }
 }

@@ -1,5 +1,6 @@
-//! A client of the payment service.
+//! A client of the demo: one request, one connection.
 
+use super::part::service::{Order, PROVIDER_MODE};
 use crate::exchange::{ExchangeError, exchange};
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
@@ -13,33 +14,36 @@ use tokio::task::JoinHandle;
 pub(super) struct Request {
     pub(super) method: Method,
     pub(super) path: String,
-    pub(super) account: &'static str,
+    pub(super) account: Option<&'static str>,
     pub(super) key: Option<&'static str>,
     pub(super) body: String,
-    /// Where the service is to hold its handler.
-    pub(super) hold: Option<&'static str>,
+    /// How the provider is to misbehave.
+    pub(super) mode: Option<&'static str>,
 }
 
 impl Request {
     /// Asks for a payment.
-    pub(super) fn pay(
-        account: &'static str,
-        key: Option<&'static str>,
-        amount: &str,
-        reference: &str,
-    ) -> Self {
-        let body = format!(r#"{{"amount":"{amount}","currency":"EUR","merchant_reference":"{reference}"}}"#);
-        Self { method: Method::POST, path: "/payments".into(), account, key, body, hold: None }
+    pub(super) fn pay(account: &'static str, key: Option<&'static str>, order: &Order) -> Self {
+        let Order { amount, currency, merchant_reference } = order;
+        let body = format!(
+            r#"{{"amount":"{amount}","currency":"{currency}","merchant_reference":"{merchant_reference}"}}"#
+        );
+        Self { method: Method::POST, path: "/payments".into(), account: Some(account), key, body, mode: None }
     }
 
     /// Anything else.
-    pub(super) fn plain(method: Method, path: String, account: &'static str) -> Self {
-        Self { method, path, account, key: None, body: String::new(), hold: None }
+    pub(super) fn plain(method: Method, path: &str, body: String) -> Self {
+        Self { method, path: path.into(), account: None, key: None, body, mode: None }
     }
 
-    pub(super) fn held_at(mut self, hold: &'static str) -> Self {
-        self.hold = Some(hold);
+    pub(super) fn with_provider(mut self, mode: &'static str) -> Self {
+        self.mode = Some(mode);
         self
+    }
+
+    /// The same request, on a day on which the provider behaves: if it were carried out again, that would be another charge.
+    pub(super) fn again(&self) -> Self {
+        Self { mode: None, ..self.clone() }
     }
 }
 
@@ -49,7 +53,6 @@ pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) replayed: bool,
     pub(super) retry_after: Option<String>,
-    pub(super) location: Option<String>,
     pub(super) body: Bytes,
 }
 
@@ -60,7 +63,6 @@ impl Answer {
             status,
             replayed: header("idempotent-replayed").as_deref() == Some("true"),
             retry_after: header("retry-after"),
-            location: header("location"),
             body,
         }
     }
@@ -69,6 +71,12 @@ impl Answer {
     pub(super) fn member(&self, name: &str) -> Option<String> {
         let body: serde_json::Value = serde_json::from_slice(&self.body).ok()?;
         body.get(name)?.as_str().map(str::to_owned)
+    }
+
+    /// Whether it says that the same request may be sent again with the same key.
+    pub(super) fn is_retryable(&self) -> bool {
+        let body: Option<serde_json::Value> = serde_json::from_slice(&self.body).ok();
+        body.is_some_and(|body| body["retryable"] == true)
     }
 
     /// The problem's code.
@@ -94,7 +102,7 @@ pub(super) struct Client {
 }
 
 /// Longer than any answer takes; a demo that hangs says nothing.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Client {
     /// Sends a request and waits for its answer.
@@ -102,13 +110,15 @@ impl Client {
         let mut message = http::Request::builder()
             .method(&request.method)
             .uri(&request.path)
-            .header("host", self.address.to_string())
-            .header("x-account-id", request.account);
+            .header("host", self.address.to_string());
+        if let Some(account) = request.account {
+            message = message.header("x-account-id", account);
+        }
         if let Some(key) = request.key {
             message = message.header("idempotency-key", key);
         }
-        if let Some(hold) = request.hold {
-            message = message.header(payments::HOLD, hold);
+        if let Some(mode) = request.mode {
+            message = message.header(PROVIDER_MODE, mode);
         }
         if !request.body.is_empty() {
             message = message.header("content-type", "application/json");
@@ -121,36 +131,6 @@ impl Client {
     /// Sends a request without waiting. Whoever drops what comes back hangs up.
     pub(super) fn begin(self, request: Request) -> Begun {
         Begun(tokio::spawn(async move { self.send(&request).await }))
-    }
-
-    /// How many payments the accounts have, by the service's own account.
-    pub(super) async fn payments(self, accounts: &[&'static str]) -> Result<u64, ClientError> {
-        let mut sum = 0;
-        for account in accounts {
-            let answer = self.send(&Request::plain(Method::GET, "/payments".into(), account)).await?;
-            let list: Option<serde_json::Value> = serde_json::from_slice(&answer.body).ok();
-            let count = list.and_then(|list| list.get("count")?.as_u64());
-            sum += count.ok_or_else(|| ClientError::Senseless(format!("{answer:?}")))?;
-        }
-        Ok(sum)
-    }
-
-    /// Waits until a handler is held at `hold`.
-    pub(super) async fn until_held(self, hold: &str) -> Result<(), ClientError> {
-        self.at_hold(Method::GET, hold).await
-    }
-
-    /// Lets go whoever is held at `hold`, and whoever comes later.
-    pub(super) async fn let_go(self, hold: &str) -> Result<(), ClientError> {
-        self.at_hold(Method::DELETE, hold).await
-    }
-
-    async fn at_hold(self, method: Method, hold: &str) -> Result<(), ClientError> {
-        let answer = self.send(&Request::plain(method, format!("/demo/holds/{hold}"), "nobody")).await?;
-        match answer.status {
-            StatusCode::NO_CONTENT => Ok(()),
-            _ => Err(ClientError::Senseless(format!("{answer:?}"))),
-        }
     }
 }
 

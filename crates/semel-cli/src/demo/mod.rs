@@ -1,7 +1,8 @@
-//! `semel demo`: a payment service on this machine, and everything that can happen to a request.
+//! `semel demo`: a gateway, a payment service and a provider on this machine, and everything that can happen to a request.
 //!
-//! - `service.rs`: the payment service as a process of its own, so that it can really be killed;
-//! - `client.rs`: one request, one connection;
+//! - `part/`: what each of the three processes does;
+//! - `process.rs`, `stage.rs`: one of them, and all of them, so that they can really be killed;
+//! - `client.rs`, `ledger.rs`: one request, one connection; what the provider's ledger says;
 //! - `walk.rs`: what is done in each case;
 //! - `cases.rs`: what each case shows, and whether it came out right: pure functions of what was seen;
 //! - `report.rs`, `invitation.rs`: what is printed.
@@ -9,28 +10,30 @@
 mod cases;
 mod client;
 mod invitation;
+mod ledger;
+mod part;
+mod process;
 mod report;
-mod service;
+mod stage;
 mod walk;
 
-pub(crate) use service::{ServiceArguments, serve};
+pub(crate) use part::{Part, run as run_part};
 
 use crate::interrupts::Interrupts;
 use clap::Args;
 use report::Report;
-use service::{Launch, Service};
-use std::io::IsTerminal as _;
+use stage::{Stage, Wanted};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 use std::time::Duration;
 
 /// See every case on this machine: retried, raced, cut off, killed.
 ///
-/// Starts a payment service: a process of its own on loopback, with a SQLite file
-/// in a temporary directory. Sends it real requests, and shows for each case what
-/// was sent, what came back and how many payments there are. Then it goes on
-/// serving, with curl lines to paste, until Ctrl-C. The process and its files are
-/// gone afterwards.
+/// Starts a gateway, a payment service behind it and a provider that misbehaves:
+/// processes of their own on loopback, with files in a temporary directory. Sends
+/// real requests, and shows for each case what was sent, what came back and how
+/// many charges the provider's ledger has. Then it goes on serving, with lines to
+/// paste, until Ctrl-C. The processes and their files are gone afterwards.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
@@ -48,41 +51,47 @@ pub(crate) struct Arguments {
     #[arg(long)]
     once: bool,
 
-    /// Where the payment service listens.
+    /// Where the gateway listens.
     ///
     /// Without it: 127.0.0.1:8080, or another port if that is taken.
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
 
-    /// Gives the service another lease than the walk reckons with: then the last case must go wrong, which shows that one can.
-    #[arg(long, value_name = "SECONDS", hide = true)]
-    wrong_lease: Option<u64>,
+    /// Tells the gateway of the service what is not true: then one case must go wrong, which shows that one can.
+    #[arg(long, hide = true)]
+    misconfigured: bool,
 }
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 
-/// Short enough to wait for, long enough to start the service again while it lasts.
-const LEASE: Duration = Duration::from_secs(3);
+/// After the walk, how long a process that was killed stays away.
+const ABSENCE: Duration = Duration::from_secs(2);
 
 /// Why the demo could not run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum DemoError {
-    #[error("no temporary directory could be made for the demo's database (TMPDIR says where)")]
+    #[error("no temporary directory could be made for the demo's files (TMPDIR says where)")]
     Directory(#[source] std::io::Error),
     #[error("cannot listen on {0} ({1}): choose another address with --listen, such as --listen 127.0.0.1:0")]
     Listen(SocketAddr, std::io::Error),
-    #[error("the payment service could not be started")]
-    Start(#[source] std::io::Error),
-    #[error("the payment service does not come up: is the machine very busy? Try again")]
-    NotUp,
+    #[error("the {0} could not be started")]
+    Start(&'static str, #[source] std::io::Error),
+    #[error("the {0} does not come up: is the machine very busy? Try again")]
+    NotUp(&'static str),
     /// It has said why on the standard error that it shares with us.
-    #[error("the payment service has ended at its start")]
+    #[error("a process of the demo has ended at its start")]
     EndedAtStart,
-    #[error("the payment service failed")]
-    Payments(#[from] payments::StartError),
-    #[error("the payment service ended by itself ({0})")]
-    Ended(std::process::ExitStatus),
+    #[error("the provider could not be started")]
+    Provider(#[from] payment_provider::OpenError),
+    #[error("the provider failed")]
+    Ledger(#[from] payment_provider::LedgerFailed),
+    #[error("the gateway's configuration is wrong")]
+    Config(#[from] semel_gateway::config::ConfigErrors),
+    #[error("the gateway could not be started")]
+    Gateway(#[from] semel_gateway::StartError),
+    #[error("the provider does not do as it is told: {0}")]
+    Unruly(String),
     #[error("the demo's own machinery failed")]
     Machinery(#[from] std::io::Error),
 }
@@ -103,38 +112,46 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, DemoError> {
 
 async fn demonstrate(arguments: &Arguments) -> Result<ExitCode, DemoError> {
     let mut interrupts = Interrupts::listen()?;
-    // Removed when it is dropped, and so is the service: however this ends.
-    let directory = tempfile::Builder::new().prefix("semel-demo-").tempdir().map_err(DemoError::Directory)?;
-    let launch = Launch {
+    let mut report = Report::new(anstream::stdout());
+    let wanted = Wanted {
         listen: arguments.listen.unwrap_or(DEFAULT_LISTEN),
         or_another: arguments.listen.is_none(),
-        database: directory.path().join("payments.db"),
-        lease: arguments.wrong_lease.map_or(LEASE, Duration::from_secs),
+        misconfigured: arguments.misconfigured,
     };
-    let database = launch.database.clone();
-    let mut report = Report::new(anstream::stdout(), std::io::stdout().is_terminal());
-    let mut service = Service::start(launch).await?;
-    if arguments.listen.is_none() && service.address() != DEFAULT_LISTEN {
-        report.port_taken(DEFAULT_LISTEN.port(), service.address().port())?;
+    let mut stage = tokio::select! {
+        set = Stage::set(wanted) => set?,
+        () = interrupts.come() => return Ok(ExitCode::from(INTERRUPTED)),
+    };
+    let address = stage.gateway.address();
+    if arguments.listen.is_none() && address != DEFAULT_LISTEN {
+        report.port_taken(DEFAULT_LISTEN.port(), address.port())?;
     }
-    report.opening(service.address(), service.pid(), &database, LEASE)?;
+    report.opening(&stage)?;
 
     let walked = tokio::select! {
-        walked = walk::all(&mut service, &mut report, LEASE) => walked?,
+        walked = walk::all(&mut stage, &mut report) => walked?,
         () = interrupts.come() => {
-            service.stop().await;
+            stage.strike().await;
             return Ok(ExitCode::from(INTERRUPTED));
         }
     };
     report.summary(&walked)?;
     if !arguments.once {
-        invitation::print(&mut report, service.address(), &database)?;
-        tokio::select! {
-            () = interrupts.come() => report.farewell()?,
-            ended = service.ended() => return Err(DemoError::Ended(ended?)),
+        let unruly = |error: client::ClientError| DemoError::Unruly(error.to_string());
+        stage.ledger().keep_waiting_for(invitation::STALL).await.map_err(unruly)?;
+        invitation::print(&mut report, &stage, &walked)?;
+        loop {
+            let (name, pid) = tokio::select! {
+                () = interrupts.come() => break,
+                revived = stage.revive() => revived?,
+            };
+            report.revived(name, pid)?;
         }
     }
-    service.stop().await;
+    stage.strike().await;
+    if !arguments.once {
+        report.farewell()?;
+    }
     Ok(if walked.all_right() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

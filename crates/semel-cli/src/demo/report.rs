@@ -1,12 +1,11 @@
-//! What is printed. Everything fits in 80 columns; colours and movement are for terminals.
+//! What is printed. Everything fits in 80 columns; colours are for terminals.
 
 use super::cases::Case;
 use super::client::{Answer, Request};
+use super::stage::Stage;
 use anstyle::{AnsiColor, Style};
 use std::io::{Result, Write};
-use std::net::SocketAddr;
-use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const WIDTH: usize = 80;
 
@@ -27,6 +26,8 @@ pub(super) struct Ended {
 pub(super) struct Walked {
     pub(super) cases: Vec<Ended>,
     pub(super) took: Duration,
+    /// The operation whose outcome nobody has settled.
+    pub(super) doubted: Option<String>,
 }
 
 impl Walked {
@@ -38,13 +39,11 @@ impl Walked {
 /// Prints to `out`.
 pub(super) struct Report<W> {
     pub(super) out: W,
-    /// Whether a line may be written over.
-    live: bool,
 }
 
 impl<W: Write> Report<W> {
-    pub(super) fn new(out: W, live: bool) -> Self {
-        Self { out, live }
+    pub(super) fn new(out: W) -> Self {
+        Self { out }
     }
 
     pub(super) fn port_taken(&mut self, taken: u16, instead: u16) -> Result<()> {
@@ -54,23 +53,25 @@ impl<W: Write> Report<W> {
         )
     }
 
-    pub(super) fn opening(
-        &mut self,
-        address: SocketAddr,
-        pid: Option<u32>,
-        database: &Path,
-        lease: Duration,
-    ) -> Result<()> {
-        let pid = pid.map(|pid| format!(", process {pid}")).unwrap_or_default();
+    pub(super) fn opening(&mut self, stage: &Stage) -> Result<()> {
         let out = &mut self.out;
         writeln!(out)?;
         writeln!(out, "{STRONG}Semel: retry anything; it happens once.{STRONG:#}")?;
         writeln!(out)?;
-        writeln!(out, "A payment service is retried, raced, cut off and killed, with real requests.")?;
-        writeln!(out, "  service  http://{address}{pid}")?;
-        writeln!(out, "  store    {}", database.display())?;
-        writeln!(out, "  lease    {} s: how long a silent handler is believed to be alive", lease.as_secs())?;
-        writeln!(out, "  {SENT}→{SENT:#} sent, ← came back, ✓ as promised, ✗ not as promised")?;
+        writeln!(out, "Payments are retried, raced, cut off and killed, with real requests:")?;
+        writeln!(out, "client → gateway → service → provider. Each is a process of its own.")?;
+        for (process, what) in [
+            (&stage.gateway, "Semel, and its store in one file"),
+            (&stage.service, "could be in any language; does what it is sent"),
+            (&stage.provider, "charges as often as it is asked to"),
+        ] {
+            let pid = process.pid().unwrap_or_default();
+            writeln!(out, "  {:8}  http://{}, process {pid}", process.name(), process.address())?;
+            writeln!(out, "            {FAINT}{what}{FAINT:#}")?;
+        }
+        writeln!(out, "  files     {}", stage.directory().display())?;
+        writeln!(out, "  X-Provider-Mode makes the provider misbehave; no retry sends it again")?;
+        writeln!(out, "  {SENT}→{SENT:#} sent, ← came back, = charged, ✓ as promised, ✗ not as promised")?;
         out.flush()
     }
 
@@ -94,9 +95,13 @@ impl<W: Write> Report<W> {
             Some(key) => format!("Idempotency-Key: {key}"),
             None => "(no Idempotency-Key)".into(),
         };
-        let Request { method, path, account, body, .. } = request;
+        let Request { method, path, body, .. } = request;
+        let account = request.account.unwrap_or_default();
         writeln!(self.out, "   {SENT}→ {times}{method} {path}{SENT:#}  {key}  {FAINT}{account}{FAINT:#}")?;
         writeln!(self.out, "     {FAINT}{}{FAINT:#}", short(body))?;
+        if let Some(mode) = request.mode {
+            writeln!(self.out, "     {NOTICE}X-Provider-Mode: {mode}{NOTICE:#}")?;
+        }
         self.out.flush()
     }
 
@@ -160,13 +165,26 @@ impl<W: Write> Report<W> {
         kinds.iter().try_for_each(|(answer, times)| self.got_times(&format!("{times:2} × "), answer))
     }
 
-    pub(super) fn payments(&mut self, (before, after): (u64, u64)) -> Result<()> {
+    pub(super) fn charges(&mut self, (before, after): (u64, u64)) -> Result<()> {
         let grown = match after.checked_sub(before) {
             Some(0) => "none new".into(),
             Some(new) => format!("{new} new"),
             None => format!("{} gone", before - after),
         };
-        writeln!(self.out, "   = payments: {STRONG}{after}{STRONG:#} ({grown})")
+        writeln!(self.out, "   = charges in the provider's ledger: {STRONG}{after}{STRONG:#} ({grown})")
+    }
+
+    /// A command that is run, and what it prints.
+    pub(super) fn command(&mut self, lines: &[String], printed: &str) -> Result<()> {
+        let mut prompt = "$ ";
+        for line in lines {
+            writeln!(self.out, "   {SENT}{prompt}{line}{SENT:#}")?;
+            prompt = "    ";
+        }
+        for line in printed.lines() {
+            writeln!(self.out, "     {line}")?;
+        }
+        self.out.flush()
     }
 
     pub(super) fn verdict(&mut self, case: &Case, faults: &[String]) -> Result<()> {
@@ -177,27 +195,6 @@ impl<W: Write> Report<W> {
             writeln!(self.out, "   {BAD}✗ {fault}{BAD:#}")?;
         }
         self.out.flush()
-    }
-
-    /// Waits until `end`, and says so.
-    pub(super) async fn wait(&mut self, what: &str, end: Instant) -> Result<()> {
-        if !self.live {
-            self.note(&format!("{what} …"))?;
-            tokio::time::sleep_until(end.into()).await;
-            return Ok(());
-        }
-        loop {
-            let left = end.saturating_duration_since(Instant::now());
-            // Spaces in place of an escape sequence: those are not for everyone.
-            write!(self.out, "\r   {NOTICE}·{NOTICE:#} {what} … {:.1} s ", left.as_secs_f32())?;
-            self.out.flush()?;
-            if left.is_zero() {
-                break;
-            }
-            tokio::time::sleep(left.min(Duration::from_millis(100))).await;
-        }
-        write!(self.out, "\r{:WIDTH$}\r", "")?;
-        self.note(&format!("{what}: done"))
     }
 
     pub(super) fn summary(&mut self, walked: &Walked) -> Result<()> {
@@ -222,8 +219,14 @@ impl<W: Write> Report<W> {
         writeln!(self.out, "{text}")
     }
 
+    pub(super) fn revived(&mut self, name: &str, pid: Option<u32>) -> Result<()> {
+        let pid = pid.unwrap_or_default();
+        writeln!(self.out, "   {NOTICE}·{NOTICE:#} the {name} was gone; it runs again, as process {pid}")?;
+        self.out.flush()
+    }
+
     pub(super) fn farewell(&mut self) -> Result<()> {
-        writeln!(self.out, "\nThe service has been stopped and its files removed.")
+        writeln!(self.out, "\nEverything has been stopped, and its files removed.")
     }
 }
 
@@ -265,11 +268,11 @@ mod tests {
     fn walked(faults: &[&str]) -> Walked {
         let faults = faults.iter().map(ToString::to_string).collect();
         let cases = vec![Ended { title: "One", faults: Vec::new() }, Ended { title: "Two", faults }];
-        Walked { cases, took: Duration::from_secs(1) }
+        Walked { cases, took: Duration::from_secs(1), doubted: None }
     }
 
     fn summary(walked: &Walked) -> String {
-        let mut report = Report::new(anstream::StripStream::new(Vec::new()), false);
+        let mut report = Report::new(anstream::StripStream::new(Vec::new()));
         report.summary(walked).unwrap();
         String::from_utf8(report.out.into_inner()).unwrap()
     }
@@ -291,7 +294,7 @@ mod tests {
 
     #[test]
     fn a_walk_without_cases_shows_nothing() {
-        assert!(!Walked { cases: Vec::new(), took: Duration::ZERO }.all_right());
+        assert!(!Walked { cases: Vec::new(), took: Duration::ZERO, doubted: None }.all_right());
     }
 
     #[test]

@@ -1,12 +1,17 @@
 //! What is done in each case. What is thought of it is in `cases.rs`.
 
 use super::DemoError;
-use super::cases::{self, Case, RACERS, Seen};
+use super::cases::{self, Case, RACERS, Seen, UNKNOWN, is_in_progress};
 use super::client::{Answer, Begun, Client, ClientError, Request};
+use super::ledger::Ledger;
+use super::part::ADMIN_TOKEN;
+use super::part::service::{Order, Payment};
 use super::report::{Ended, Report, Walked};
-use super::service::Service;
+use super::stage::Stage;
 use std::io::Write;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
+use tokio::process::Command;
 
 /// The accounts of the walk.
 pub(super) const ANNA: &str = "acct_anna";
@@ -15,12 +20,11 @@ const BERT: &str = "acct_bert";
 /// The keys of the walk. Clients take random ones; these are to be read by people.
 const KEY: &str = "demo-key-of-invoice-1001";
 const RACE_KEY: &str = "demo-key-of-invoice-1002";
-const NEW_KEY: &str = "demo-key-made-up-anew";
-const HANG_UP_KEY: &str = "demo-key-of-invoice-1003";
-pub(super) const KILLED_KEY: &str = "demo-key-of-invoice-1004";
-
-/// What the killed request asked for.
-pub(super) const KILLED_INVOICE: (&str, &str) = ("40.00", "invoice-1004");
+const DECLINED_KEY: &str = "demo-key-of-invoice-1003";
+const HANG_UP_KEY: &str = "demo-key-of-invoice-1004";
+const SILENT_KEY: &str = "demo-key-of-invoice-1005";
+const KILLED_KEY: &str = "demo-key-of-invoice-1006";
+const NOT_RUNNING_KEY: &str = "demo-key-of-invoice-1007";
 
 /// Longer than anything takes that is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -28,11 +32,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Why a case could not be walked to its end.
 #[derive(Debug, thiserror::Error)]
 enum Astray {
-    /// The service did not behave: a fault of the case.
+    /// Somebody did not behave: a fault of the case.
     #[error(transparent)]
     Client(#[from] ClientError),
     #[error("{0}")]
-    Service(String),
+    Otherwise(String),
     /// Nothing can be printed: the end of the demo.
     #[error(transparent)]
     Output(#[from] std::io::Error),
@@ -40,21 +44,18 @@ enum Astray {
 
 impl From<DemoError> for Astray {
     fn from(error: DemoError) -> Self {
-        Self::Service(error.to_string())
+        Self::Otherwise(error.to_string())
     }
 }
 
 /// Walks through all cases.
-pub(super) async fn all<W: Write>(
-    service: &mut Service,
-    report: &mut Report<W>,
-    lease: Duration,
-) -> Result<Walked, DemoError> {
+pub(super) async fn all<W: Write>(stage: &mut Stage, report: &mut Report<W>) -> Result<Walked, DemoError> {
     let began = Instant::now();
-    let client = Client { address: service.address() };
-    let mut walk = Walk { client, service, report, lease, first: None, ended: Vec::new() };
+    let client = Client { address: stage.gateway.address() };
+    let ledger = stage.ledger();
+    let mut walk = Walk { client, ledger, stage, report, first: None, doubted: None, ended: Vec::new() };
 
-    // Borrowed one after the other, and in this order: later cases go back to the first answer.
+    // Borrowed one after the other, and in this order: later cases go back to earlier answers.
     macro_rules! walk {
         ($($case:path => $step:ident),* $(,)?) => {
             $({
@@ -71,20 +72,25 @@ pub(super) async fn all<W: Write>(
         cases::REUSED => reused,
         cases::MISSING => missing,
         cases::TENANTS => tenants,
-        cases::BUSINESS_KEY => business_key,
+        cases::DECLINED => declined,
         cases::HANG_UP => hang_up,
+        cases::SILENT => silent,
         cases::KILLED => killed,
+        cases::NOT_RUNNING => not_running,
+        cases::GATEWAY_KILLED => gateway_killed,
     }
-    Ok(Walked { cases: walk.ended, took: began.elapsed() })
+    Ok(Walked { cases: walk.ended, took: began.elapsed(), doubted: walk.doubted })
 }
 
 struct Walk<'w, W> {
     client: Client,
-    service: &'w mut Service,
+    ledger: Ledger,
+    stage: &'w mut Stage,
     report: &'w mut Report<W>,
-    lease: Duration,
     /// The answer to the first request.
     first: Option<Answer>,
+    /// The operation that the service was killed in.
+    doubted: Option<String>,
     ended: Vec<Ended>,
 }
 
@@ -107,13 +113,13 @@ impl<W: Write> Walk<'_, W> {
             (Err(astray), _) => Err(astray.to_string()),
             (_, Err(error)) => Err(error.to_string()),
             (Ok(answers), Ok(before)) => match self.count().await {
-                Ok(after) => Ok(Seen { answers, payments: (before, after) }),
+                Ok(after) => Ok(Seen { answers, charges: (before, after) }),
                 Err(error) => Err(error.to_string()),
             },
         };
         let faults = match seen {
             Ok(seen) => {
-                self.report.payments(seen.payments)?;
+                self.report.charges(seen.charges)?;
                 case.judge(&seen)
             }
             Err(fault) => vec![fault],
@@ -124,7 +130,7 @@ impl<W: Write> Walk<'_, W> {
     }
 
     async fn count(&self) -> Result<u64, ClientError> {
-        self.client.payments(&[ANNA, BERT]).await
+        self.ledger.charges().await
     }
 
     /// Sends, and shows what was sent and what came back.
@@ -138,13 +144,13 @@ impl<W: Write> Walk<'_, W> {
     /// Sends the same request once more.
     async fn repeat(&mut self, request: &Request) -> Result<Answer, Astray> {
         self.report.sent_again(request)?;
-        let answer = self.client.send(request).await?;
+        let answer = self.client.send(&request.again()).await?;
         self.report.got(&answer)?;
         Ok(answer)
     }
 
     fn first_answer(&self) -> Result<Answer, Astray> {
-        self.first.clone().ok_or_else(|| Astray::Service("the first request was not answered".into()))
+        self.first.clone().ok_or_else(|| Astray::Otherwise("the first request was not answered".into()))
     }
 
     async fn first(&mut self) -> Step {
@@ -155,22 +161,22 @@ impl<W: Write> Walk<'_, W> {
 
     async fn replay(&mut self) -> Step {
         let first = self.first_answer()?;
-        Ok(vec![first, self.exchange(&invoice_1001()).await?])
+        Ok(vec![first, self.repeat(&invoice_1001()).await?])
     }
 
     async fn race(&mut self) -> Step {
-        let request = Request::pay(ANNA, Some(RACE_KEY), "20.00", "invoice-1002");
+        let request = invoice(RACE_KEY, "20.00", "invoice-1002").with_provider("stall-after");
         self.report.sent(RACERS, &request)?;
-        self.report.note("whoever comes first is held in its handler until all others are answered")?;
-        let racer = request.held_at("race");
-        let mut racing: Vec<Begun> = (0..RACERS).map(|_| self.client.begin(racer.clone())).collect();
+        self.report.note("whoever comes first is kept at the provider until all others are answered")?;
+        let mut racing: Vec<Begun> = (0..RACERS).map(|_| self.client.begin(request.clone())).collect();
+        self.ledger.until_one_waits().await?;
         let deadline = Instant::now() + PATIENCE;
         while racing.iter().filter(|racer| !racer.is_answered()).count() > 1 && Instant::now() < deadline {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
-        self.client.let_go("race").await?;
+        self.ledger.let_go().await?;
         let mut answers = Vec::new();
-        // The one that is held last in the order, as it is in time.
+        // The one that is kept last in the order, as it is in time.
         racing.sort_by_key(|racer| !racer.is_answered());
         for racer in racing {
             answers.push(racer.answer().await?);
@@ -180,75 +186,132 @@ impl<W: Write> Walk<'_, W> {
     }
 
     async fn reused(&mut self) -> Step {
-        Ok(vec![self.exchange(&Request::pay(ANNA, Some(KEY), "1000.00", "invoice-1001")).await?])
+        Ok(vec![self.exchange(&invoice(KEY, "1000.00", "invoice-1001")).await?])
     }
 
     async fn missing(&mut self) -> Step {
-        Ok(vec![self.exchange(&Request::pay(ANNA, None, "10.00", "invoice-1005")).await?])
+        Ok(vec![self.exchange(&Request { key: None, ..invoice_1001() }).await?])
     }
 
     async fn tenants(&mut self) -> Step {
         let first = self.first_answer()?;
-        let same = Request { account: BERT, ..invoice_1001() };
+        let same = Request { account: Some(BERT), ..invoice_1001() };
         Ok(vec![first, self.exchange(&same).await?])
     }
 
-    async fn business_key(&mut self) -> Step {
-        let first = self.first_answer()?;
-        let anew = Request { key: Some(NEW_KEY), ..invoice_1001() };
-        Ok(vec![first, self.exchange(&anew).await?])
+    async fn declined(&mut self) -> Step {
+        let request = invoice(DECLINED_KEY, "30.00", "invoice-1003").with_provider("decline");
+        Ok(vec![self.exchange(&request).await?, self.repeat(&request).await?])
     }
 
     async fn hang_up(&mut self) -> Step {
-        let request = Request::pay(ANNA, Some(HANG_UP_KEY), "30.00", "invoice-1003");
-        let before = self.count().await?;
+        let request = invoice(HANG_UP_KEY, "40.00", "invoice-1004").with_provider("stall-after");
         self.report.sent(1, &request)?;
-        let begun = self.client.begin(request.clone().held_at("hang-up"));
-        self.client.until_held("hang-up").await?;
+        let begun = self.client.begin(request.clone());
+        self.ledger.until_one_waits().await?;
         begun.hang_up().await;
-        self.report.note("the client closes its connection while the handler is at work")?;
-        // Time for the service to notice that nobody listens any more, and to drop what it would drop.
+        self.report.note("the client closes its connection while the provider is at work")?;
+        // Time for the gateway to notice that nobody listens any more, and to drop what it would drop.
         tokio::time::sleep(Duration::from_millis(100)).await;
-        self.client.let_go("hang-up").await?;
+        self.ledger.let_go().await?;
         let deadline = Instant::now() + PATIENCE;
-        while self.count().await? == before {
-            if Instant::now() > deadline {
-                return Err(Astray::Service(
-                    "the work ended with the connection: there is no payment".into(),
-                ));
-            }
+        while is_in_progress(&self.client.send(&request.again()).await?) && Instant::now() < deadline {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         Ok(vec![self.repeat(&request).await?])
     }
 
-    async fn killed(&mut self) -> Step {
-        let (amount, reference) = KILLED_INVOICE;
-        let request = Request::pay(ANNA, Some(KILLED_KEY), amount, reference);
-        self.report.sent(1, &request)?;
-        let begun = self.client.begin(request.clone().held_at("killed"));
-        self.client.until_held("killed").await?;
-        self.service.kill().await?;
-        // By now at the latest the last sign of life was given.
-        let killed = Instant::now();
-        let broken = begun.answer().await;
-        self.report.note("SIGKILL to the service while the handler is at work")?;
-        if let Ok(answer) = broken {
-            self.report.got(&answer)?;
-            return Err(Astray::Service("a service that was killed has answered".into()));
+    async fn silent(&mut self) -> Step {
+        let order = order("50.00", "invoice-1005");
+        let request = Request::pay(ANNA, Some(SILENT_KEY), &order).with_provider("drop-after");
+        let first = self.exchange(&request).await?;
+        let retry = self.repeat(&request).await?;
+        let unknown = retry.code().as_deref() == Some(UNKNOWN);
+        let Some(operation) = retry.member("operation_id").filter(|_| unknown) else {
+            // There is nothing to settle, which is wrong enough.
+            return Ok(vec![first, retry]);
+        };
+        let Some(charge) = self.ledger.charge_of(&operation).await? else {
+            return Err(Astray::Otherwise("the ledger does not have one charge of this operation".into()));
+        };
+        self.report.note("somebody looks into the provider's ledger, and finds the charge")?;
+        self.settle(&operation, &Payment::made(&operation, order, charge.id.clone()), &charge.id).await?;
+        Ok(vec![first, retry, self.repeat(&request).await?])
+    }
+
+    /// Settles an operation as an operator does: with the command, of which what matters is shown.
+    async fn settle(&mut self, operation: &str, payment: &Payment, charge: &str) -> Result<(), Astray> {
+        let reason = format!("charged: {charge}");
+        let body = serde_json::to_string(payment).map_err(std::io::Error::other)?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command
+            .args(["operations", "resolve", operation, "--outcome", "completed", "--reason", &reason])
+            .args(["--status", "201", "--content-type", "application/json", "--body", &body])
+            .args(["--resource", &format!("payment/{}", payment.id), "--yes"])
+            .env("SEMEL_ADMIN", format!("http://{}", self.stage.gateway.admin_address()))
+            .env("SEMEL_ADMIN_TOKEN", ADMIN_TOKEN)
+            .stdin(Stdio::null())
+            .kill_on_drop(true);
+        let output = command.output().await?;
+        let printed = [output.stdout, output.stderr].concat();
+        self.report.command(
+            &[
+                format!("semel operations resolve {operation} \\"),
+                "--outcome completed --status 201 --body '{\"id\":\"pay_…\",…}' \\".into(),
+                format!("--reason '{reason}' …"),
+            ],
+            &String::from_utf8_lossy(&printed),
+        )?;
+        if output.status.success() {
+            return Ok(());
         }
-        self.service.restart().await?;
-        self.report.note("it is started again on the same file; the dead handler's lease still lasts")?;
-        let at_once = self.repeat(&request).await?;
-        let over = killed + self.lease + Duration::from_millis(200);
-        self.report.wait("waiting for the lease to run out", over).await?;
-        let later = self.repeat(&request).await?;
-        self.report.note("and once more, to be sure")?;
-        let again = self.repeat(&request).await?;
-        Ok(vec![at_once, later, again])
+        Err(Astray::Otherwise("the operation could not be settled".into()))
+    }
+
+    async fn killed(&mut self) -> Step {
+        let request = invoice(KILLED_KEY, "60.00", "invoice-1006").with_provider("stall-after");
+        self.report.sent(1, &request)?;
+        let begun = self.client.begin(request.clone());
+        self.ledger.until_one_waits().await?;
+        self.stage.service.kill().await?;
+        self.report.note("SIGKILL to the service: the provider has charged, and was about to say so")?;
+        let first = begun.answer().await?;
+        self.report.got(&first)?;
+        self.doubted = first.member("operation_id");
+        Ok(vec![first, self.repeat(&request).await?])
+    }
+
+    async fn not_running(&mut self) -> Step {
+        let request = invoice(NOT_RUNNING_KEY, "70.00", "invoice-1007");
+        if self.stage.service.is_running()? {
+            self.stage.service.kill().await?;
+        }
+        let refused = self.exchange(&request).await?;
+        self.stage.restart_service().await?;
+        self.report.note("the service is started again")?;
+        Ok(vec![refused, self.repeat(&request).await?])
+    }
+
+    async fn gateway_killed(&mut self) -> Step {
+        let first = self.first_answer()?;
+        self.stage.gateway.kill().await?;
+        self.report.note("SIGKILL to the gateway")?;
+        self.stage.restart_gateway().await?;
+        self.report.note("it is started again: the first request of all, and the one in doubt")?;
+        let retry = self.repeat(&invoice_1001()).await?;
+        let doubted = self.repeat(&invoice(KILLED_KEY, "60.00", "invoice-1006")).await?;
+        Ok(vec![first, retry, doubted])
     }
 }
 
+fn order(amount: &str, reference: &str) -> Order {
+    Order { amount: amount.into(), currency: "EUR".into(), merchant_reference: reference.into() }
+}
+
+fn invoice(key: &'static str, amount: &str, reference: &str) -> Request {
+    Request::pay(ANNA, Some(key), &order(amount, reference))
+}
+
 fn invoice_1001() -> Request {
-    Request::pay(ANNA, Some(KEY), "10.00", "invoice-1001")
+    invoice(KEY, "10.00", "invoice-1001")
 }

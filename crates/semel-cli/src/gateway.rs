@@ -98,13 +98,13 @@ async fn serve(config: Config) -> Result<ExitCode, GatewayError> {
     let (stop, force) = signals()?;
     let (upstream, store) = (config.upstream.clone(), config.store.to_string());
     let running = Running::start(config).await?;
-    let mut out = anstream::stdout();
-    writeln!(
-        out,
-        "semel gateway: http://{} protects {upstream}, and remembers in {store}",
-        running.address()
-    )?;
-    writeln!(out, "admin API:     http://{}", running.admin_address())?;
+    let told = format!(
+        "semel gateway: http://{} protects {upstream}, and remembers in {store}\nadmin API:     http://{}\n",
+        running.address(),
+        running.admin_address()
+    );
+    // Whether or not somebody reads it: a gateway does not end for that.
+    let _nobody_reads = anstream::stdout().write_all(told.as_bytes());
     Ok(match running.serve(stop, force).await {
         Stopped::Drained => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,

@@ -12,11 +12,11 @@ mod deploys;
 mod fixture;
 mod happy_path;
 mod hot_updates;
+#[path = "../instance/mod.rs"]
+mod instance;
 mod lost_answers;
 mod migration;
 mod open;
 mod open_transactions;
 mod proxy;
 mod same_transaction;
-#[path = "../shop/mod.rs"]
-mod shop;

@@ -4,7 +4,7 @@
 //! acknowledged is written down. While the server is away nothing is decided and nothing executes; once it is back, nothing that
 //! was acknowledged is missing, and nothing happened twice.
 
-use crate::shop::{Shop, answer, finish, refused, replayed};
+use crate::instance::{Instance, answer, finish, refused, replayed};
 use semel::{Decision, Finish, StoredResponse};
 use semel_conformance::kill::Dice;
 use semel_private_postgres::{Cluster, Stop};
@@ -87,21 +87,21 @@ impl World {
 }
 
 /// One client after the other's operation: mostly new ones, and now and then one from before.
-async fn client(number: usize, shop: Shop, world: Arc<World>) {
+async fn client(number: usize, instance: Instance, world: Arc<World>) {
     let mut dice = Dice::seeded(SEED ^ number as u64);
     for count in 0_u64.. {
         if world.closing.load(SeqCst) {
             return;
         }
         let count = if count > 0 && dice.below(4) == 0 { dice.below(count) } else { count };
-        attempt(number, &format!("{number}-{count}"), &shop, &world).await;
+        attempt(number, &format!("{number}-{count}"), &instance, &world).await;
         world.changed.notify_waiters();
     }
 }
 
-async fn attempt(number: usize, name: &str, shop: &Shop, world: &World) {
+async fn attempt(number: usize, name: &str, instance: &Instance, world: &World) {
     let outage = world.outage.load(SeqCst);
-    let decision = shop.ask(name).await;
+    let decision = instance.ask(name).await;
     // It was away when this began and has been all the time since.
     if outage % 2 == 1 && world.outage.load(SeqCst) == outage {
         assert!(refused(&decision), "decided without a store: {decision:?}");
@@ -148,9 +148,9 @@ async fn cut_one(conn: &mut PgConnection, dice: &mut Dice) {
 async fn a_server_that_dies_under_load_loses_nothing_and_repeats_nothing() {
     let server = Cluster::start(&[]).unwrap();
     let url = server.url("postgres");
-    let (shop, world) = (Shop::open(&url).await, Arc::new(World::new()));
+    let (instance, world) = (Instance::open(&url).await, Arc::new(World::new()));
     let clients: Vec<_> =
-        (0..CLIENTS).map(|number| tokio::spawn(client(number, shop.clone(), world.clone()))).collect();
+        (0..CLIENTS).map(|number| tokio::spawn(client(number, instance.clone(), world.clone()))).collect();
     let mut dice = Dice::seeded(SEED);
 
     for _ in 0..CRASHES {
@@ -179,12 +179,14 @@ async fn a_server_that_dies_under_load_loses_nothing_and_repeats_nothing() {
         client.await.unwrap();
     }
     // Outcomes that could not be stored at first are by now.
-    tokio::time::timeout(PATIENCE, shop.engine.drained()).await.expect("everything is written in the end");
-    audit(&Shop::open(&url).await, &world).await;
+    tokio::time::timeout(PATIENCE, instance.engine.drained())
+        .await
+        .expect("everything is written in the end");
+    audit(&Instance::open(&url).await, &world).await;
 }
 
 /// Asks another instance for everything that was ever begun.
-async fn audit(elsewhere: &Shop, world: &World) {
+async fn audit(elsewhere: &Instance, world: &World) {
     let effects = world.effects.lock().unwrap().clone();
     let acknowledged = world.acknowledged.lock().unwrap().clone();
     assert!(acknowledged.len() > CRASHES * CUTS * BETWEEN_CUTS);

@@ -11,7 +11,7 @@ mod crash;
 mod database;
 #[path = "../postgres/fixture.rs"]
 mod fixture;
+#[path = "../instance/mod.rs"]
+mod instance;
 mod refused;
-#[path = "../shop/mod.rs"]
-mod shop;
 mod standby;

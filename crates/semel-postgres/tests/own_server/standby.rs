@@ -1,8 +1,8 @@
 //! A standby is behind: it decides nothing, neither at the start nor when it becomes one.
 
 use crate::fixture::{completion, draft, key, number, reserved};
-use crate::shop::{Shop, refused};
-use semel::{Decision, DueKind, DueQuery, Expected, Filter, Store, StoreError};
+use crate::instance::{Instance, refused};
+use semel::{Decision, DueKind, DueQuery, Filter, Record, Store, StoreError};
 use semel_postgres::{OpenError, PgOptions, PgStore};
 use semel_private_postgres::{Cluster, Stop};
 use sqlx::{Executor, PgPool};
@@ -28,70 +28,74 @@ async fn a_streaming_standby_is_not_opened_whatever_is_accepted() {
     assert!(matches!(refused, Err(OpenError::Standby)), "{refused:?}");
 
     standby.promote().unwrap();
-    let promoted = Shop::open(&url).await;
+    let promoted = Instance::open(&url).await;
     assert!(matches!(promoted.ask("after-the-failover").await, Ok(Decision::Execute(_))));
 }
 
-fn unavailable<T: Debug>(what: &str, answer: &Result<T, StoreError>) {
-    assert!(matches!(answer, Err(StoreError::Unavailable(_))), "{what}: {answer:?}");
+/// Not for any reason: for this one.
+fn unavailable<T: Debug>(what: &str, why: &str, answer: &Result<T, StoreError>) {
+    assert!(matches!(answer, Err(StoreError::Unavailable(said)) if said.contains(why)), "{what}: {answer:?}");
 }
 
-async fn decides_nothing(store: &PgStore, there: &Expected) {
-    unavailable("create", &store.create(vec![draft("new")]).await);
-    unavailable("remove", &store.remove(vec![there.clone()]).await);
-    unavailable("remember", &store.remember("recipe/new".into(), "text".into()).await);
+async fn decides_nothing(store: &PgStore, there: &Record) {
+    let why = "read-only transaction";
+    unavailable("create", why, &store.create(vec![draft("new")]).await);
+    unavailable("swap", why, &store.swap(vec![completion(there)]).await);
+    unavailable("remove", why, &store.remove(vec![there.expected()]).await);
+    unavailable("remember", why, &store.remember("recipe/new".into(), "text".into()).await);
 }
 
-async fn tells_nothing(store: &PgStore, there: &Expected) {
+async fn tells_nothing(store: &PgStore, there: &Record) {
+    let why = "is a standby";
     for name in ["there", "not-there"] {
-        unavailable("read", &store.read(vec![key(name)]).await);
+        unavailable("read", why, &store.read(vec![key(name)]).await);
     }
-    unavailable("find", &store.find(vec![there.operation_id]).await);
-    unavailable("recall", &store.recall("recipe/never-kept".into()).await);
+    unavailable("find", why, &store.find(vec![there.operation_id]).await);
+    unavailable("recall", why, &store.recall("recipe/never-kept".into()).await);
     let due = DueQuery { kind: DueKind::Lease, after: None, limit: 10 };
-    unavailable("due", &store.due(due).await);
-    unavailable("list", &store.list(Filter::default(), None, 10).await);
+    unavailable("due", why, &store.due(due).await);
+    unavailable("list", why, &store.list(Filter::default(), None, 10).await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_becomes_a_standby_decides_nothing_until_it_is_promoted() {
     let server = Cluster::start(&[]).unwrap();
-    let shop = Shop::open(&server.url("postgres")).await;
-    shop.carry_out("done").await;
-    let record = reserved(&shop.store, "there").await;
+    // One connection: of several, each would find out by itself that it was cut.
+    let instance = Instance::open_with(PgOptions::new().max_connections(1), &server.url("postgres")).await;
+    instance.carry_out("done").await;
+    let record = reserved(&instance.store, "there").await;
 
     server.stop(Stop::Fast).unwrap();
     server.demote().unwrap();
     server.start_again().unwrap();
-    // The first call over each connection finds it cut.
-    while matches!(shop.store.read(vec![key("there")]).await, Err(StoreError::Lost(_))) {}
-    tells_nothing(&shop.store, &record.expected()).await;
-    decides_nothing(&shop.store, &record.expected()).await;
-    let swapped = shop.store.swap(vec![completion(&record)]).await;
-    assert!(matches!(swapped, Err(StoreError::Unavailable(_))), "{swapped:?}");
+    // The first call finds the connection cut.
+    let cut = instance.store.read(vec![key("there")]).await;
+    assert!(matches!(cut, Err(StoreError::Unavailable(_))), "{cut:?}");
+    tells_nothing(&instance.store, &record).await;
+    decides_nothing(&instance.store, &record).await;
     // Neither what is new nor what is done is answered.
     for name in ["new", "done", "there"] {
-        assert!(refused(&shop.ask(name).await), "{name}");
+        assert!(refused(&instance.ask(name).await), "{name}");
     }
 
     server.promote().unwrap();
-    assert!(matches!(shop.ask("done").await, Ok(Decision::Replay(_))));
-    assert!(matches!(shop.ask("new").await, Ok(Decision::Execute(_))));
+    assert!(matches!(instance.ask("done").await, Ok(Decision::Replay(_))));
+    assert!(matches!(instance.ask("new").await, Ok(Decision::Execute(_))));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_becomes_read_only_decides_nothing() {
     let server = Cluster::start(&[]).unwrap();
     // One connection: each hears of a new setting at a moment of its own.
-    let shop = Shop::open_with(PgOptions::new().max_connections(1), &server.url("postgres")).await;
-    shop.carry_out("done").await;
-    let record = reserved(&shop.store, "there").await;
+    let instance = Instance::open_with(PgOptions::new().max_connections(1), &server.url("postgres")).await;
+    instance.carry_out("done").await;
+    let record = reserved(&instance.store, "there").await;
     let db = PgPool::connect(&server.url("postgres")).await.unwrap();
     db.execute("ALTER SYSTEM SET default_transaction_read_only = on").await.unwrap();
     db.execute("SELECT pg_reload_conf()").await.unwrap();
-    while shop.store.create(vec![draft(&semel::OperationId::random().to_string())]).await.is_ok() {}
-    decides_nothing(&shop.store, &record.expected()).await;
+    while instance.store.create(vec![draft(&semel::OperationId::random().to_string())]).await.is_ok() {}
+    decides_nothing(&instance.store, &record).await;
     for name in ["new", "done", "there"] {
-        assert!(refused(&shop.ask(name).await), "{name}");
+        assert!(refused(&instance.ask(name).await), "{name}");
     }
 }

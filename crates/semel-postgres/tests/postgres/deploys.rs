@@ -2,7 +2,7 @@
 
 use crate::database::Database;
 use crate::fixture::{completion, draft, key, number, read, reserved, swap};
-use crate::shop::{Request, Shop, answer, finish, replayed, request};
+use crate::instance::{Instance, Request, answer, finish, replayed, request};
 use semel::fingerprint::Recipe;
 use semel::transition::{Claim, remark};
 use semel::{
@@ -19,14 +19,14 @@ use std::time::Duration;
 use tokio::sync::Barrier;
 
 /// The build before: everything of a request counts.
-async fn before(database: &Database) -> Shop {
-    Shop::open(&database.url()).await
+async fn before(database: &Database) -> Instance {
+    Instance::open(&database.url()).await
 }
 
 /// The build after: the trace does not count any more.
-async fn after(database: &Database) -> Shop {
+async fn after(database: &Database) -> Instance {
     let recipe = Recipe::builder().command("create_payment/1").ignore("/trace").build().unwrap();
-    Shop::deployed(PgOptions::new(), &database.url(), recipe).await
+    Instance::deployed(PgOptions::new(), &database.url(), recipe).await
 }
 
 fn with(name: &'static str, value: &'static str) -> Request {
@@ -63,9 +63,9 @@ struct Till {
 
 impl Till {
     /// Sends a request until it is answered.
-    async fn insist(&self, shop: &Shop, name: &str) {
+    async fn insist(&self, instance: &Instance, name: &str) {
         let answer = loop {
-            match shop.ask(name).await.unwrap() {
+            match instance.ask(name).await.unwrap() {
                 Decision::Execute(ticket) => {
                     *self.effects.lock().unwrap().entry(name.to_owned()).or_default() += 1;
                     let answer = answer(&ticket);
@@ -102,10 +102,10 @@ async fn duplicates_that_meet_in_both_builds_have_one_effect() {
     let requests: Vec<_> = (0..KEYS * EACH)
         .map(|number| {
             let (till, together) = (till.clone(), together.clone());
-            let (shop, name) = (builds[number % 2].clone(), format!("meeting-{}", number / EACH));
+            let (instance, name) = (builds[number % 2].clone(), format!("meeting-{}", number / EACH));
             tokio::spawn(async move {
                 together.wait().await;
-                till.insist(&shop, &name).await;
+                till.insist(&instance, &name).await;
             })
         })
         .collect();
@@ -173,13 +173,13 @@ async fn instances_that_run_go_on_while_the_tables_grow_under_them() {
 #[tokio::test]
 async fn every_call_of_a_running_instance_still_does_what_it_did() {
     let database = Database::new().await;
-    let (shop, db) = (before(&database).await, database.pool().await);
-    let store = &shop.store;
+    let (instance, db) = (before(&database).await, database.pool().await);
+    let store = &instance.store;
     // Before the step, so that every statement is prepared and planned for the tables as they were; and after it.
     for round in ["before", "after"] {
         let name = |what: &str| format!("{what}-{round}");
-        let first = shop.carry_out(&name("whole")).await;
-        assert_eq!(replayed(shop.ask(&name("whole")).await), first);
+        let first = instance.carry_out(&name("whole")).await;
+        assert_eq!(replayed(instance.ask(&name("whole")).await), first);
 
         let record = reserved(store, &name("completed")).await;
         assert_eq!(store.find(vec![record.operation_id]).await.unwrap().items, [Some(record.clone())]);
@@ -230,7 +230,7 @@ async fn an_old_build_starts_again_on_newer_tables_that_say_it_can() {
     run(&db, ADDS).await;
     for options in [PgOptions::new(), PgOptions::new().without_migrating()] {
         let recipe = Recipe::builder().command("create_payment/1").build().unwrap();
-        let restarted = Shop::deployed(options, &database.url(), recipe).await;
+        let restarted = Instance::deployed(options, &database.url(), recipe).await;
         assert_eq!(replayed(restarted.ask("before-the-deploy").await), first);
     }
     // Neither its migration nor its script takes the tables back.

@@ -12,6 +12,8 @@ mod deploys;
 mod fixture;
 mod happy_path;
 mod hot_updates;
+#[path = "../instance/mod.rs"]
+mod instance;
 mod lost_answers;
 mod migration;
 mod once;
@@ -20,6 +22,4 @@ mod open_transactions;
 mod phases;
 mod proxy;
 mod same_transaction;
-#[path = "../shop/mod.rs"]
 mod shop;
-mod till;

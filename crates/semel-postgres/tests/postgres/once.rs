@@ -3,7 +3,7 @@
 use crate::database::Database;
 use crate::fixture::{draft, number};
 use crate::proxy::Cut;
-use crate::till::{Shop, command, completed, pay, retryable};
+use crate::shop::{Shop, command, completed, pay, retryable};
 use semel::{BeginError, Body, Decision, Outcome, Stale, State, Store, StoreError};
 use semel_postgres::{Once, OnceError};
 use sqlx::postgres::PgConnection;

@@ -1,7 +1,7 @@
 //! Local phases: the domain row and the recovery point are one commit, and are not run again.
 
 use crate::proxy::Cut;
-use crate::till::{Shop, completed, pay, retryable};
+use crate::shop::{Shop, completed, pay, retryable};
 use semel::transition::Refusal;
 use semel::{Deduplicated, Finish, Interruption, PhaseError, Stale, State, StoreError};
 use sqlx::postgres::PgConnection;

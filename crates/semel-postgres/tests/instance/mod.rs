@@ -1,4 +1,4 @@
-//! A shop with one operation: an engine on a PostgreSQL store, as one instance of a service has it.
+//! One instance of a service with one operation: an engine on a PostgreSQL store.
 #![allow(dead_code, reason = "each test binary uses a part of this")]
 
 use bytes::Bytes;
@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One instance. Clones are the same instance.
+/// An instance. Clones are the same one.
 #[derive(Clone)]
-pub(crate) struct Shop {
+pub(crate) struct Instance {
     pub(crate) engine: Engine,
     pub(crate) store: PgStore,
     recipe: Arc<Recipe>,
@@ -27,7 +27,7 @@ pub(crate) fn request() -> Request {
     Request::from([("amount", "10.00"), ("trace", "one")])
 }
 
-impl Shop {
+impl Instance {
     pub(crate) async fn open(url: &str) -> Self {
         Self::open_with(PgOptions::new(), url).await
     }

@@ -50,10 +50,8 @@ impl PollUrl {
         if text.contains('#') {
             return wrong("the address to poll has a fragment, which is not sent");
         }
-        let Some((_, rest)) =
-            before.split_once("://").filter(|(scheme, _)| matches!(*scheme, "http" | "https"))
-        else {
-            return wrong("the address to poll is not absolute: it begins with http:// or https://");
+        let Some((_, rest)) = before.split_once("://").filter(|(scheme, _)| *scheme == "http") else {
+            return wrong("the address to poll is not absolute and plain HTTP: it begins with http://");
         };
         if !rest.contains(['/', '?']) {
             return wrong("{operation_id} may stand in the path or the query, never in the host");

@@ -140,8 +140,11 @@ impl Running {
         };
         let stopped = self.gateway.run(self.listener, stop, force).await;
         let _gone = rest.send(());
-        if let Some(working) = working {
-            let _ended = working.await;
+        match working {
+            // Each question that is out has its own deadline, and soon.
+            Some(working) if stopped == Stopped::Drained => drop(working.await),
+            Some(working) => working.abort(),
+            None => {}
         }
         let _gone = ended.send(());
         let _ended = administering.await;

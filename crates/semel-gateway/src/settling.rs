@@ -86,6 +86,7 @@ pub async fn work(config: Config, stop: impl Future<Output = ()>) -> Result<(), 
     let routes = Arc::new(config.routes.clone());
     let rules = rules(&routes)?;
     let store = config.store.open(config.store_timeout).await?;
+    tracing::info!(store = %config.store, "working: leases are watched, doubt is settled, windows are closed");
     let options = EngineOptions { store_timeout: config.store_timeout, ..EngineOptions::default() };
     worker(Engine::with_options(store, options), &config, &rules).run(stop).await;
     Ok(())

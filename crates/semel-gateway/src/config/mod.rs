@@ -21,6 +21,7 @@ pub use error::{ConfigError, ConfigErrors, Place, Wrong};
 pub use fingerprint::FingerprintConfig;
 pub use quick::{QuickStart, QuickStartErrors};
 pub use reconcile::{PollUrl, ReconcileConfig};
+pub use semel_relay::Forget;
 pub(crate) use units::duration_in_words;
 pub use units::{show_duration, show_size};
 
@@ -35,7 +36,7 @@ use reading::Reading;
 use section::{Given, Kind, Section};
 use semel::key::{KeyRules, KeySyntax};
 use semel::problem::{DocsBase, Profile};
-use semel_relay::{Forget, WebhookSecret};
+use semel_relay::WebhookSecret;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::Path;
 use std::time::Duration;

@@ -110,7 +110,7 @@ mod tests {
         let id = OperationId::from_u128(7);
         for text in [
             "http://127.0.0.1:9000/operations/{operation_id}",
-            "https://provider.example/v1/{operation_id}/status?full=1",
+            "http://provider.example/v1/{operation_id}/status?full=1",
             "http://host?id={operation_id}",
             "http://[::1]:9000/x?id={operation_id}&y",
         ] {
@@ -129,6 +129,7 @@ mod tests {
             ("http://host/{id}/{operation_id}", "braces"),
             ("/operations/{operation_id}", "not absolute"),
             ("ftp://host/{operation_id}", "not absolute"),
+            ("https://host/{operation_id}", "plain HTTP"),
             ("{operation_id}", "not absolute"),
             ("http://{operation_id}.host/x", "never in the host"),
             ("http://host:{operation_id}", "never in the host"),

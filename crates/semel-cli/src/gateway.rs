@@ -1,13 +1,13 @@
 //! `semel gateway`: any service, in any language, behind one command.
 
 use crate::interrupts::Interrupts;
+use crate::logs::log_as;
 use clap::Args;
-use semel_gateway::config::{LoadError, LogConfig, LogFormat, QuickStart, QuickStartErrors};
+use semel_gateway::config::{LoadError, QuickStart, QuickStartErrors};
 use semel_gateway::{Config, Running, StartError, Stopped};
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use tokio::sync::oneshot;
 
 /// Put a service behind Semel: every write with an Idempotency-Key happens once.
 ///
@@ -86,16 +86,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, GatewayError> {
     ended
 }
 
-fn log_as(logs: &LogConfig) {
-    let lines = tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(logs.level);
-    match logs.format {
-        LogFormat::Json => lines.json().init(),
-        _ => lines.with_ansi(std::io::stderr().is_terminal()).init(),
-    }
-}
-
 async fn serve(config: Config) -> Result<ExitCode, GatewayError> {
-    let (stop, force) = signals()?;
+    let (stop, force) = Interrupts::listen()?.first_and_second();
     let (upstream, store) = (config.upstream.clone(), config.store.to_string());
     let running = Running::start(config).await?;
     let told = format!(
@@ -109,18 +101,4 @@ async fn serve(config: Config) -> Result<ExitCode, GatewayError> {
         Stopped::Drained => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     })
-}
-
-/// The first signal to end, and the second.
-fn signals() -> std::io::Result<(impl Future<Output = ()>, impl Future<Output = ()>)> {
-    let mut interrupts = Interrupts::listen()?;
-    let (first, stop) = oneshot::channel();
-    let (second, force) = oneshot::channel();
-    tokio::spawn(async move {
-        interrupts.come().await;
-        let _ = first.send(());
-        interrupts.come().await;
-        let _ = second.send(());
-    });
-    Ok((async { drop(stop.await) }, async { drop(force.await) }))
 }

@@ -1,5 +1,7 @@
 //! Being asked to end.
 
+use tokio::sync::oneshot;
+
 /// Ctrl-C, or a polite request to end.
 ///
 /// Listened for from the very beginning: until then, either ends the process on the spot.
@@ -16,6 +18,19 @@ impl Interrupts {
             #[cfg(unix)]
             signals: [signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?],
         })
+    }
+
+    /// The first one, and the second.
+    pub(crate) fn first_and_second(mut self) -> (impl Future<Output = ()>, impl Future<Output = ()>) {
+        let (first, stop) = oneshot::channel();
+        let (second, force) = oneshot::channel();
+        tokio::spawn(async move {
+            self.come().await;
+            let _ = first.send(());
+            self.come().await;
+            let _ = second.send(());
+        });
+        (async { drop(stop.await) }, async { drop(force.await) })
     }
 
     #[cfg(unix)]

@@ -5,8 +5,10 @@ mod demo;
 mod exchange;
 mod gateway;
 mod interrupts;
+mod logs;
 mod migrate;
 mod operations;
+mod worker;
 
 use clap::{Parser, Subcommand};
 use std::error::Error;
@@ -31,6 +33,7 @@ Examples:
   semel demo                            see every case, then try it with curl
   semel demo --once                     as a check: status 0 if all came out right
   semel demo --listen 127.0.0.1:9000    at another address
+  semel worker --config semel.toml      settle doubt beside gateways, and forget on time
   semel check-config semel.toml         see what is wrong with a configuration
   semel operations list --state unknown what waits for somebody to find out
   semel migrate --store postgres://owner@localhost/payments
@@ -42,6 +45,7 @@ Examples:
 enum Command {
     Demo(demo::Arguments),
     Gateway(gateway::Arguments),
+    Worker(worker::Arguments),
     CheckConfig(check_config::Arguments),
     Operations(operations::Arguments),
     Migrate(migrate::Arguments),
@@ -54,6 +58,7 @@ fn main() -> ExitCode {
     let done: Result<ExitCode, Box<dyn Error>> = match Cli::parse().command {
         Command::Demo(arguments) => demo::run(&arguments).map_err(Into::into),
         Command::Gateway(arguments) => gateway::run(arguments).map_err(Into::into),
+        Command::Worker(arguments) => worker::run(&arguments).map_err(Into::into),
         Command::CheckConfig(arguments) => check_config::run(&arguments),
         Command::Operations(arguments) => return operations::run(&arguments),
         Command::Migrate(arguments) => migrate::run(&arguments).map_err(Into::into),

@@ -19,6 +19,7 @@ mod running;
 pub mod scope;
 mod secret;
 mod server;
+mod settling;
 mod store_url;
 
 pub use config::Config;
@@ -27,4 +28,5 @@ pub use limits::Limits;
 pub use running::{Running, StartError};
 pub use secret::{Environment, Secret, SecretError};
 pub use server::{PeerAddress, RequestBody};
+pub use settling::{SettlingError, work};
 pub use store_url::{OpenStoreError, StoreUrl, StoreUrlError};

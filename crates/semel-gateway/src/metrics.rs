@@ -15,8 +15,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 use semel::observe::{Event, Observer, StoreCall};
+use semel_relay::WebhookIntake;
 use std::collections::HashMap;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// The label of every operation that the configuration does not name.
@@ -46,6 +47,7 @@ pub struct Metrics {
     /// By [`StoreCall::index`].
     store_calls: Vec<CallMeters>,
     gauges: Gauges,
+    webhooks: Family<OfWebhook, Counter>,
 }
 
 /// What is kept of one operation.
@@ -88,6 +90,12 @@ struct OfCallResult {
     result: &'static str,
 }
 
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct OfWebhook {
+    source: String,
+    result: &'static str,
+}
+
 #[derive(Clone, Copy)]
 struct Buckets(&'static [f64]);
 
@@ -124,6 +132,13 @@ impl Metrics {
             unconfigured: meters(UNCONFIGURED),
             store_calls: call_meters(&mut registry),
             gauges: Gauges::new(&mut registry),
+            webhooks: registered(
+                &mut registry,
+                "webhooks",
+                "Webhooks that came in, by what became of them",
+                None,
+                Family::default(),
+            ),
             registry,
         }
     }
@@ -151,6 +166,14 @@ impl Metrics {
         let nothing = Open::default();
         for label in self.operations.keys().map(|name| &**name).chain([UNCONFIGURED]) {
             self.gauges.set(label, census.operations.get(label).unwrap_or(&nothing));
+        }
+    }
+
+    /// Sets the counters of webhooks to what their intake has counted: sources are those of the configuration, and `unknown`.
+    pub fn set_webhooks(&self, intake: &WebhookIntake) {
+        for (source, result, count) in intake.counts() {
+            let label = OfWebhook { source: source.to_owned(), result: result.as_str() };
+            self.webhooks.get_or_create(&label).inner().store(count, Ordering::Relaxed);
         }
     }
 

@@ -8,8 +8,10 @@ use crate::metrics::Metrics;
 use crate::proxy::{InvalidUpstream, Upstream};
 use crate::route::Disguised;
 use crate::server::PeerAddress;
+use crate::settling::{self, SettlingError};
 use crate::store_url::OpenStoreError;
 use semel::{Engine, EngineOptions};
+use semel_relay::Worker;
 use semel_tower::IdempotencyLayer;
 use std::future::Future;
 use std::net::SocketAddr;
@@ -27,6 +29,9 @@ pub enum StartError {
     /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] OpenStoreError),
+    /// Doubt cannot be settled as the configuration says.
+    #[error(transparent)]
+    Settling(#[from] SettlingError),
     /// An address cannot be listened on.
     #[error(
         "cannot listen on {address} ({error}): choose another address, such as 127.0.0.1:0 for any free port"
@@ -43,6 +48,7 @@ pub enum StartError {
 pub struct Running {
     gateway: Gateway,
     listener: TcpListener,
+    worker: Option<Worker>,
     admin: Admin,
     admin_listener: TcpListener,
     address: SocketAddr,
@@ -68,7 +74,8 @@ impl Running {
         if !config.store.is_durable() {
             tracing::warn!("the store is in memory: what was done is forgotten when the gateway ends");
         }
-        let routes = Arc::new(config.routes);
+        let routes = Arc::new(config.routes.clone());
+        let rules = settling::rules(&routes)?;
         let names = routes.routes().iter().map(|route| route.operation.as_str());
         let metrics = Arc::new(Metrics::new(names));
         let store = config.store.open(config.store_timeout).await?;
@@ -78,6 +85,8 @@ impl Running {
             ..EngineOptions::default()
         };
         let engine = Engine::with_options(store, options);
+        let worker = config.worker.in_gateway.then(|| settling::worker(engine.clone(), &config, &rules));
+        let webhooks = settling::webhooks(engine.clone(), &config.webhooks, &rules)?;
         let selecting = Arc::clone(&routes);
         let layer = config
             .scope
@@ -95,12 +104,13 @@ impl Running {
             });
         let admin = Admin {
             token: config.admin.token,
+            webhooks: (!config.webhooks.is_empty()).then(|| Arc::new(webhooks)),
             policies: Arc::new(move |operation| routes.policy_of(operation)),
             ..Admin::new(engine, metrics)
         };
         let (listener, address) = listen(config.listen).await?;
         let (admin_listener, admin_address) = listen(config.admin.listen).await?;
-        Ok(Self { gateway, listener, admin, admin_listener, address, admin_address })
+        Ok(Self { gateway, listener, worker, admin, admin_listener, address, admin_address })
     }
 
     /// Where clients are served.
@@ -120,6 +130,8 @@ impl Running {
     pub async fn serve(self, stop: impl Future<Output = ()>, force: impl Future<Output = ()>) -> Stopped {
         let readiness: Readiness = self.admin.readiness.clone();
         let (ended, end) = oneshot::channel::<()>();
+        let (rest, resting) = oneshot::channel::<()>();
+        let working = self.worker.map(|worker| tokio::spawn(worker.run(async { drop(resting.await) })));
         let serving = admin::serve(self.admin_listener, self.admin, async { drop(end.await) });
         let administering = tokio::spawn(serving_to_the_end(serving));
         let stop = async {
@@ -127,6 +139,13 @@ impl Running {
             readiness.stopping();
         };
         let stopped = self.gateway.run(self.listener, stop, force).await;
+        let _gone = rest.send(());
+        match working {
+            // Each question that is out has its own deadline, and soon.
+            Some(working) if stopped == Stopped::Drained => drop(working.await),
+            Some(working) => working.abort(),
+            None => {}
+        }
         let _gone = ended.send(());
         let _ended = administering.await;
         stopped

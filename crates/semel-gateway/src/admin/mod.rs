@@ -13,6 +13,7 @@ mod resolution;
 mod resolve;
 mod scrape;
 mod server;
+mod webhooks;
 
 pub use probes::Readiness;
 pub use resolution::{InvalidResponse, ResponseDocument};
@@ -26,6 +27,7 @@ use axum::routing::{get, post};
 use problem::AdminProblem;
 use scrape::Scrapes;
 use semel::{Engine, Policy};
+use semel_relay::WebhookIntake;
 use std::sync::Arc;
 
 /// The rules of the operation of this name: they say how long what is settled is kept.
@@ -41,6 +43,8 @@ pub struct Admin {
     pub token: Option<Secret>,
     /// The rules of each operation; what the configuration does not know has the default ones.
     pub policies: Policies,
+    /// Who may tell by webhook what became of an operation; none: nobody.
+    pub webhooks: Option<Arc<WebhookIntake>>,
     /// Whether requests should come here at all.
     pub readiness: Readiness,
 }
@@ -55,6 +59,7 @@ impl Admin {
             metrics,
             token: None,
             policies: Arc::new(move |_| Arc::clone(&policy)),
+            webhooks: None,
             readiness: Readiness::default(),
         }
     }
@@ -83,6 +88,7 @@ fn router(admin: Admin) -> Router {
     Router::new()
         .route("/healthz", get(probes::healthz))
         .route("/readyz", get(probes::readyz))
+        .route("/v1/webhooks/{source}", post(webhooks::receive))
         .merge(measuring)
         .merge(reading)
         .merge(changing)

@@ -51,6 +51,9 @@ impl Shared {
 }
 
 pub(super) async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
+    if let Some(intake) = &shared.admin.webhooks {
+        shared.admin.metrics.set_webhooks(intake);
+    }
     // Without the store the counters are still there, and wanted more than ever.
     let text = shared.open(|_| shared.admin.metrics.render()).await;
     ([(http::header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response()

@@ -21,6 +21,7 @@ pub use error::{ConfigError, ConfigErrors, Place, Wrong};
 pub use fingerprint::FingerprintConfig;
 pub use quick::{QuickStart, QuickStartErrors};
 pub use reconcile::{PollUrl, ReconcileConfig};
+pub use semel_relay::Forget;
 pub(crate) use units::duration_in_words;
 pub use units::{show_duration, show_size};
 
@@ -35,6 +36,7 @@ use reading::Reading;
 use section::{Given, Kind, Section};
 use semel::key::{KeyRules, KeySyntax};
 use semel::problem::{DocsBase, Profile};
+use semel_relay::WebhookSecret;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::Path;
 use std::time::Duration;
@@ -66,6 +68,8 @@ pub struct Config {
     pub routes: Routes,
     /// Who may tell by webhook what became of an operation.
     pub webhooks: Vec<WebhookConfig>,
+    /// Who watches leases, asks about doubt and closes windows.
+    pub worker: WorkerConfig,
     /// What clients and service are allowed to take.
     pub limits: Limits,
     /// What is written to the log.
@@ -88,6 +92,21 @@ pub struct WebhookConfig {
     pub source: String,
     /// Any of these signs; several while one is replaced.
     pub secrets: Vec<Secret>,
+}
+
+/// Who watches leases, asks about doubt and closes windows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WorkerConfig {
+    /// Whether the gateway does it beside its requests. Default: yes.
+    pub in_gateway: bool,
+    /// What becomes of a key whose tombstone's time is over. Default: it is deleted.
+    pub forget: Forget,
+}
+
+impl Default for WorkerConfig {
+    fn default() -> Self {
+        Self { in_gateway: true, forget: Forget::Hard }
+    }
 }
 
 /// What is written to the log.
@@ -181,6 +200,7 @@ impl Config {
             scope: ScopeConfig::default(),
             routes: Routes::unconfigured(false),
             webhooks: Vec::new(),
+            worker: WorkerConfig::default(),
             limits: Limits::default(),
             logs: LogConfig::default(),
         }
@@ -230,6 +250,7 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
     let slowest = routes.iter().map(|route| route.protection.timeout).max().unwrap_or_default();
     let limits = limits::read(top.section("limits", "[limits]"), slowest);
     let logs = read_logs(top.section("logs", "[logs]"));
+    let worker = read_worker(top.section("worker", "[worker]"));
 
     let value_of =
         |given: &Option<Given<SocketAddr>>, default| given.as_ref().map_or(default, |given| given.value);
@@ -259,6 +280,7 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
         // want of a line.
         routes: if declared { Routes::declared(routes) } else { Routes::unconfigured(false) },
         webhooks,
+        worker,
         limits,
         logs,
         ..Config::before(upstream?.value)
@@ -301,7 +323,6 @@ fn read_key(mut section: Section<'_, '_>) -> KeyRules {
 }
 
 fn read_webhooks(sections: Vec<Section<'_, '_>>) -> Vec<WebhookConfig> {
-    const SHORTEST: usize = 16;
     let mut webhooks: Vec<WebhookConfig> = Vec::new();
     for mut section in sections {
         let source = section.parsed("source", Kind { what: "a name", example: "provider" }, |text| {
@@ -332,11 +353,10 @@ fn read_webhooks(sections: Vec<Section<'_, '_>>) -> Vec<WebhookConfig> {
             _ => {}
         }
         let secrets = secrets.into_iter().flat_map(|secrets| secrets.items).map(|Given { value, at }| {
-            if value.reveal().len() < SHORTEST {
-                let problem = format!("a secret of fewer than {SHORTEST} characters could be guessed");
+            if let Err(error) = WebhookSecret::parse(value.reveal()) {
                 section.wrong(
                     &at,
-                    problem,
+                    error.to_string(),
                     "write the secret that the provider gave you (\"whsec_…\"), or have it make another",
                 );
             }
@@ -353,6 +373,17 @@ fn read_webhooks(sections: Vec<Section<'_, '_>>) -> Vec<WebhookConfig> {
         section.end();
     }
     webhooks
+}
+
+fn read_worker(mut section: Section<'_, '_>) -> WorkerConfig {
+    let default = WorkerConfig::default();
+    let in_gateway = section.flag("in_gateway");
+    let forget = section.choice("forget", &[("hard", Forget::Hard), ("soft", Forget::Soft)]);
+    section.end();
+    WorkerConfig {
+        in_gateway: in_gateway.map_or(default.in_gateway, |given| given.value),
+        forget: forget.map_or(default.forget, |given| given.value),
+    }
 }
 
 fn read_logs(mut section: Section<'_, '_>) -> LogConfig {

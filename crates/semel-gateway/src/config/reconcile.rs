@@ -50,10 +50,8 @@ impl PollUrl {
         if text.contains('#') {
             return wrong("the address to poll has a fragment, which is not sent");
         }
-        let Some((_, rest)) =
-            before.split_once("://").filter(|(scheme, _)| matches!(*scheme, "http" | "https"))
-        else {
-            return wrong("the address to poll is not absolute: it begins with http:// or https://");
+        let Some((_, rest)) = before.split_once("://").filter(|(scheme, _)| *scheme == "http") else {
+            return wrong("the address to poll is not absolute and plain HTTP: it begins with http://");
         };
         if !rest.contains(['/', '?']) {
             return wrong("{operation_id} may stand in the path or the query, never in the host");
@@ -112,7 +110,7 @@ mod tests {
         let id = OperationId::from_u128(7);
         for text in [
             "http://127.0.0.1:9000/operations/{operation_id}",
-            "https://provider.example/v1/{operation_id}/status?full=1",
+            "http://provider.example/v1/{operation_id}/status?full=1",
             "http://host?id={operation_id}",
             "http://[::1]:9000/x?id={operation_id}&y",
         ] {
@@ -131,6 +129,7 @@ mod tests {
             ("http://host/{id}/{operation_id}", "braces"),
             ("/operations/{operation_id}", "not absolute"),
             ("ftp://host/{operation_id}", "not absolute"),
+            ("https://host/{operation_id}", "plain HTTP"),
             ("{operation_id}", "not absolute"),
             ("http://{operation_id}.host/x", "never in the host"),
             ("http://host:{operation_id}", "never in the host"),

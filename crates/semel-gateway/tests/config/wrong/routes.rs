@@ -612,3 +612,25 @@ error: this [route.reconcile] has no `poll`
 "#,
     );
 }
+
+#[test]
+fn a_poll_over_tls() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[[route]]
+operation = "create_payment"
+match = "POST /payments"
+[route.reconcile]
+poll = "https://127.0.0.1:9000/operations/{operation_id}"
+"#,
+        r#"
+error: the address to poll is not absolute and plain HTTP: it begins with http://
+ --> semel.toml:6:8
+  |
+6 | poll = "https://127.0.0.1:9000/operations/{operation_id}"
+  |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+  = help: write an address such as "http://127.0.0.1:9000/operations/{operation_id}"
+"#,
+    );
+}

@@ -255,7 +255,7 @@ error: `secrets`: the environment variable GONE is not set
   |            ^^^^^^^^^^
   = help: set GONE before the start, or name another variable
 
-error: a secret of fewer than 16 characters could be guessed
+error: a webhook secret is whsec_ and 24 to 64 bytes in base64: make one with echo "whsec_$(head -c 32 /dev/urandom | base64)"
  --> semel.toml:7:24
   |
 7 | secrets = ["env:GONE", ********]
@@ -398,6 +398,68 @@ error: `level` cannot be "warning"
 4 | level = "warning"
   |         ^^^^^^^^^
   = help: did you mean "warn"?
+"#,
+    );
+}
+
+#[test]
+fn a_webhook_secret_that_is_none() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[[webhook]]
+source = "provider"
+secrets = ["whsec_dG9vLXNob3J0", "whsec_this-is-not-base64,whatever-it-is"] # not shown
+"#,
+        r#"
+error: a webhook secret is whsec_ and 24 to 64 bytes in base64: make one with echo "whsec_$(head -c 32 /dev/urandom | base64)"
+ --> semel.toml:4:12
+  |
+4 | secrets = [********************, *****************************************] # not shown
+  |            ^^^^^^^^^^^^^^^^^^^^
+  = help: write the secret that the provider gave you ("whsec_…"), or have it make another
+
+error: a webhook secret is whsec_ and 24 to 64 bytes in base64: make one with echo "whsec_$(head -c 32 /dev/urandom | base64)"
+ --> semel.toml:4:34
+  |
+4 | secrets = [********************, *****************************************] # not shown
+  |                                  ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+  = help: write the secret that the provider gave you ("whsec_…"), or have it make another
+"#,
+    );
+}
+
+#[test]
+fn workers() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[worker]
+in_gateway = "no"
+forget = "never"
+every = "1s"
+"#,
+        r#"
+error: `in_gateway` must be true or false, not a text
+ --> semel.toml:3:14
+  |
+3 | in_gateway = "no"
+  |              ^^^^
+  = help: write in_gateway = true or in_gateway = false, without quotes
+
+error: `forget` cannot be "never"
+ --> semel.toml:4:10
+  |
+4 | forget = "never"
+  |          ^^^^^^^
+  = help: write one of "hard", "soft"
+
+error: `every` is not a setting of [worker]
+ --> semel.toml:5:1
+  |
+5 | every = ****
+  | ^^^^^
+  = help: what can be set here: in_gateway, forget
 "#,
     );
 }

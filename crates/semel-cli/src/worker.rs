@@ -1,0 +1,72 @@
+//! `semel worker`: what is done beside the requests, as a process of its own.
+
+use crate::interrupts::Interrupts;
+use crate::logs::log_as;
+use clap::Args;
+use semel_gateway::config::LoadError;
+use semel_gateway::{Config, StartError};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Watch leases, settle doubt and close windows, beside gateways on the same store
+///
+/// A gateway does this by itself. A worker does it without serving anybody: for gateways
+/// whose configuration says `in_gateway = false` under [worker], or so that it goes on
+/// while none of them runs. There may be any number of workers: for each operation one
+/// of them acts, and any may be killed at any time.
+///
+/// It reads the file of the gateways: the store, the routes with their [route.reconcile],
+/// and [worker]. It listens nowhere; webhooks come to a gateway.
+#[derive(Args)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "\
+Examples:
+  semel worker --config semel.toml
+  semel check-config semel.toml         see what is wrong with the file first
+
+SIGTERM or Ctrl-C: asks nobody anything more and waits for answers that are due; a second one ends at once.
+Exit status: 0 if it ended so, 1 if it was ended at once or could not start."
+)]
+pub(crate) struct Arguments {
+    /// The gateways' configuration.
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+}
+
+/// Why the worker could not run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum WorkerError {
+    #[error(transparent)]
+    Config(#[from] LoadError),
+    #[error("{0}: a worker of its own needs a store that its gateways share, sqlite:FILE or postgres://…")]
+    NotShared(String),
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error("the worker's own machinery failed")]
+    Machinery(#[from] std::io::Error),
+}
+
+/// Runs the worker.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, WorkerError> {
+    let config = Config::from_file(&arguments.config)?;
+    if !config.store.is_durable() {
+        return Err(WorkerError::NotShared(config.store.to_string()));
+    }
+    log_as(&config.logs);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let ended = runtime.block_on(work(config));
+    // Whoever was asked and did not answer is asked again by the next one.
+    runtime.shutdown_background();
+    ended
+}
+
+async fn work(config: Config) -> Result<ExitCode, WorkerError> {
+    let (stop, force) = Interrupts::listen()?.first_and_second();
+    tokio::select! {
+        worked = semel_gateway::work(config, stop) => worked?,
+        () = force => return Ok(ExitCode::FAILURE),
+    }
+    Ok(ExitCode::SUCCESS)
+}

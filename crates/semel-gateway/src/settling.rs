@@ -1,0 +1,93 @@
+//! Beside the requests: leases watched, doubt settled by polls and webhooks, windows closed.
+
+use crate::config::{Config, WebhookConfig};
+use crate::route::Routes;
+use crate::running::StartError;
+use semel::{Engine, EngineOptions};
+use semel_relay::{
+    InvalidPoll, InvalidSecret, OperationRules, PollOptions, ReaperOptions, Rules, WebhookIntake,
+    WebhookSecret, Worker, WorkerOptions,
+};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Why doubt cannot be settled as the configuration says.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SettlingError {
+    /// An address cannot be asked at.
+    #[error(transparent)]
+    Poll(#[from] InvalidPoll),
+    /// A secret of a webhook is none.
+    #[error("the webhook source \"{source_name}\" has a secret that is none")]
+    Secret {
+        /// Whose.
+        source_name: String,
+        /// What is wrong with it.
+        #[source]
+        error: InvalidSecret,
+    },
+}
+
+/// What workers and webhooks need to know of each operation.
+///
+/// An operation that is not declared any more is nobody's: it is left to whoever still declares it.
+pub(crate) fn rules(routes: &Arc<Routes>) -> Result<Rules, SettlingError> {
+    let mut declared = HashMap::new();
+    for route in routes.routes() {
+        let mut rules = OperationRules::new(Arc::clone(&route.protection.policy));
+        if let Some(reconcile) = &route.reconcile {
+            let poll = PollOptions {
+                every: reconcile.every,
+                attempts: reconcile.attempts,
+                absence_is_proof: reconcile.absence_is_proof,
+                ..PollOptions::new(reconcile.poll.to_string())
+            };
+            rules = rules.asking(poll.asking()?);
+        }
+        declared.insert(route.operation.clone(), rules);
+    }
+    let routes = Arc::clone(routes);
+    Ok(Arc::new(move |operation| match routes.for_all() {
+        Some(protection) => Some(OperationRules::new(Arc::clone(&protection.policy))),
+        None => declared.get(operation).cloned(),
+    }))
+}
+
+/// The worker that the configuration asks for.
+pub(crate) fn worker(engine: Engine, config: &Config, rules: &Rules) -> Worker {
+    let reaper = ReaperOptions { forget: config.worker.forget, ..ReaperOptions::default() };
+    let options = WorkerOptions { reaper: Some(reaper), ..WorkerOptions::default() };
+    let rules = Arc::clone(rules);
+    Worker::new(engine, options).other_operations(move |operation| rules(operation))
+}
+
+/// Takes in what the configured sources tell.
+pub(crate) fn webhooks(
+    engine: Engine,
+    sources: &[WebhookConfig],
+    rules: &Rules,
+) -> Result<WebhookIntake, SettlingError> {
+    let mut intake = WebhookIntake::new(engine, Arc::clone(rules));
+    for WebhookConfig { source, secrets } in sources {
+        let parsed = secrets.iter().map(|secret| WebhookSecret::parse(secret.reveal()));
+        let parsed: Result<Vec<_>, _> = parsed.collect();
+        let secrets = parsed.map_err(|error| SettlingError::Secret { source_name: source.clone(), error })?;
+        intake = intake.source(source.clone(), secrets);
+    }
+    Ok(intake)
+}
+
+/// Does the work beside the requests alone, without a gateway: `semel worker`.
+///
+/// # Errors
+/// The store cannot be opened, or doubt cannot be settled as the configuration says.
+pub async fn work(config: Config, stop: impl Future<Output = ()>) -> Result<(), StartError> {
+    let routes = Arc::new(config.routes.clone());
+    let rules = rules(&routes)?;
+    let store = config.store.open(config.store_timeout).await?;
+    tracing::info!(store = %config.store, "working: leases are watched, doubt is settled, windows are closed");
+    let options = EngineOptions { store_timeout: config.store_timeout, ..EngineOptions::default() };
+    worker(Engine::with_options(store, options), &config, &rules).run(stop).await;
+    Ok(())
+}

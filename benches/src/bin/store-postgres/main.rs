@@ -21,6 +21,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
+/// Connections that the store may open, by default.
+const LIMIT: usize = 10;
+
 /// A round of the lone caller is cut into slices. pgbench measures whole seconds.
 const SLICES: usize = 3;
 const SLICE: Duration = Duration::from_secs(1);
@@ -127,16 +130,17 @@ impl<'a> Sides<'a> {
         Ok(usize::try_from(row.try_get::<i64, _>(0)?)?)
     }
 
-    /// Pairs per second of many callers: ours and pgbench's, first over as many connections as ours go by, then over one for each
-    /// caller; and how many ours go by.
-    fn many(&self, arguments: &Arguments) -> Result<(usize, [Rounds; 2]), Box<dyn Error>> {
+    /// Pairs per second of many callers: ours and pgbench's, over as many connections as ours go by, over as many as ours
+    /// might, and over one for each caller; and how many ours go by.
+    fn many(&self, arguments: &Arguments) -> Result<(usize, [Rounds; 3]), Box<dyn Error>> {
         let span = Duration::from_secs(arguments.seconds.max(1));
-        let mut measured = [Vec::new(), Vec::new()];
+        let mut measured = [Vec::new(), Vec::new(), Vec::new()];
         for round in 0..=arguments.rounds {
             progress(&format!("{} callers, round {round} of {}", arguments.callers, arguments.rounds));
             self.empty()?;
             let ours = self.runtime.block_on(self.operations.run(arguments.callers, span));
-            for (measured, connections) in measured.iter_mut().zip([self.connections()?, arguments.callers]) {
+            let sizes = [self.connections()?, LIMIT, arguments.callers];
+            for (measured, connections) in measured.iter_mut().zip(sizes) {
                 let other = self.pgbench.run(connections, span)?;
                 if round > 0 {
                     measured.push((ours.pairs_per_second(), other));
@@ -154,12 +158,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let cluster = Cluster::start_in(&arguments.directory.canonicalize()?, &SETTINGS)?;
     let mut sides = Sides::open(&cluster)?;
     let (by_pgbench, by_driver) = sides.lone(arguments.rounds)?;
-    let (connections, [same, one_for_each]) = sides.many(&arguments)?;
+    let (connections, [same, limit, one_for_each]) = sides.many(&arguments)?;
     let callers = arguments.callers;
     let many = |connections| format!("{callers} callers, against pgbench -c {connections}");
     println!("{callers} callers share {connections} connections of the store's");
     let comparisons = [
         Comparison::of(&many(connections), "pairs/s", Bar::AtLeast(3.0), &same),
+        Comparison::of(&many(LIMIT), "pairs/s", Bar::Open, &limit),
         Comparison::of(&many(callers), "pairs/s", Bar::Open, &one_for_each),
         Comparison::of("one caller, against pgbench -c 1", "us/pair", Bar::AtMost(1.3), &by_pgbench),
         Comparison::of("one caller, against the bare driver", "us/pair", Bar::AtMost(1.3), &by_driver),

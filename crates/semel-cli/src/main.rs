@@ -14,6 +14,11 @@ use clap::{Parser, Subcommand};
 use std::error::Error;
 use std::process::ExitCode;
 
+// Requests are many small allocations on many threads, and what one thread allocates another frees: the system's allocator spends a
+// tenth of the gateway's time on it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Retry anything; it happens once.
 ///
 /// Semel is the idempotency layer of a write API: for each Idempotency-Key one

@@ -56,7 +56,7 @@ impl Batcher {
     ///
     /// # Errors
     /// As the store's, and [`StoreError::Unavailable`] or [`StoreError::Lost`] after the time-out.
-    pub async fn create(&self, draft: Draft) -> Result<(Timestamp, Created), StoreError> {
+    pub async fn create(&self, draft: &Draft) -> Result<(Timestamp, Created), StoreError> {
         self.creates.submit(draft, self.timeout).await
     }
 
@@ -64,7 +64,7 @@ impl Batcher {
     ///
     /// # Errors
     /// As [`create`](Self::create).
-    pub async fn swap(&self, swap: Swap) -> Result<(Timestamp, Swapped), StoreError> {
+    pub async fn swap(&self, swap: &Swap) -> Result<(Timestamp, Swapped), StoreError> {
         self.swaps.submit(swap, self.timeout).await
     }
 
@@ -72,7 +72,7 @@ impl Batcher {
     ///
     /// # Errors
     /// As [`create`](Self::create).
-    pub async fn remove(&self, expected: Expected) -> Result<(Timestamp, Swapped), StoreError> {
+    pub async fn remove(&self, expected: &Expected) -> Result<(Timestamp, Swapped), StoreError> {
         self.removes.submit(expected, self.timeout).await
     }
 
@@ -80,13 +80,21 @@ impl Batcher {
     ///
     /// # Errors
     /// As [`create`](Self::create).
-    pub async fn read(&self, key: RecordKey) -> Result<(Timestamp, Option<Record>), StoreError> {
+    pub async fn read(&self, key: &RecordKey) -> Result<(Timestamp, Option<Record>), StoreError> {
         self.reads.submit(key, self.timeout).await
     }
 }
 
 type Call<I, O> = for<'a> fn(&'a dyn Store, Vec<I>) -> StoreFuture<'a, Answer<O>>;
-type Reply<O> = oneshot::Sender<Result<(Timestamp, O), StoreError>>;
+type Reply<O> = oneshot::Sender<Result<(Timestamp, O), Unanswered>>;
+
+/// Why there is no answer to one item.
+#[derive(Clone)]
+enum Unanswered {
+    Failed(StoreError),
+    /// Some item of the batch met a damaged record. It may have been another one: each is to be sent alone.
+    Apart,
+}
 
 /// How one kind of call gets to the store.
 struct Way {
@@ -143,7 +151,7 @@ impl<I: Clone + Send + 'static, O: Send + 'static> Lane<I, O> {
         })
     }
 
-    async fn submit(self: &Arc<Self>, item: I, timeout: Duration) -> Result<(Timestamp, O), StoreError> {
+    async fn submit(self: &Arc<Self>, item: &I, timeout: Duration) -> Result<(Timestamp, O), StoreError> {
         let (reply, answer) = oneshot::channel();
         let (number, idle_lane) = {
             let mut queue = self.lock();
@@ -152,7 +160,7 @@ impl<I: Clone + Send + 'static, O: Send + 'static> Lane<I, O> {
             }
             let number = queue.next_number;
             queue.next_number += 1;
-            queue.waiting.push_back(Waiting { number, item, reply });
+            queue.waiting.push_back(Waiting { number, item: item.clone(), reply });
             let idle_lane = queue.in_flight < self.width;
             queue.in_flight += usize::from(idle_lane);
             (number, idle_lane)
@@ -162,7 +170,13 @@ impl<I: Clone + Send + 'static, O: Send + 'static> Lane<I, O> {
             tokio::spawn(Arc::clone(self).run());
         }
         match tokio::time::timeout(timeout, answer).await {
-            Ok(Ok(outcome)) => outcome,
+            Ok(Ok(Ok(answer))) => Ok(answer),
+            Ok(Ok(Err(Unanswered::Failed(error)))) => Err(error),
+            Ok(Ok(Err(Unanswered::Apart))) => {
+                let mut answer = self.send(vec![item.clone()]).await?;
+                let missing = || StoreError::Lost("the store's answer does not fit the batch".into());
+                answer.items.pop().map(|item| (answer.now, item)).ok_or_else(missing)
+            }
             Ok(Err(_)) => Err(StoreError::Lost("the batch was abandoned".into())),
             Err(_) if self.withdraw(number) => {
                 Err(StoreError::Unavailable("the store did not get to it in time".into()))
@@ -175,16 +189,14 @@ impl<I: Clone + Send + 'static, O: Send + 'static> Lane<I, O> {
     async fn run(self: Arc<Self>) {
         let mut running = Running { lane: Arc::clone(&self), done: false };
         while let Some((items, replies)) = self.next_batch() {
-            // Errors are whole, but a damaged record is one item's: the others are not to hear of it, so each is sent alone.
-            let apart = (items.len() > 1).then(|| items.clone());
-            match (self.send(items).await, apart) {
-                (Err(StoreError::Damaged(_)), Some(items)) => {
-                    for (item, reply) in items.into_iter().zip(replies) {
-                        hand_out(self.send(vec![item]).await, vec![reply]);
-                    }
-                }
-                (outcome, _) => hand_out(outcome, replies),
-            }
+            let count = items.len();
+            let outcome = match self.send(items).await {
+                Ok(answer) => Ok(answer),
+                // Errors are whole, but a damaged record is one item's: the others are not to hear of it.
+                Err(StoreError::Damaged(_)) if count > 1 => Err(Unanswered::Apart),
+                Err(error) => Err(Unanswered::Failed(error)),
+            };
+            hand_out(outcome, replies);
         }
         running.done = true;
     }
@@ -243,16 +255,16 @@ impl<I: Clone + Send + 'static, O: Send + 'static> Drop for Running<I, O> {
     }
 }
 
-fn hand_out<O>(outcome: Result<Answer<O>, StoreError>, replies: Vec<Reply<O>>) {
+fn hand_out<O>(outcome: Result<Answer<O>, Unanswered>, replies: Vec<Reply<O>>) {
     match outcome {
         Ok(answer) => {
             for (reply, item) in replies.into_iter().zip(answer.items) {
                 let _ = reply.send(Ok((answer.now, item)));
             }
         }
-        Err(error) => {
+        Err(unanswered) => {
             for reply in replies {
-                let _ = reply.send(Err(error.clone()));
+                let _ = reply.send(Err(unanswered.clone()));
             }
         }
     }

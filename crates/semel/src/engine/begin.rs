@@ -178,7 +178,7 @@ impl Engine {
 
     async fn create(&self, asked: &Asked<'_>) -> Result<Next, BeginError> {
         let draft = asked.draft();
-        match self.shared.batcher.create(draft.clone()).await {
+        match self.shared.batcher.create(&draft).await {
             Ok((now, Created::Inserted)) => Ok(self.execute(asked, draft.at(now))),
             Ok((now, Created::Exists(record))) => Ok(Next::Again(record, now)),
             Ok((_, Created::Locked)) => Ok(Next::Decided(in_progress(None))),
@@ -192,19 +192,21 @@ impl Engine {
         let arrival = Arrival { matches, owner: asked.owner, policy: &asked.incoming.policy };
         match arrive(&record, &arrival, now) {
             Arrived::Take(Change::Put { next, history }) => {
-                let swap = Swap { expected: record.expected(), next: next.clone(), history };
-                match self.shared.batcher.swap(swap).await {
-                    Ok((now, Swapped::Done)) => Ok(self.execute(asked, next.at(now))),
-                    Err(error @ StoreError::Lost(_)) => self.read_back(asked, Claim::of(&next), error).await,
+                let swap = Swap { expected: record.expected(), next, history };
+                match self.shared.batcher.swap(&swap).await {
+                    Ok((now, Swapped::Done)) => Ok(self.execute(asked, swap.next.at(now))),
+                    Err(error @ StoreError::Lost(_)) => {
+                        self.read_back(asked, Claim::of(&swap.next), error).await
+                    }
                     other => lost(other?),
                 }
             }
             Arrived::Doubt(Change::Put { next, history }) => {
-                let swap = Swap { expected: record.expected(), next: next.clone(), history };
-                match self.shared.batcher.swap(swap).await {
+                let swap = Swap { expected: record.expected(), next, history };
+                match self.shared.batcher.swap(&swap).await {
                     Ok((now, Swapped::Done)) => {
                         tracing::warn!(operation_id = %record.operation_id, "the lease ran out: the outcome is unknown");
-                        let doubted = next.at(now);
+                        let doubted = swap.next.at(now);
                         self.shared.count(&doubted.key.operation, Event::ZombieKey);
                         self.shared.written(&doubted);
                         Ok(Next::Again(Box::new(doubted), now))
@@ -213,7 +215,7 @@ impl Engine {
                 }
             }
             Arrived::Forgotten | Arrived::Take(Change::Remove) | Arrived::Doubt(Change::Remove) => {
-                match self.shared.batcher.remove(record.expected()).await? {
+                match self.shared.batcher.remove(&record.expected()).await? {
                     (_, Swapped::Done) => {
                         // A tombstone that the policy lets be new work; what is gone by its own time is no retry.
                         if standing(&record, now) == Standing::Tombstone {
@@ -251,7 +253,7 @@ impl Engine {
         claim: Claim,
         error: StoreError,
     ) -> Result<Next, BeginError> {
-        match self.shared.batcher.read(asked.incoming.key.clone()).await {
+        match self.shared.batcher.read(&asked.incoming.key).await {
             // Not if its lease ran out meanwhile: somebody may be about to settle it as never executed.
             Ok((_, Some(record))) if claim.holds(&record) && record.state == State::InProgress => {
                 Ok(self.execute(asked, record))

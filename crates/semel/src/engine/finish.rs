@@ -179,7 +179,7 @@ impl Engine {
             let deadline = tokio::time::Instant::now() + policy.lease;
             let mut pause = FIRST_PAUSE;
             while tokio::time::Instant::now() < deadline {
-                if let Ok((_, Some(record))) = shared.batcher.read(key.clone()).await
+                if let Ok((_, Some(record))) = shared.batcher.read(&key).await
                     && claim.holds(&record)
                 {
                     let release = Act::Release { windows: Windows::from(&*policy) };

@@ -49,11 +49,11 @@ impl Engine {
                 Ok(Change::Remove) => return Ok(Settled::Missing),
                 Err(refusal) => return Ok(Settled::Refused(refusal, Box::new(record))),
             };
-            let swap = Swap { expected: record.expected(), next: next.clone(), history };
+            let swap = Swap { expected: record.expected(), next, history };
             let operation = &record.key.operation;
-            match self.shared.batcher.swap(swap).await {
+            match self.shared.batcher.swap(&swap).await {
                 Ok((now, Swapped::Done)) => {
-                    let settled = next.at(now);
+                    let settled = swap.next.at(now);
                     self.settled(&settled);
                     return Ok(Settled::Done(Box::new(settled)));
                 }

@@ -199,20 +199,25 @@ pub(super) async fn write(
     owner_act: &Act,
 ) -> Result<Written, StoreError> {
     loop {
-        let record = seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let change = match act(&record, claim, owner_act) {
-            Ok(change) => change,
-            Err(refusal) => return Ok(Written::Refused(refusal, Some(Box::new(record)))),
-        };
-        let failed = |_: &StoreError| shared.count(&record.key.operation, Event::StoreError);
-        let (swapped, written) = match change {
-            Change::Put { next, history } => {
-                let swap = Swap { expected: record.expected(), next: next.clone(), history };
-                let (now, swapped) = shared.batcher.swap(swap).await.inspect_err(failed)?;
-                (swapped, Some(next.at(now)))
+        let (expected, change) = {
+            let record = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            match act(&record, claim, owner_act) {
+                Ok(change) => (record.expected(), change),
+                Err(refusal) => return Ok(Written::Refused(refusal, Some(Box::new(record.clone())))),
             }
-            Change::Remove => (shared.batcher.remove(record.expected()).await.inspect_err(failed)?.1, None),
         };
+        let answer = match change {
+            Change::Put { next, history } => {
+                let swap = Swap { expected, next, history };
+                let swapped = shared.batcher.swap(&swap).await;
+                swapped.map(|(now, swapped)| (swapped, Some(swap.next.at(now))))
+            }
+            Change::Remove => shared.batcher.remove(&expected).await.map(|(_, swapped)| (swapped, None)),
+        };
+        let (swapped, written) = answer.inspect_err(|_| {
+            let record = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            shared.count(&record.key.operation, Event::StoreError);
+        })?;
         match (swapped, written) {
             (Swapped::Done, written) => {
                 if let Some(written) = written {

@@ -4,13 +4,17 @@ use crate::faulty_store::{Call, Fault, FaultyStore, Gate};
 use semel::transition::{Reservation, reserve};
 use semel::{
     Batcher, Created, Draft, Fingerprint, MemoryStore, OperationId, Owner, Policy, RecipeId, RecordKey,
-    Store, StoreError,
+    Store, StoreError, Timestamp,
 };
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
 const TIMEOUT: Duration = Duration::from_secs(2);
+
+async fn create(batcher: &Batcher, number: usize) -> Result<(Timestamp, Created), StoreError> {
+    batcher.create(&draft(number)).await
+}
 
 fn store() -> (FaultyStore, Batcher) {
     let store = FaultyStore::over(MemoryStore::new());
@@ -38,7 +42,7 @@ async fn a_lone_request_is_sent_at_once() {
     let (store, batcher) = store();
     let begun = tokio::time::Instant::now();
     for number in 0..3 {
-        assert_eq!(batcher.create(draft(number)).await.unwrap().1, Created::Inserted);
+        assert_eq!(batcher.create(&draft(number)).await.unwrap().1, Created::Inserted);
     }
     assert_eq!(store.batches(Call::Create), [1, 1, 1]);
     assert_eq!(begun.elapsed(), Duration::ZERO, "nothing was waited for");
@@ -52,7 +56,7 @@ async fn what_comes_while_a_call_is_under_way_makes_up_the_next_batch() {
     let mut requests = JoinSet::new();
     let create = |number| {
         let batcher = batcher.clone();
-        async move { batcher.create(draft(number)).await }
+        async move { batcher.create(&draft(number)).await }
     };
     requests.spawn(create(0));
     gate.reached().await;
@@ -76,7 +80,7 @@ async fn a_batch_is_bounded() {
     let mut requests = JoinSet::new();
     for number in 0..1300 {
         let batcher = batcher.clone();
-        requests.spawn(async move { batcher.read(key(number)).await });
+        requests.spawn(async move { batcher.read(&key(number)).await });
     }
     gate.reached().await;
     tokio::task::yield_now().await;
@@ -92,9 +96,8 @@ async fn a_batch_is_bounded() {
 #[tokio::test(start_paused = true)]
 async fn each_of_a_batch_gets_its_own_answer() {
     let (store, batcher) = store();
-    batcher.create(draft(1)).await.unwrap();
-    let (free, taken, other) =
-        tokio::join!(batcher.create(draft(0)), batcher.create(draft(1)), batcher.create(draft(2)));
+    batcher.create(&draft(1)).await.unwrap();
+    let (free, taken, other) = tokio::join!(create(&batcher, 0), create(&batcher, 1), create(&batcher, 2));
     assert_eq!(free.unwrap().1, Created::Inserted);
     assert!(matches!(taken.unwrap().1, Created::Exists(record) if record.key == key(1)));
     assert_eq!(other.unwrap().1, Created::Inserted);
@@ -106,10 +109,10 @@ async fn what_a_hanging_store_began_with_is_lost_in_time() {
     let (store, batcher) = store();
     store.always(Call::Create, Fault::Hang);
     let begun = tokio::time::Instant::now();
-    assert!(matches!(batcher.create(draft(0)).await, Err(StoreError::Lost(_))));
+    assert!(matches!(batcher.create(&draft(0)).await, Err(StoreError::Lost(_))));
     assert!(begun.elapsed() <= TIMEOUT + Duration::from_millis(10));
     store.heal();
-    assert_eq!(batcher.create(draft(0)).await.unwrap().1, Created::Inserted, "the lane is free again");
+    assert_eq!(batcher.create(&draft(0)).await.unwrap().1, Created::Inserted, "the lane is free again");
 }
 
 #[tokio::test(start_paused = true)]
@@ -119,7 +122,7 @@ async fn what_a_hanging_store_did_not_begin_with_is_withdrawn_and_never_sent() {
     let mut requests = JoinSet::new();
     let create = |number| {
         let batcher = batcher.clone();
-        async move { batcher.create(draft(number)).await }
+        async move { batcher.create(&draft(number)).await }
     };
     requests.spawn(create(0));
     tokio::time::sleep(Duration::from_millis(10)).await;
@@ -139,7 +142,7 @@ async fn what_a_hanging_store_did_not_begin_with_is_withdrawn_and_never_sent() {
     assert_eq!((lost, withdrawn), (1 + 512, 88));
     tokio::time::sleep(TIMEOUT).await;
     store.heal();
-    assert_eq!(batcher.create(draft(700)).await.unwrap().1, Created::Inserted);
+    assert_eq!(batcher.create(&draft(700)).await.unwrap().1, Created::Inserted);
     assert_eq!(store.batches(Call::Create), [1, 512, 1], "what was withdrawn is never sent");
 }
 
@@ -151,7 +154,7 @@ async fn a_store_that_panics_loses_its_batch_and_none_after_it() {
     store.next(Call::Create, [Fault::Held(gate.clone()), Fault::Panic]);
     let create = |number| {
         let batcher = batcher.clone();
-        tokio::spawn(async move { batcher.create(draft(number)).await })
+        tokio::spawn(async move { batcher.create(&draft(number)).await })
     };
     let first = create(0);
     gate.reached().await;
@@ -170,7 +173,7 @@ async fn what_waits_behind_a_call_that_panics_is_sent_without_another_request_co
     store.next(Call::Create, [Fault::PanicAt(gate.clone())]);
     let create = |number| {
         let batcher = batcher.clone();
-        tokio::spawn(async move { batcher.create(draft(number)).await })
+        tokio::spawn(async move { batcher.create(&draft(number)).await })
     };
     let panicking = create(0);
     gate.reached().await;
@@ -185,8 +188,7 @@ async fn what_waits_behind_a_call_that_panics_is_sent_without_another_request_co
 async fn a_damaged_record_is_told_to_whoever_asked_for_it_and_to_nobody_else_of_the_batch() {
     let (store, batcher) = store();
     store.damage(&key(1));
-    let (first, damaged, third) =
-        tokio::join!(batcher.create(draft(0)), batcher.create(draft(1)), batcher.create(draft(2)));
+    let (first, damaged, third) = tokio::join!(create(&batcher, 0), create(&batcher, 1), create(&batcher, 2));
     assert_eq!(first.unwrap().1, Created::Inserted);
     assert!(matches!(damaged, Err(StoreError::Damaged(_))));
     assert_eq!(third.unwrap().1, Created::Inserted);
@@ -197,7 +199,7 @@ async fn a_damaged_record_is_told_to_whoever_asked_for_it_and_to_nobody_else_of_
 async fn an_error_of_the_store_is_told_to_the_whole_batch() {
     let (store, batcher) = store();
     store.next(Call::Create, [Fault::Unavailable]);
-    let (first, second) = tokio::join!(batcher.create(draft(0)), batcher.create(draft(1)));
+    let (first, second) = tokio::join!(create(&batcher, 0), create(&batcher, 1));
     for refused in [first, second] {
         assert!(matches!(refused, Err(StoreError::Unavailable(_))));
     }
@@ -211,7 +213,7 @@ async fn whoever_stops_waiting_cancels_nothing_for_the_others_of_the_batch() {
     store.next(Call::Create, [Fault::Held(gate.clone())]);
     let create = |number| {
         let batcher = batcher.clone();
-        tokio::spawn(async move { batcher.create(draft(number)).await })
+        tokio::spawn(async move { batcher.create(&draft(number)).await })
     };
     let starter = create(0);
     gate.reached().await;
@@ -221,7 +223,7 @@ async fn whoever_stops_waiting_cancels_nothing_for_the_others_of_the_batch() {
     assert!(starter.await.unwrap_err().is_cancelled());
     gate.open();
     assert_eq!(other.await.unwrap().unwrap().1, Created::Inserted);
-    assert!(batcher.read(key(0)).await.unwrap().1.is_some(), "its own call was under way, and is done");
+    assert!(batcher.read(&key(0)).await.unwrap().1.is_some(), "its own call was under way, and is done");
 }
 
 #[test]
@@ -232,12 +234,12 @@ fn a_runtime_that_ends_in_the_middle_of_a_call_leaves_the_lane_to_others() {
     let first = runtime();
     first.block_on(async {
         let batcher = batcher.clone();
-        tokio::spawn(async move { batcher.create(draft(0)).await });
+        tokio::spawn(async move { batcher.create(&draft(0)).await });
         while store.batches(Call::Create).is_empty() {
             tokio::task::yield_now().await;
         }
     });
     drop(first);
-    let created = runtime().block_on(batcher.create(draft(1))).unwrap().1;
+    let created = runtime().block_on(batcher.create(&draft(1))).unwrap().1;
     assert_eq!(created, Created::Inserted);
 }

@@ -15,6 +15,8 @@ mod document;
 mod due;
 mod lease_watch;
 pub mod message;
+pub mod outbox;
+mod pace;
 mod poll;
 mod reaper;
 mod reconcile;

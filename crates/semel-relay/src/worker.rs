@@ -1,21 +1,15 @@
 //! Everything that has to be done without a request coming by.
 
-use crate::backoff::spread;
 use crate::lease_watch::LeaseWatch;
+use crate::pace::Pace;
 use crate::reaper::{Reaper, ReaperOptions};
 use crate::reconciler::Reconciler;
 use crate::rules::{OperationRules, Rules};
-use semel::{Engine, StoreError};
+use semel::Engine;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-
-/// The shortest pause between two rounds: nothing makes a busy loop of a worker.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
-
-/// The longest pause after an error of the store.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// How a [`Worker`] works. The defaults suit one worker beside each instance of a service.
 #[derive(Clone, Debug)]
@@ -111,8 +105,7 @@ impl Worker {
                 .or_else(|| others.as_ref().and_then(|others| others(operation)))
         });
         let (stopping, stopped) = watch::channel(());
-        let pace =
-            |every: Duration| Pace { every: every.max(SHORTEST_PAUSE), failed: 0, stopped: stopped.clone() };
+        let pace = |every: Duration| Pace::new(every, stopped.clone());
         let leases = LeaseWatch::new(engine.clone(), Arc::clone(&rules), options.watch_batch);
         let questions = Reconciler::new(engine.clone(), rules, options.questions);
         let reaper = options.reaper.map(|options| Reaper::new(engine, options));
@@ -166,55 +159,5 @@ async fn reap(reaper: Option<Reaper>, mut pace: Pace) {
         if pace.pause("the reaper", round.err()).await.stopped() {
             return;
         }
-    }
-}
-
-/// How one loop goes on.
-struct Pace {
-    every: Duration,
-    /// Errors in a row.
-    failed: u32,
-    stopped: watch::Receiver<()>,
-}
-
-enum Next {
-    Round,
-    Stop,
-}
-
-impl Next {
-    fn stopped(&self) -> bool {
-        matches!(self, Self::Stop)
-    }
-}
-
-impl Pace {
-    /// Waits for the next round: longer and longer while the store fails, which is said once.
-    async fn pause(&mut self, who: &str, error: Option<StoreError>) -> Next {
-        match error {
-            Some(error) => {
-                if self.failed == 0 {
-                    tracing::warn!(%error, "{who} cannot work, the store fails it: trying on");
-                }
-                self.failed = self.failed.saturating_add(1);
-            }
-            None => {
-                if self.failed > 0 {
-                    tracing::info!(times = self.failed, "{who} works again");
-                }
-                self.failed = 0;
-            }
-        }
-        let longer = 2_u32.checked_pow(self.failed).and_then(|times| self.every.checked_mul(times));
-        let pause = longer.unwrap_or(LONGEST_PAUSE).min(LONGEST_PAUSE.max(self.every));
-        tokio::select! {
-            () = tokio::time::sleep(spread(pause)) => Next::Round,
-            () = self.stop() => Next::Stop,
-        }
-    }
-
-    async fn stop(&mut self) {
-        // Nothing is ever sent: it ends when the sender is dropped.
-        let _ = self.stopped.changed().await;
     }
 }

@@ -154,6 +154,19 @@ impl SqliteStore {
         waiting.await.unwrap_or_else(|_| Err(no_answer().into()))
     }
 
+    /// Runs `work` on a reader's connection, which cannot write: one view of the file, and the store's now. Nobody's writes wait
+    /// for it.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Damaged`], with what SQLite says.
+    pub async fn query<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection, Timestamp) -> rusqlite::Result<T> + Send + 'static,
+    {
+        self.view(move |conn, now| Ok(work(conn, now)?)).await
+    }
+
     /// What the writer has done since the file was opened.
     #[must_use]
     pub fn stats(&self) -> Stats {

@@ -1,5 +1,9 @@
 //! Where events are published to.
 
+mod webhook;
+
+pub use webhook::{InvalidWebhook, Webhook};
+
 use crate::message::Event;
 use std::future::Future;
 

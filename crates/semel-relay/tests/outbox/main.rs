@@ -15,6 +15,7 @@ mod receiver;
 mod same_transaction;
 mod subject;
 mod through;
+mod webhook;
 
 #[path = "../../../semel-postgres/tests/database/mod.rs"]
 mod database;

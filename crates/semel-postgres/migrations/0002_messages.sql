@@ -58,5 +58,6 @@ CREATE TABLE semel_outbox_dropped (
     aggregate  text COLLATE "C" NOT NULL,
     kind       text COLLATE "C" NOT NULL,
     last_error text COLLATE "C",
+    dropped_by text COLLATE "C" NOT NULL,
     reason     text COLLATE "C" NOT NULL
 );

@@ -53,5 +53,6 @@ CREATE TABLE semel_outbox_dropped (
     aggregate  TEXT NOT NULL,
     kind       TEXT NOT NULL,
     last_error TEXT,
+    dropped_by TEXT NOT NULL,
     reason     TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;

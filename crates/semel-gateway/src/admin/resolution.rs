@@ -1,5 +1,6 @@
 //! What an operator says about an unknown outcome, read strictly: what is settled wrongly cannot be settled again.
 
+use super::word::{self, InvalidWord};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -9,15 +10,6 @@ use semel::{Body, Resource, StoreResponse, StoredResponse};
 use semel_tower::{CannotKeep, KeptHeaders};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-
-/// The reason's length at most, in characters: a paragraph, and where to read on.
-const REASON: usize = 2_000;
-
-/// The operator's name's length at most, in characters.
-const NAME: usize = 100;
-
-/// Who settles, where nobody gives a name: the token is one for all.
-const NOBODY_IN_PARTICULAR: &str = "admin";
 
 /// The body of a resolve request.
 #[derive(Deserialize)]
@@ -120,12 +112,8 @@ pub(super) enum InvalidResolution {
          the first two a \"response\" if there is one: {0}"
     )]
     Json(#[from] serde_json::Error),
-    #[error("`reason` says nothing: write down how you know, for whoever looks at this later")]
-    NoReason,
-    #[error("`{0}` is too long: {1} characters at most")]
-    TooLong(&'static str, usize),
-    #[error("`operator` has to be a name, without control characters")]
-    Name,
+    #[error(transparent)]
+    Word(#[from] InvalidWord),
     #[error(
         "`response` and `resource` go with completed and failed; after not_executed the next request executes, and its own \
          answer counts"
@@ -152,20 +140,7 @@ impl Resolution {
 
     /// What it says, checked, and reduced to what the operation's rules keep of an answer.
     pub(super) fn verdict(self, keep: StoreResponse) -> Result<Verdict, InvalidResolution> {
-        let reason = self.reason.trim().to_owned();
-        if reason.is_empty() {
-            return Err(InvalidResolution::NoReason);
-        }
-        if reason.chars().count() > REASON {
-            return Err(InvalidResolution::TooLong("reason", REASON));
-        }
-        let operator = self.operator.unwrap_or_else(|| NOBODY_IN_PARTICULAR.into());
-        if operator.chars().count() > NAME {
-            return Err(InvalidResolution::TooLong("operator", NAME));
-        }
-        if operator.trim().is_empty() || operator.chars().any(char::is_control) {
-            return Err(InvalidResolution::Name);
-        }
+        let (reason, operator) = (word::reason(&self.reason)?, word::operator(self.operator)?);
         let response = self.response.map(StoredResponse::try_from).transpose()?.map(|given| keep.kept(given));
         let resource = self.resource.map(ResourceDocument::checked).transpose()?;
         let (evidence, outcome) = match self.outcome {
@@ -278,7 +253,7 @@ mod tests {
         ] {
             assert!(refused(json).contains(said), "{json}: {}", refused(json));
         }
-        let long = format!(r#"{{"outcome":"failed","reason":"{}"}}"#, "x".repeat(REASON + 1));
+        let long = format!(r#"{{"outcome":"failed","reason":"{}"}}"#, "x".repeat(2_001));
         assert!(refused(&long).contains("`reason` is too long"));
     }
 }

@@ -20,8 +20,8 @@ pub trait Desk: Send + Sync + 'static {
     /// tried again. Those behind it follow.
     fn requeue(&self, id: Uuid) -> StoreFuture<'_, Touched>;
 
-    /// Takes an event out that was refused, for ever, and keeps the reason. Those behind it follow.
-    fn discard(&self, id: Uuid, reason: String) -> StoreFuture<'_, Touched>;
+    /// Takes an event out that was refused, for ever, and keeps who did it and why. Those behind it follow.
+    fn discard(&self, id: Uuid, by: String, reason: String) -> StoreFuture<'_, Touched>;
 }
 
 /// How much there is to be published.

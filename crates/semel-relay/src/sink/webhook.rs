@@ -5,7 +5,7 @@ use crate::message::Event;
 use crate::webhook::WebhookSecret;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HOST, HeaderName};
-use http::uri::{PathAndQuery, Scheme};
+use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Request, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::client::conn::http1::{self, SendRequest};
@@ -66,20 +66,25 @@ impl fmt::Debug for Webhook {
     }
 }
 
+fn address(url: &str) -> Result<(Uri, Authority), InvalidWebhook> {
+    let uri: Uri = url.parse().map_err(|_| InvalidWebhook::Address)?;
+    let authority = uri.authority().cloned().ok_or(InvalidWebhook::Address)?;
+    if uri.scheme() != Some(&Scheme::HTTP) {
+        return Err(InvalidWebhook::Scheme);
+    }
+    if authority.as_str().contains('@') || authority.host().is_empty() {
+        return Err(InvalidWebhook::Address);
+    }
+    Ok((uri, authority))
+}
+
 impl Webhook {
     /// Publishes at this address, signed with this secret.
     ///
     /// # Errors
     /// Nothing can be published at the address.
     pub fn new(url: &str, secret: WebhookSecret) -> Result<Self, InvalidWebhook> {
-        let uri: Uri = url.parse().map_err(|_| InvalidWebhook::Address)?;
-        let authority = uri.authority().ok_or(InvalidWebhook::Address)?;
-        if uri.scheme() != Some(&Scheme::HTTP) {
-            return Err(InvalidWebhook::Scheme);
-        }
-        if authority.as_str().contains('@') || authority.host().is_empty() {
-            return Err(InvalidWebhook::Address);
-        }
+        let (uri, authority) = address(url)?;
         Ok(Self {
             host: authority.host().trim_matches(['[', ']']).into(),
             port: authority.port_u16().unwrap_or(80),
@@ -88,6 +93,14 @@ impl Webhook {
             secret,
             idle: Mutex::default(),
         })
+    }
+
+    /// Whether something can be published at this address.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check(url: &str) -> Result<(), InvalidWebhook> {
+        address(url).map(drop)
     }
 
     fn request(&self, event: &Event) -> Result<Request<Full<Bytes>>, Undelivered> {

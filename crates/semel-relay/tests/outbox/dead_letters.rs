@@ -61,13 +61,13 @@ pub(crate) async fn a_requeued_dead_letter_is_delivered_with_those_behind_it_in_
 pub(crate) async fn a_dropped_dead_letter_lets_those_behind_it_go(outbox: Subject) {
     let receiver = Receiver::that(poisoned);
     let (running, id) = with_a_dead_letter(&outbox, &receiver).await;
-    let dropped = outbox.desk().discard(id, "the partner is gone".into()).await.unwrap();
+    let dropped = outbox.desk().discard(id, "ada".into(), "the partner is gone".into()).await.unwrap();
     assert!(matches!(dropped, Touched::Done(entry) if entry.dead_letter));
     outbox.until_left(0).await;
     running.stop().await;
     assert_eq!(receiver.first_times("payment/bad"), [0, 2, 3, 4, 5, 6, 7, 8, 9]);
     assert_eq!(outbox.desk().requeue(id).await.unwrap(), Touched::Missing);
-    assert_eq!(outbox.desk().discard(id, "again".into()).await.unwrap(), Touched::Missing);
+    assert_eq!(outbox.desk().discard(id, "ada".into(), "again".into()).await.unwrap(), Touched::Missing);
 }
 
 pub(crate) async fn many_events_behind_a_dead_letter_do_not_fill_their_lane(outbox: Subject) {
@@ -126,7 +126,7 @@ pub(crate) async fn only_what_was_refused_can_be_requeued_or_dropped(outbox: Sub
     outbox.append(events).await;
     let desk = outbox.desk();
     assert!(matches!(desk.requeue(id).await.unwrap(), Touched::NotRefused(_)));
-    assert!(matches!(desk.discard(id, "no".into()).await.unwrap(), Touched::NotRefused(_)));
+    assert!(matches!(desk.discard(id, "ada".into(), "no".into()).await.unwrap(), Touched::NotRefused(_)));
     assert_eq!(desk.requeue(Uuid::from_u128(7)).await.unwrap(), Touched::Missing);
     assert_eq!(outbox.left().await, 1);
 }

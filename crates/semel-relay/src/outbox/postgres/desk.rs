@@ -92,10 +92,10 @@ impl Desk for PgOutbox {
         })
     }
 
-    fn discard(&self, id: Uuid, reason: String) -> StoreFuture<'_, Touched> {
+    fn discard(&self, id: Uuid, by: String, reason: String) -> StoreFuture<'_, Touched> {
         Box::pin(async move {
             let mut transaction = self.begin().await?;
-            let touched = discard(&mut transaction, id, &reason).await.map_err(unavailable)?;
+            let touched = discard(&mut transaction, id, &by, &reason).await.map_err(unavailable)?;
             commit(transaction).await?;
             Ok(touched)
         })
@@ -147,21 +147,21 @@ async fn requeue(conn: &mut PgConnection, id: Uuid) -> Result<Touched, sqlx::Err
     Ok(find(conn, id).await?.map_or(Touched::Missing, |entry| Touched::Done(Box::new(entry))))
 }
 
-async fn discard(conn: &mut PgConnection, id: Uuid, reason: &str) -> Result<Touched, sqlx::Error> {
+async fn discard(conn: &mut PgConnection, id: Uuid, by: &str, reason: &str) -> Result<Touched, sqlx::Error> {
     const SQL: &str = concat!(
         "WITH gone AS (DELETE FROM semel_outbox WHERE event_id = $1
            RETURNING event_id, created_at, attempts, aggregate, kind, last_error)
-         INSERT INTO semel_outbox_dropped (event_id, dropped_at, created_at, attempts, aggregate, kind, last_error, reason)
+         INSERT INTO semel_outbox_dropped (event_id, dropped_at, created_at, attempts, aggregate, kind, last_error, dropped_by, reason)
          SELECT event_id, ",
         now_sql!(),
-        ", created_at, attempts, aggregate, kind, last_error, $2 FROM gone
-         ON CONFLICT (event_id) DO UPDATE SET dropped_at = excluded.dropped_at, reason = excluded.reason"
+        ", created_at, attempts, aggregate, kind, last_error, $2, $3 FROM gone
+         ON CONFLICT (event_id) DO UPDATE SET dropped_at = excluded.dropped_at, dropped_by = excluded.dropped_by, reason = excluded.reason"
     );
     let entry = match refused(conn, id).await? {
         Ok(entry) => entry,
         Err(other) => return Ok(other),
     };
-    sqlx::query(SQL).persistent(false).bind(id).bind(reason).execute(&mut *conn).await?;
+    sqlx::query(SQL).persistent(false).bind(id).bind(by).bind(reason).execute(&mut *conn).await?;
     name_heads(conn, &[&entry.event.aggregate]).await?;
     Ok(Touched::Done(Box::new(entry)))
 }

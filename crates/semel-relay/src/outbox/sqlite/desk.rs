@@ -34,7 +34,7 @@ impl Desk for SqliteOutbox {
         }))
     }
 
-    fn discard(&self, id: Uuid, reason: String) -> StoreFuture<'_, Touched> {
+    fn discard(&self, id: Uuid, by: String, reason: String) -> StoreFuture<'_, Touched> {
         Box::pin(self.write(move |tx| {
             let entry = match refused(tx, id)? {
                 Ok(entry) => entry,
@@ -42,11 +42,11 @@ impl Desk for SqliteOutbox {
             };
             tx.prepare_cached(
                 "INSERT OR REPLACE INTO semel_outbox_dropped
-                        (event_id, dropped_at, created_at, attempts, aggregate, kind, last_error, reason)
-                 SELECT event_id, ?2, created_at, attempts, aggregate, kind, last_error, ?3 FROM semel_outbox
+                        (event_id, dropped_at, created_at, attempts, aggregate, kind, last_error, dropped_by, reason)
+                 SELECT event_id, ?2, created_at, attempts, aggregate, kind, last_error, ?3, ?4 FROM semel_outbox
                   WHERE event_id = ?1",
             )?
-            .execute(params![id.as_bytes(), tx.now().as_millis(), reason])?;
+            .execute(params![id.as_bytes(), tx.now().as_millis(), by, reason])?;
             tx.prepare_cached("DELETE FROM semel_outbox WHERE event_id = ?1")?.execute([id.as_bytes()])?;
             name_heads(tx, [entry.event.aggregate.as_str()], tx.now())?;
             Ok(Touched::Done(Box::new(entry)))

@@ -69,8 +69,10 @@ impl fmt::Debug for Webhook {
 fn address(url: &str) -> Result<(Uri, Authority), InvalidWebhook> {
     let uri: Uri = url.parse().map_err(|_| InvalidWebhook::Address)?;
     let authority = uri.authority().cloned().ok_or(InvalidWebhook::Address)?;
-    if uri.scheme() != Some(&Scheme::HTTP) {
-        return Err(InvalidWebhook::Scheme);
+    match uri.scheme() {
+        Some(scheme) if *scheme == Scheme::HTTP => {}
+        Some(_) => return Err(InvalidWebhook::Scheme),
+        None => return Err(InvalidWebhook::Address),
     }
     if authority.as_str().contains('@') || authority.host().is_empty() {
         return Err(InvalidWebhook::Address);

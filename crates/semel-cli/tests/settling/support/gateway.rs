@@ -118,8 +118,8 @@ impl Gateway {
     pub(crate) fn metric(&self, name: &str) -> u64 {
         let text = self.ask("/metrics").body;
         let line = text.lines().find(|line| line.split(' ').next() == Some(name));
-        line.and_then(|line| line.rsplit(' ').next()?.parse().ok())
-            .unwrap_or_else(|| panic!("{name}: {text}"))
+        let value = line.and_then(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+        value.unwrap_or_else(|| panic!("{name}: {text}")) as u64
     }
 
     pub(crate) fn operations(&self, arguments: &[&str]) -> Output {

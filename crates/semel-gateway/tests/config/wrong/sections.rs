@@ -345,6 +345,19 @@ upstream = "http://127.0.0.1:9000"
 [outbox]
 "#,
         r#"
+error: this [outbox] has no `sink`
+ --> semel.toml:2:1
+  |
+2 | [outbox]
+  | ^^^^^^^^
+  = help: add sink = "http://127.0.0.1:9100/events"
+
+error: this [outbox] has no `secret`
+ --> semel.toml:2:1
+  |
+2 | [outbox]
+  | ^^^^^^^^
+  = help: add secret = "env:SEMEL_OUTBOX_SECRET"
 "#,
     );
 }

@@ -10,15 +10,19 @@
 
 mod backoff;
 mod bounded;
+pub mod consumer;
 mod count;
 mod document;
 mod due;
+pub mod inbox;
 mod lease_watch;
+pub mod message;
 mod poll;
 mod reaper;
 mod reconcile;
 mod reconciler;
 mod rules;
+pub mod sink;
 mod testimony;
 mod webhook;
 mod worker;

@@ -5,10 +5,10 @@ use rusqlite::{Connection, OptionalExtension};
 use std::path::Path;
 
 /// The newest schema version that this program knows.
-pub(crate) const VERSION: i64 = 1;
+pub(crate) const VERSION: i64 = 2;
 
 /// The steps from each version to the next; the first one makes the tables. A step that has been released never changes.
-const MIGRATIONS: [&str; VERSION as usize] = [include_str!("schema_1.sql")];
+const MIGRATIONS: [&str; VERSION as usize] = [include_str!("schema_1.sql"), include_str!("schema_3.sql")];
 
 /// What a file is before anything is done to it.
 #[derive(Debug, PartialEq, Eq)]

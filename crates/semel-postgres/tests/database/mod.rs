@@ -41,6 +41,9 @@ impl Database {
                IF to_regclass('semel_records') IS NOT NULL THEN
                  DELETE FROM semel_records; DELETE FROM semel_history; DELETE FROM semel_remembered;
                END IF;
+               IF to_regclass('semel_inbox') IS NOT NULL THEN
+                 DELETE FROM semel_inbox; DELETE FROM semel_inbox_effects;
+               END IF;
              END $$",
         )
         .await

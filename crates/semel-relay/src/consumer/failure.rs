@@ -22,7 +22,9 @@ impl<E: Into<Self>> From<InboxError<E>> for Failure {
     fn from(error: InboxError<E>) -> Self {
         match error {
             InboxError::Application(error) => error.into(),
+            // The second is nothing that the message can help; the log says what to do.
             InboxError::InProgress => Self::NotNow(InboxError::<Self>::InProgress.to_string()),
+            InboxError::NotDurable => Self::NotNow(InboxError::<Self>::NotDurable.to_string()),
             InboxError::Identity(error) => error.into(),
             InboxError::Refused(why) => Self::Failed(why),
             InboxError::Store(error) => error.into(),
@@ -52,7 +54,9 @@ impl From<sqlx::Error> for Failure {
         use sqlx::Error;
         let of_the_moment = match &error {
             Error::Database(refusal) => crate::inbox::passes(refusal.code().as_deref()),
-            Error::Io(_) | Error::Tls(_) | Error::PoolTimedOut | Error::PoolClosed | Error::WorkerCrashed => true,
+            Error::Io(_) | Error::Tls(_) | Error::PoolTimedOut | Error::PoolClosed | Error::WorkerCrashed => {
+                true
+            }
             _ => false,
         };
         if of_the_moment { Self::NotNow(error.to_string()) } else { Self::Failed(error.to_string()) }

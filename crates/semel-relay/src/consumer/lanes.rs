@@ -72,6 +72,7 @@ impl<H: Handler, R: Receipt> Lanes<H, R> {
     }
 
     /// How many messages are here.
+    #[cfg(feature = "nats")]
     pub(super) fn held(&self) -> usize {
         self.held
     }
@@ -93,11 +94,8 @@ impl<H: Handler, R: Receipt> Lanes<H, R> {
 
     fn start(&mut self, aggregate: String, arrival: Arrival<R>) {
         let sense = arrival.delivery.is_ok();
-        let way = Way {
-            handler: Arc::clone(&self.handler),
-            options: self.options,
-            stopped: self.stop.subscribe(),
-        };
+        let way =
+            Way { handler: Arc::clone(&self.handler), options: self.options, stopped: self.stop.subscribe() };
         let task = self.running.spawn(way.see_through(arrival));
         if sense {
             self.aggregates.insert(task.id(), aggregate);
@@ -121,6 +119,7 @@ impl<H: Handler, R: Receipt> Lanes<H, R> {
     }
 
     /// Tells the broker that what waits here is not lost. What runs tells it by itself.
+    #[cfg(feature = "nats")]
     pub(super) async fn keep_waiting(&self) {
         for arrival in self.waiting.values().flatten() {
             arrival.receipt.keep().await;
@@ -207,7 +206,9 @@ impl<H: Handler> Way<H> {
         let mut pauses = 0;
         loop {
             match kept(receipt, receipt.set_aside(why)).await {
-                Ok(()) => return tracing::error!(id, why, "a message is set aside: nothing handles it any more"),
+                Ok(()) => {
+                    return tracing::error!(id, why, "a message is set aside: nothing handles it any more");
+                }
                 Err(trouble) => tracing::warn!(id, why, trouble, "a message cannot be set aside: trying on"),
             }
             pauses += 1;

@@ -34,6 +34,11 @@ pub enum InboxError<E> {
     /// known whether there is anything left to do.
     #[error("it is being handled by somebody else: try again when that has ended")]
     InProgress,
+    /// The transaction would be told as committed before it is on disk: the message could be acknowledged, and its effect lost.
+    #[error(
+        "synchronous_commit is off in this transaction: a message could be acknowledged and its effect lost"
+    )]
+    NotDurable,
     /// An identity that cannot be one.
     #[error(transparent)]
     Identity(#[from] InvalidIdentity),

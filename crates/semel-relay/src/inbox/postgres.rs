@@ -5,8 +5,9 @@ use super::outcome::{Handled, InboxError};
 use super::retention::{BATCH, Forgotten, PAUSE, Retention, millis};
 use semel::StoreError;
 use sha2::{Digest as _, Sha256};
-use sqlx::postgres::PgConnection;
-use sqlx::{PgPool, Row as _};
+use sqlx::postgres::{PgArguments, PgConnection};
+use sqlx::query::Query;
+use sqlx::{PgPool, Postgres, Row as _};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -42,19 +43,22 @@ enum Mark {
 }
 
 /// The lock first: where it is held, nothing is inserted, and so nothing is waited for. An insert that meets a committed mark does
-/// nothing, whatever its snapshot shows.
+/// nothing, whatever its snapshot shows. A transaction that is told as committed before it is on disk could be lost after the message
+/// was acknowledged: nothing is marked in such a one.
 macro_rules! insert {
     ($table:literal, $id:literal) => {
         concat!(
-            "WITH mine AS MATERIALIZED (SELECT pg_try_advisory_xact_lock($1) AS locked), marked AS (
+            "WITH mine AS MATERIALIZED (
+               SELECT pg_try_advisory_xact_lock($1) AS locked, current_setting('synchronous_commit') <> 'off' AS durable
+             ), marked AS (
                INSERT INTO ",
             $table,
             " (consumer, ",
             $id,
             ", marked_at)
-               SELECT $2, $3, (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM mine WHERE locked
+               SELECT $2, $3, (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM mine WHERE locked AND durable
                ON CONFLICT DO NOTHING RETURNING 1)
-             SELECT locked, EXISTS (SELECT 1 FROM marked) FROM mine"
+             SELECT locked, durable, EXISTS (SELECT 1 FROM marked) FROM mine"
         )
     };
 }
@@ -119,8 +123,8 @@ impl PgInbox {
         transaction: &mut PgConnection,
         message: &MessageId,
     ) -> Result<bool, InboxError<sqlx::Error>> {
-        let first = self.mark(transaction, Mark::Message, message.as_str()).await;
-        first.map_err(InboxError::Application)?.ok_or(InboxError::InProgress)
+        let marked = self.mark(transaction, Mark::Message, message.as_str()).await;
+        marked.map_err(InboxError::Application)?.is_first()
     }
 
     /// Begins with a message that has several effects; `None` if it was handled before.
@@ -128,7 +132,7 @@ impl PgInbox {
     /// # Errors
     /// [`InboxError::Store`]: the database could not be asked.
     pub async fn steps<E>(&self, message: &MessageId) -> Result<Option<PgSteps<'_>>, InboxError<E>> {
-        let asking = sqlx::query("SELECT 1 FROM semel_inbox WHERE consumer = $1 AND message_id = $2");
+        let asking = query("SELECT 1 FROM semel_inbox WHERE consumer = $1 AND message_id = $2");
         let found = asking.bind(&*self.consumer).bind(message.as_str()).fetch_optional(&self.pool).await;
         let found = found.map_err(|error| InboxError::Store(unavailable(&error)))?;
         Ok(found.is_none().then(|| PgSteps { inbox: self, message: message.clone() }))
@@ -154,12 +158,12 @@ impl PgInbox {
     ) -> Result<Handled<T>, InboxError<E>> {
         let begun = self.pool.begin().await;
         let mut transaction = begun.map_err(|error| InboxError::Store(unavailable(&error)))?;
-        let first = self.mark(&mut transaction, mark, id).await;
-        let first = first.map_err(|error| InboxError::Store(unavailable(&error)))?;
-        if first != Some(true) {
+        let marked = self.mark(&mut transaction, mark, id).await;
+        let marked = marked.map_err(|error| InboxError::Store(unavailable(&error)))?;
+        if marked != Marked::First {
             // Now, and not some time after it is dropped: it may hold the mark's lock.
             let _ended = transaction.rollback().await;
-            return first.map(|_| Handled::Before).ok_or(InboxError::InProgress);
+            return marked.is_first().map(|_| Handled::Before);
         }
         match work(&mut transaction).await {
             Ok(value) => {
@@ -173,18 +177,22 @@ impl PgInbox {
         }
     }
 
-    /// Writes the mark: whether it is the first. `None`: another transaction has written it and not ended. Nobody waits for that one:
-    /// the lock, which goes with the transaction, tells. The lock decides nothing else: the unique key does.
+    /// Writes the mark. Nobody waits for a transaction that has written it and not ended: the lock, which goes with the transaction,
+    /// tells. The lock decides nothing else: the unique key does.
     async fn mark(
         &self,
         transaction: &mut PgConnection,
         mark: Mark,
         id: &str,
-    ) -> Result<Option<bool>, sqlx::Error> {
-        let marking = sqlx::query(mark.insert()).bind(self.lock(mark, id)).bind(&*self.consumer).bind(id);
+    ) -> Result<Marked, sqlx::Error> {
+        let marking = query(mark.insert()).bind(self.lock(mark, id)).bind(&*self.consumer).bind(id);
         let row = marking.fetch_one(transaction).await?;
-        let (mine, first): (bool, bool) = (row.try_get(0)?, row.try_get(1)?);
-        Ok(mine.then_some(first))
+        Ok(match (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?) {
+            (_, false, _) => Marked::NotDurable,
+            (false, _, _) => Marked::InProgress,
+            (true, true, false) => Marked::Before,
+            (true, true, true) => Marked::First,
+        })
     }
 
     fn lock(&self, mark: Mark, id: &str) -> i64 {
@@ -202,7 +210,7 @@ impl PgInbox {
         let mut forgotten = 0;
         loop {
             let begun = Instant::now();
-            let forgetting = sqlx::query(mark.forget()).bind(&*self.consumer).bind(millis(kept)).bind(BATCH);
+            let forgetting = query(mark.forget()).bind(&*self.consumer).bind(millis(kept)).bind(BATCH);
             let done = forgetting.execute(&self.pool).await.map_err(|error| unavailable(&error))?;
             forgotten += done.rows_affected();
             if done.rows_affected() < BATCH.unsigned_abs() {
@@ -267,6 +275,26 @@ impl PgSteps<'_> {
     }
 }
 
+/// What became of a mark.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Marked {
+    First,
+    Before,
+    InProgress,
+    NotDurable,
+}
+
+impl Marked {
+    fn is_first<E>(self) -> Result<bool, InboxError<E>> {
+        match self {
+            Self::First => Ok(true),
+            Self::Before => Ok(false),
+            Self::InProgress => Err(InboxError::InProgress),
+            Self::NotDurable => Err(InboxError::NotDurable),
+        }
+    }
+}
+
 impl Mark {
     fn table(self) -> &'static str {
         match self {
@@ -288,6 +316,11 @@ impl Mark {
             Self::Effect => FORGET_EFFECTS,
         }
     }
+}
+
+/// Prepared for this once: behind a pooler in transaction mode the next transaction may be on another connection of the server's.
+fn query(sql: &'static str) -> Query<'static, Postgres, PgArguments> {
+    sqlx::query(sql).persistent(false)
 }
 
 fn unavailable(error: &sqlx::Error) -> StoreError {

@@ -5,9 +5,11 @@ use std::time::Duration;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How many marks go in one commit: small enough that nobody notices.
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(super) const BATCH: i64 = 256;
 
 /// How long others have the store between two batches, at least.
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(super) const PAUSE: Duration = Duration::from_millis(10);
 
 /// How long marks are kept, by the store's clock.

@@ -40,8 +40,7 @@ pub struct SqliteInbox {
 
 const MARK_MESSAGE: &str =
     "INSERT INTO semel_inbox (consumer, message_id, marked_at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
-const MARK_EFFECT: &str =
-    "INSERT INTO semel_inbox_effects (consumer, effect, marked_at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+const MARK_EFFECT: &str = "INSERT INTO semel_inbox_effects (consumer, effect, marked_at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
 const FORGET_MESSAGES: &str = "DELETE FROM semel_inbox WHERE (consumer, message_id) IN (
     SELECT consumer, message_id FROM semel_inbox WHERE consumer = ?1 AND marked_at <= ?2 ORDER BY marked_at LIMIT ?3)";
 const FORGET_EFFECTS: &str = "DELETE FROM semel_inbox_effects WHERE (consumer, effect) IN (
@@ -98,7 +97,8 @@ impl SqliteInbox {
             let sql = "SELECT EXISTS (SELECT 1 FROM semel_inbox WHERE consumer = ?1 AND message_id = ?2)";
             tx.prepare_cached(sql)?.query_row((&*consumer, id.as_str()), |row| row.get(0))
         };
-        let handled: bool = self.store.transaction(asking).await.map_err(|error| no_closure(error, unavailable))?;
+        let handled: bool =
+            self.store.transaction(asking).await.map_err(|error| no_closure(error, unavailable))?;
         Ok((!handled).then(|| SqliteSteps { inbox: self, message: message.clone() }))
     }
 

@@ -48,7 +48,9 @@ impl NatsSink {
     fn subject(&self, kind: &str) -> Result<String, Undelivered> {
         let fits = |token: &str| {
             !token.is_empty()
-                && !token.contains(|letter: char| letter.is_whitespace() || letter.is_control() || "*>".contains(letter))
+                && !token.contains(|letter: char| {
+                    letter.is_whitespace() || letter.is_control() || "*>".contains(letter)
+                })
         };
         if kind.split('.').all(fits) {
             return Ok(format!("{}.{kind}", self.prefix));

@@ -1,10 +1,13 @@
 //! How an event is spelled on the wire, for those who publish it and those who read it.
 
 /// The header that names the aggregate, in NATS and in webhooks.
+#[cfg(feature = "nats")]
 pub(crate) const AGGREGATE: &str = "Semel-Aggregate";
 /// The header that names what happened.
+#[cfg(feature = "nats")]
 pub(crate) const KIND: &str = "Semel-Kind";
 /// The header that names the payload's type.
+#[cfg(feature = "nats")]
 pub(crate) const CONTENT_TYPE: &str = "Content-Type";
 /// What a payload is that says nothing of itself.
 pub(crate) const UNKNOWN_CONTENT: &str = "application/octet-stream";

@@ -32,10 +32,12 @@ impl Ledger {
         // Makes the tables.
         drop(PgStore::connect(&database.url()).await.unwrap());
         let pool = database.pool().await;
-        sqlx::raw_sql("CREATE TABLE ledger (line bigint GENERATED ALWAYS AS IDENTITY, payment text NOT NULL)")
-            .execute(&pool)
-            .await
-            .unwrap();
+        sqlx::raw_sql(
+            "CREATE TABLE ledger (line bigint GENERATED ALWAYS AS IDENTITY, payment text NOT NULL)",
+        )
+        .execute(&pool)
+        .await
+        .unwrap();
         let inbox = PgInbox::new(pool.clone(), "ledger").unwrap();
         Self { database, pool, inbox }
     }

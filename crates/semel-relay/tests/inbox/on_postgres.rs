@@ -64,7 +64,9 @@ async fn of_two_deliveries_at_once_one_runs_and_the_other_is_told_so() {
             }
         });
         running.await.unwrap();
-        let second = ledger.inbox.handle(&message, async |tx| enter(tx, "pay_1").await).await;
+        let second = ledger.inbox.handle(&message, async |tx| enter(tx, "pay_1").await);
+        let second =
+            tokio::time::timeout(Duration::from_secs(20), second).await.expect("nobody waits for it");
         assert!(matches!(second, Err(InboxError::InProgress)), "{second:?}");
         assert!(matches!(Failure::from(second.unwrap_err()), Failure::NotNow(_)));
         go_on.send(()).unwrap();
@@ -210,11 +212,48 @@ async fn an_effect_that_two_messages_tell_of_happens_once() {
 async fn a_killed_handler_of_several_effects_goes_on_after_the_last_committed_one() {
     let ledger = Ledger::new().await;
     let steps = ledger.inbox.steps::<Failure>(&id("m1")).await.unwrap().unwrap();
-    let _first =
-        steps.effect("ledger_payment_pay_789", async |tx| enter(tx, "entry").await).await.unwrap();
+    let _first = steps.effect("ledger_payment_pay_789", async |tx| enter(tx, "entry").await).await.unwrap();
     drop(steps);
     assert_eq!(half_failing(&ledger.inbox, "m1", true).await, Ok([false, true]));
     assert_eq!(ledger.lines().await, ["entry", "receipt"]);
+}
+
+#[tokio::test]
+async fn an_effect_that_a_crash_could_undo_is_not_marked() {
+    let ledger = Ledger::new().await;
+    let options = ledger.database.options().options([("synchronous_commit", "off")]);
+    let inbox = PgInbox::new(PgPoolOptions::new().connect_with(options).await.unwrap(), "ledger").unwrap();
+    let refused = inbox.handle(&id("m1"), async |tx| enter(tx, "pay_1").await).await.unwrap_err();
+    assert!(matches!(refused, InboxError::NotDurable), "{refused:?}");
+    assert!(matches!(Failure::from(refused), Failure::NotNow(_)), "no fault of the message");
+    assert_eq!((ledger.lines().await.len(), ledger.marks().await), (0, 0));
+}
+
+#[tokio::test]
+async fn behind_a_pooler_in_transaction_mode_it_is_the_same() {
+    let ledger = Ledger::new().await;
+    // As an application connects by way of PgBouncer: without statements that outlive their transaction.
+    let options = ledger.database.options_by_pgbouncer().statement_cache_capacity(0).extra_float_digits(None);
+    let pool = PgPoolOptions::new().max_connections(4).connect_with(options).await.unwrap();
+    let inbox = PgInbox::new(pool, "ledger").unwrap();
+    let messages: Vec<_> = (0..20).map(|number| format!("m{number}")).collect();
+    for again in [false, true] {
+        let handling = messages.iter().map(|message| {
+            let (inbox, message) = (inbox.clone(), message.clone());
+            tokio::spawn(async move {
+                let work = async |tx: &mut sqlx::PgConnection| {
+                    let sql = "INSERT INTO ledger (payment) VALUES ($1)";
+                    sqlx::query(sql).persistent(false).bind(&message).execute(tx).await
+                };
+                inbox.handle(&id(&message), work).await.unwrap().now().is_none()
+            })
+        });
+        for one in handling.collect::<Vec<_>>() {
+            assert_eq!(one.await.unwrap(), again);
+        }
+    }
+    assert_eq!(ledger.lines().await.len(), 20);
+    assert_eq!(inbox.forget().await.unwrap(), Forgotten::default());
 }
 
 #[tokio::test]

@@ -1,9 +1,12 @@
 //! Effect and mark in one transaction of SQLite.
 
+use crate::broker::until;
 use crate::ledger::id;
 use rusqlite::{Connection, TransactionBehavior};
+use semel::Engine;
 use semel_relay::consumer::Failure;
 use semel_relay::inbox::{Forgotten, Handled, InboxError, Retention, SqliteInbox};
+use semel_relay::{Worker, WorkerOptions};
 use semel_sqlite::{ActError, SqliteStore, Transaction};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -157,4 +160,22 @@ async fn marks_are_forgotten_by_the_files_clock_in_small_batches() {
     assert_eq!(inbox.forget().await.unwrap(), Forgotten { messages: 600, effects: 3 });
     assert_eq!(inbox.forget().await.unwrap(), Forgotten::default());
     assert_eq!((ledger.count("semel_inbox").await, ledger.count("semel_inbox_effects").await), (12, 2));
+}
+
+#[tokio::test]
+async fn a_worker_forgets_marks_beside_its_other_work() {
+    let ledger = Ledger::new().await;
+    let _now = ledger.inbox.handle(&id("m1"), enter("pay_1")).await.unwrap();
+    let inbox = ledger.inbox.clone().keeping(Retention { messages: Duration::ZERO, ..Retention::default() });
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let worker = Worker::new(Engine::new(ledger.store.clone()), WorkerOptions::default());
+    let worker = worker.chore("the ledger's inbox", Duration::from_secs(3600), move || {
+        let inbox = inbox.clone();
+        async move { inbox.forget().await.map(drop) }
+    });
+    let running = tokio::spawn(worker.run(async move { drop(stopped.await) }));
+    let gone = async || (ledger.count("semel_inbox").await == 0).then_some(());
+    until("that the mark is forgotten", gone).await;
+    drop(stop);
+    running.await.unwrap();
 }

@@ -226,10 +226,11 @@ impl NatsConsumer {
         let keep_every = (if ack_wait.is_zero() { ACK_WAIT } else { ack_wait }) / 3;
         let mut keeping = tokio::time::interval(keep_every);
         let mut lanes = Lanes::new(handler, self.options);
-        let mut pulling = match Pulling::new(&self.context, consumer, usize::from(self.options.in_flight)).await {
-            Ok(pulling) => pulling,
-            Err(why) => return Ended::Lost(why),
-        };
+        let mut pulling =
+            match Pulling::new(&self.context, consumer, usize::from(self.options.in_flight)).await {
+                Ok(pulling) => pulling,
+                Err(why) => return Ended::Lost(why),
+            };
         let ended = loop {
             if let Err(why) = pulling.ask(lanes.held()).await {
                 break Ended::Lost(why);

@@ -22,6 +22,9 @@ use tokio_stream::StreamExt as _;
 /// The longest pause between two attempts to connect.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
+/// How long the broker has to let a consumer begin. A connection that is lost meanwhile does not always say so.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// What this consumer goes by at the broker.
 const TAG: &str = "semel";
 
@@ -110,12 +113,13 @@ impl RabbitMqConsumer {
         loop {
             let begun = Instant::now();
             let why = tokio::select! {
-                session = self.begin() => match session {
-                    Ok(session) => match self.consume(session, Arc::clone(&handler), stop.as_mut()).await {
+                session = tokio::time::timeout(PATIENCE, self.begin()) => match session {
+                    Err(_) => "the broker does not answer".to_owned(),
+                    Ok(Err(error)) => error.to_string(),
+                    Ok(Ok(session)) => match self.consume(session, Arc::clone(&handler), stop.as_mut()).await {
                         Some(why) => why,
                         None => return,
                     },
-                    Err(error) => error.to_string(),
                 },
                 () = stop.as_mut() => return,
             };

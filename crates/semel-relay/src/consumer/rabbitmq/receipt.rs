@@ -8,8 +8,12 @@ use bytes::Bytes;
 use lapin::options::{BasicAckOptions, BasicNackOptions, BasicPublishOptions, ConfirmSelectOptions};
 use lapin::types::{AMQPValue, ShortString};
 use lapin::{BasicProperties, Confirmation, Connection, message};
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// How long the broker has for an answer.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The broker's word about one delivery.
 pub(super) struct RabbitMqReceipt {
@@ -33,7 +37,11 @@ pub(super) fn arrival(
     Arrival { delivery, deliveries, receipt: RabbitMqReceipt { message, payload, connection, dead_queue } }
 }
 
-fn read(properties: &BasicProperties, routing_key: &ShortString, payload: &Bytes) -> Result<Delivery, String> {
+fn read(
+    properties: &BasicProperties,
+    routing_key: &ShortString,
+    payload: &Bytes,
+) -> Result<Delivery, String> {
     let text = |value: &Option<ShortString>| value.as_ref().map(ToString::to_string);
     // Nothing else tells a repetition from another message.
     let id = text(properties.message_id()).ok_or("it has no message_id, and could not be known again")?;
@@ -86,11 +94,16 @@ impl RabbitMqReceipt {
         Ok(confirmation)
     }
 
-    async fn acknowledge(&self) -> Result<(), String> {
-        match self.message.acker.ack(BasicAckOptions::default()).await {
-            Ok(true) => Ok(()),
-            Ok(false) => Err("the channel is closed".into()),
-            Err(error) => Err(error.to_string()),
+    /// Whether the broker was told. What is said into a connection that was just lost is never answered.
+    async fn told(&self, word: impl Future<Output = Result<bool, lapin::Error>>) -> Result<(), String> {
+        if !self.connection.status().connected() {
+            return Err("the connection is lost".into());
+        }
+        match tokio::time::timeout(PATIENCE, word).await {
+            Ok(Ok(true)) => Ok(()),
+            Ok(Ok(false)) => Err("it was not taken".into()),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err("the broker does not answer".into()),
         }
     }
 }
@@ -105,21 +118,19 @@ impl Receipt for RabbitMqReceipt {
 
     // Closing the connection waits for the broker's word, and so for all that was said before.
     async fn done(&self, _sure: bool) -> Result<(), String> {
-        self.acknowledge().await
+        self.told(self.message.acker.ack(BasicAckOptions::default())).await
     }
 
     async fn set_aside(&self, why: &str) -> Result<(), String> {
-        match self.publish_copy(why).await {
-            Ok(Confirmation::Ack(None)) => self.acknowledge().await,
-            Ok(_) => Err(format!("the queue {} did not take it", self.dead_queue)),
-            Err(error) => Err(error.to_string()),
-        }
+        let copied = async { Ok(self.publish_copy(why).await? == Confirmation::Ack(None)) };
+        self.told(copied).await.map_err(|trouble| format!("{}: {trouble}", self.dead_queue))?;
+        self.done(true).await
     }
 
     async fn give_back(&self) {
         let options = BasicNackOptions { requeue: true, ..BasicNackOptions::default() };
-        if let Err(error) = self.message.acker.nack(options).await {
-            tracing::debug!(%error, "the broker was not told: it delivers the message again");
+        if let Err(why) = self.told(self.message.acker.nack(options)).await {
+            tracing::debug!(why, "the broker was not told: it delivers the message again");
         }
     }
 }

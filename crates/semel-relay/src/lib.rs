@@ -4,6 +4,9 @@
 //! outcomes that nobody knows, [`WebhookIntake`] takes in what others tell about them, and [`Reaper`] forgets what is over. A
 //! [`Worker`] runs the first, second and last of them beside a service; the gateway and `semel worker` run this very one.
 //!
+//! What happened is told to others by way of a [`sink`]; what others tell is taken by a [`consumer`], and an [`inbox`] sees to it that it
+//! has its effect once.
+//!
 //! Nothing here decides anything: decisions are `semel::transition`'s, and each is written on condition that the record is still
 //! the one that was judged. That is why any number of workers may run, may be killed at any point, and may have any clock: moments
 //! are the store's, and this crate never reads the time of day.

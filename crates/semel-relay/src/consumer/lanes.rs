@@ -163,7 +163,7 @@ impl<H: Handler> Way<H> {
         }
         let (mut failures, mut pauses) = (0, 0);
         loop {
-            match kept(&receipt, caught(self.handler.handle(delivery.clone()))).await {
+            match kept(&receipt, self.try_once(delivery.clone())).await {
                 Ok(()) => {
                     // At the end of a consumer nobody hears of an acknowledgement that got lost: so wait for it.
                     let ending = *self.stopped.borrow();
@@ -182,6 +182,12 @@ impl<H: Handler> Way<H> {
                 return receipt.give_back().await;
             }
         }
+    }
+
+    async fn try_once(&self, delivery: Delivery) -> Result<(), Failure> {
+        let limit = self.options.time_limit;
+        let tried = tokio::time::timeout(limit, caught(self.handler.handle(delivery))).await;
+        tried.unwrap_or_else(|_| Err(Failure::Failed(format!("the handler took longer than {limit:?}"))))
     }
 
     fn judge(&self, id: &str, kind: &str, failure: Failure, failures: &mut u32) -> Next {

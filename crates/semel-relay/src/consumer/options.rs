@@ -7,6 +7,8 @@ use std::time::Duration;
 pub struct ConsumerOptions {
     /// How many messages it holds at most that are not acknowledged, and so how many it handles at once. Default 64.
     pub in_flight: u16,
+    /// How long a handler has for one message. What takes longer is dropped wherever it is, and has failed. Default 60 s.
+    pub time_limit: Duration,
     /// How often a message may fail before it is set aside. Default 5.
     pub tries: u32,
     /// How long after the first failure it is tried again; twice as long after each further one, up to half a minute. Default 200 ms.
@@ -18,6 +20,12 @@ pub struct ConsumerOptions {
 
 impl Default for ConsumerOptions {
     fn default() -> Self {
-        Self { in_flight: 64, tries: 5, pause: Duration::from_millis(200), deliveries: 20 }
+        Self {
+            in_flight: 64,
+            time_limit: Duration::from_secs(60),
+            tries: 5,
+            pause: Duration::from_millis(200),
+            deliveries: 20,
+        }
     }
 }

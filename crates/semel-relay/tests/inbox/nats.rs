@@ -152,6 +152,8 @@ async fn a_server_that_is_killed_loses_nothing_and_repeats_nothing() {
     let entries = until("the last payment", complete).await;
     assert!(entries.values().all(|times| *times == 1), "{entries:?}");
     stream.until_all_acknowledged().await;
+    // While there is no server, it can still be stopped.
+    server.kill().unwrap();
     running.stop().await;
 }
 
@@ -257,6 +259,25 @@ async fn what_can_never_succeed_is_set_aside_at_once_and_stays_in_its_stream() {
     assert_eq!(order.of("nonsense").len(), 1);
     let kept = stream.context.get_stream(&stream.name).await.unwrap().get_raw_message(1).await.unwrap();
     assert_eq!(kept.payload, "nonsense");
+}
+
+#[tokio::test]
+async fn a_handler_that_hangs_has_failed_and_is_tried_again() {
+    let stream = TestStream::new().await;
+    stream.publish(&[event("a", "hangs")]).await;
+    let order = Order::default();
+    let handler = {
+        let order = order.clone();
+        move |delivery: Delivery| {
+            let times = order.add(&delivery);
+            async move { if times < 2 { std::future::pending().await } else { Ok(()) } }
+        }
+    };
+    let options = ConsumerOptions { time_limit: Duration::from_millis(100), ..hasty() };
+    let running = Running::nats(stream.consumer().options(options), handler);
+    stream.until_all_acknowledged().await;
+    running.stop().await;
+    assert_eq!(order.of("hangs").len(), 2);
 }
 
 #[tokio::test]

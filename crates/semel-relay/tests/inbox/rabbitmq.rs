@@ -6,8 +6,9 @@ use lapin::options::{BasicGetOptions, BasicPublishOptions, QueueDeclareOptions, 
 use lapin::types::{AMQPValue, FieldTable};
 use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
 use semel_conformance::kill::Dice;
+use semel_private_brokers::RabbitMq;
 use semel_relay::consumer::{ConsumerOptions, Delivery, Failure, RabbitMqConsumer};
-use semel_relay::sink::{RabbitMqSink, Sink as _};
+use semel_relay::sink::{RabbitMqSink, Sink as _, Undelivered};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::net::{TcpListener, TcpStream};
@@ -25,7 +26,10 @@ struct Queue {
 impl Queue {
     /// Made, and bound to its exchange.
     async fn new() -> Self {
-        let url = address("SEMEL_TEST_RABBITMQ_URL");
+        Self::at(address("SEMEL_TEST_RABBITMQ_URL")).await
+    }
+
+    async fn at(url: String) -> Self {
         let connection = Connection::connect(&url, ConnectionProperties::default()).await.unwrap();
         let channel = connection.create_channel().await.unwrap();
         let queue = Self { url, exchange: unique("payments"), name: unique("ledger"), channel };
@@ -193,6 +197,43 @@ async fn a_connection_that_is_cut_over_and_over_loses_nothing_and_repeats_nothin
     assert_eq!(queue.waiting(&queue.name).await, Some(0));
     assert!(network.made.load(Ordering::SeqCst) >= 6, "sink and consumer both came back");
     queue.delete().await;
+}
+
+/// The one test with a broker of its own: it takes ten seconds to start, twice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_broker_that_is_killed_loses_nothing_and_repeats_nothing() {
+    const PAYMENTS: usize = 40;
+    let ledger = Ledger::new().await;
+    let mut broker = RabbitMq::begin().unwrap();
+    broker.ready().unwrap();
+    let queue = Queue::at(broker.url()).await;
+    let (bookkeeper, mut told) = ledger.bookkeeper();
+    let running = Running::rabbitmq(queue.consumer(), bookkeeper);
+    let sink = queue.sink();
+    let publish = async |number: usize| {
+        let event = event(&format!("payment/{}", number % 5), &format!("pay_{number}"));
+        until("a broker that takes it", async || sink.publish(&event).await.ok()).await;
+    };
+    for number in 0..PAYMENTS / 2 {
+        publish(number).await;
+    }
+    // Some have been handled by now, and some not.
+    told.recv().await.unwrap();
+    broker.kill().unwrap();
+    let unreachable = sink.publish(&event("payment/lost", "lost")).await;
+    assert!(matches!(unreachable, Err(Undelivered::Unreachable(_))), "{unreachable:?}");
+    broker.start_again().unwrap();
+    broker.ready().unwrap();
+    for number in PAYMENTS / 2..PAYMENTS {
+        publish(number).await;
+    }
+    let complete = async || {
+        let entries = ledger.entries().await;
+        (entries.len() == PAYMENTS).then_some(entries)
+    };
+    let entries = until("the last payment", complete).await;
+    running.stop().await;
+    assert!(entries.values().all(|times| *times == 1), "{entries:?}");
 }
 
 #[tokio::test]

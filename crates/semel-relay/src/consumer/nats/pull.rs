@@ -1,5 +1,6 @@
 //! Asking the server for as many messages as there is room for.
 
+use async_nats::connection::State;
 use async_nats::jetstream::consumer::PullConsumer;
 use async_nats::jetstream::consumer::pull::BatchConfig;
 use async_nats::jetstream::{Context, Message};
@@ -49,6 +50,11 @@ impl<'c> Pulling<'c> {
     pub(super) async fn ask(&mut self, held: usize) -> Result<(), String> {
         let free = self.room.saturating_sub(held);
         if self.expected > 0 || Instant::now() < self.until || (free * 2 < self.room && held > 0) {
+            return Ok(());
+        }
+        if self.context.client().connection_state() != State::Connected {
+            // The client would keep the question until it is old.
+            self.over(PAUSE);
             return Ok(());
         }
         let batch = BatchConfig { batch: free, expires: Some(EXPIRES), ..BatchConfig::default() };

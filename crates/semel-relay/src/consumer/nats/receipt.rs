@@ -4,9 +4,14 @@ use crate::consumer::delivery::Delivery;
 use crate::consumer::lanes::{Arrival, Receipt};
 use crate::inbox::MessageId;
 use crate::sink::wire;
+use async_nats::connection::State;
 use async_nats::header::NATS_MESSAGE_ID;
 use async_nats::jetstream::{AckKind, Message, message::PublishMessage};
+use std::future::Future;
 use std::time::Duration;
+
+/// How long the server has for an answer.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The server's word about one delivery.
 pub(super) struct NatsReceipt {
@@ -47,9 +52,20 @@ fn read(message: &Message) -> Result<Delivery, String> {
 }
 
 impl NatsReceipt {
+    /// Whether the server was told. While there is none, nothing is said: the client would keep it, and in the end have us wait.
+    async fn told(&self, word: impl Future<Output = Result<(), async_nats::Error>>) -> Result<(), String> {
+        if self.message.context.client().connection_state() != State::Connected {
+            return Err("there is no connection".into());
+        }
+        match tokio::time::timeout(PATIENCE, word).await {
+            Ok(said) => said.map_err(|error| error.to_string()),
+            Err(_) => Err("the server does not answer".into()),
+        }
+    }
+
     async fn say(&self, kind: AckKind) {
-        if let Err(error) = self.message.ack_with(kind).await {
-            tracing::debug!(%error, "the server was not told: it delivers the message again");
+        if let Err(why) = self.told(self.message.ack_with(kind)).await {
+            tracing::debug!(why, "the server was not told: it delivers the message again");
         }
     }
 
@@ -80,8 +96,7 @@ impl Receipt for NatsReceipt {
     }
 
     async fn done(&self, sure: bool) -> Result<(), String> {
-        let said = if sure { self.message.double_ack().await } else { self.message.ack().await };
-        said.map_err(|error| error.to_string())
+        if sure { self.told(self.message.double_ack()).await } else { self.told(self.message.ack()).await }
     }
 
     async fn set_aside(&self, why: &str) -> Result<(), String> {
@@ -92,7 +107,7 @@ impl Receipt for NatsReceipt {
         if let Some(subject) = &self.dead_letters {
             self.publish_copy(subject, why).await?;
         }
-        self.message.double_ack_with(AckKind::Term).await.map_err(|error| error.to_string())?;
+        self.told(self.message.double_ack_with(AckKind::Term)).await?;
         tracing::error!(stream, number, subject = %self.message.subject, "set aside: this message of the stream");
         Ok(())
     }

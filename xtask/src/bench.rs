@@ -17,7 +17,7 @@ pub(crate) enum Subject {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
-    /// Compare the gateway with nginx, and its protected requests with those that it passes on. Needs nginx and wrk.
+    /// Compare the gateway with nginx, and its protected requests with those that it passes on.
     Gateway {
         /// Passed on to the benchmark.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -32,6 +32,7 @@ pub(crate) fn run(subject: &Subject) -> Outcome {
             step::cargo(["run", "--release", "-p", "semel-benches", "--bin", "store", "--"]).args(arguments),
         ),
         Subject::Gateway { arguments } => {
+            tools::load()?;
             step::run("the binary", &mut step::cargo(["build", "--release", "-p", "semel-cli"]))?;
             step::run(
                 "the gateway against nginx and itself",

@@ -5,15 +5,20 @@
 //! [`Worker`] runs the first, second and last of them beside a service; the gateway and `semel worker` run this very one.
 //! [`outbox`] tells others what happened.
 //!
+//! What happened is told to others by way of a [`sink`]; what others tell is taken by a [`consumer`], and an [`inbox`] sees to it that it
+//! has its effect once.
+//!
 //! Nothing here decides anything: decisions are `semel::transition`'s, and each is written on condition that the record is still
 //! the one that was judged. That is why any number of workers may run, may be killed at any point, and may have any clock: moments
 //! are the store's, and this crate decides nothing by the time of day.
 
 mod backoff;
 mod bounded;
+pub mod consumer;
 mod count;
 mod document;
 mod due;
+pub mod inbox;
 mod lease_watch;
 pub mod message;
 pub mod outbox;

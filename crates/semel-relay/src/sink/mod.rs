@@ -1,7 +1,19 @@
 //! Where events are published to.
 
+#[cfg(feature = "nats")]
+mod nats;
+#[cfg(feature = "rabbitmq")]
+mod rabbitmq;
 mod webhook;
+#[cfg(any(feature = "nats", feature = "rabbitmq"))]
+pub(crate) mod wire;
 
+#[cfg(feature = "nats")]
+pub use nats::NatsSink;
+#[cfg(feature = "rabbitmq")]
+pub use rabbitmq::RabbitMqSink;
+#[cfg(feature = "rabbitmq")]
+pub(crate) use rabbitmq::declare_exchange;
 pub use webhook::{InvalidWebhook, Webhook};
 
 use crate::message::Event;

@@ -82,7 +82,8 @@ async fn a_file_of_the_first_version_gets_what_it_lacks_and_keeps_what_it_has() 
     let conn = Connection::open(place.path()).unwrap();
     conn.execute_batch(
         "DROP TABLE semel_outbox; DROP TABLE semel_outbox_lanes; DROP TABLE semel_outbox_publishers;
-         DROP TABLE semel_outbox_dropped; DELETE FROM semel_meta WHERE name = 'compatible_with';
+         DROP TABLE semel_outbox_dropped; DROP TABLE semel_inbox; DROP TABLE semel_inbox_effects;
+         DELETE FROM semel_meta WHERE name = 'compatible_with';
          UPDATE semel_meta SET value = 1 WHERE name = 'schema_version'",
     )
     .unwrap();

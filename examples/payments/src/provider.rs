@@ -190,11 +190,7 @@ impl Promise<Verdict, NoAnswer> for Promised<'_> {
         Ok(match self.provider.options.promise {
             ProviderPromise::Deduplicates => Takeover::Repeat,
             ProviderPromise::Neither => Takeover::Unclear,
-            ProviderPromise::CanBeAsked => match self.provider.ask(inquiry, self.call.path()).await? {
-                Found::Happened(verdict) => Takeover::Happened(verdict),
-                Found::NeverWill => Takeover::Repeat,
-                Found::Unclear => Takeover::Unclear,
-            },
+            ProviderPromise::CanBeAsked => self.provider.ask(inquiry, self.call.path()).await?.into(),
         })
     }
 

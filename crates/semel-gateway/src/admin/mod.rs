@@ -16,7 +16,6 @@ mod server;
 mod webhooks;
 
 pub use probes::Readiness;
-pub use resolution::{InvalidResponse, ResponseDocument};
 pub use server::serve;
 
 use crate::metrics::Metrics;

@@ -6,16 +6,16 @@ mod refunds;
 
 use crate::database::Database;
 use crate::demo::Demo;
-use crate::error::GivenUp;
+use crate::error::{ApiError, GivenUp};
 use crate::fail_point::FailPoint;
-use crate::payment::{CreatePayment, Payment, Status};
-use crate::provider::ProviderOptions;
+use crate::payment::{CHARGED, CreatePayment, Payment, Status};
+use crate::provider::{Call, Promised, Provider, ProviderOptions, Verdict};
 use crate::refund::Refund;
 use axum::Router;
 use axum::http::header::LOCATION;
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::routing::{get, post};
-use semel::Store;
+use semel::{OperationId, Phases, Store};
 use semel_tower::Reply;
 use serde::Serialize;
 use std::sync::Arc;
@@ -28,6 +28,30 @@ pub(crate) struct Shared {
     pub(crate) provider: Option<Arc<ProviderOptions>>,
     pub(crate) demo: Demo,
     pub(crate) fail_point: FailPoint,
+}
+
+impl Shared {
+    /// The phase in which the money moves: one call to the provider, and what it said for certain.
+    async fn call_provider(
+        &self,
+        options: &ProviderOptions,
+        phases: &mut Phases,
+        operation: OperationId,
+        headers: &HeaderMap,
+        call: Call<'_>,
+    ) -> Result<Verdict, ApiError> {
+        let provider = Provider { options, operation, mode: self.demo.provider_mode(headers) };
+        let verdict = phases
+            .foreign(CHARGED, Promised { provider: &provider, call }, async |identity| {
+                self.fail_point.reached("charged:sent").await;
+                let verdict = provider.call(identity, call).await;
+                self.fail_point.reached("charged:answered").await;
+                verdict
+            })
+            .await?;
+        self.fail_point.reached("charged").await;
+        Ok(verdict)
+    }
 }
 
 pub(crate) fn routes(shared: Shared) -> Router {

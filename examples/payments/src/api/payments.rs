@@ -4,8 +4,8 @@ use super::{Conclusion, Shared};
 use crate::account::Account;
 use crate::database::Recorded;
 use crate::error::ApiError;
-use crate::payment::{CHARGED, CreatePayment, Payment, Status};
-use crate::provider::{Call, Promised, Provider, Verdict};
+use crate::payment::{CreatePayment, Payment, Status};
+use crate::provider::{Call, Verdict};
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
@@ -41,18 +41,9 @@ pub(super) async fn create(
             match recorded {
                 Recorded::Before(existing) => Conclusion::Existing { asked: payment.terms, existing },
                 Recorded::New => {
-                    let mode = shared.demo.provider_mode(&headers);
-                    let provider = Provider { options, operation: operation.id(), mode };
                     let call = Call::Charge(&payment);
-                    let verdict = phases
-                        .foreign(CHARGED, Promised { provider: &provider, call }, async |identity| {
-                            fail_point.reached("charged:sent").await;
-                            let verdict = provider.call(identity, call).await;
-                            fail_point.reached("charged:answered").await;
-                            verdict
-                        })
-                        .await?;
-                    fail_point.reached("charged").await;
+                    let verdict =
+                        shared.call_provider(options, &mut phases, operation.id(), &headers, call).await?;
                     match verdict {
                         Verdict::Succeeded { id } => Conclusion::Charged {
                             payment: payment.with(Status::Completed),

@@ -4,8 +4,8 @@ use super::{Conclusion, Shared};
 use crate::account::Account;
 use crate::database::RefundAsked;
 use crate::error::ApiError;
-use crate::payment::{CHARGED, Status};
-use crate::provider::{Call, Promised, Provider, Verdict};
+use crate::payment::Status;
+use crate::provider::{Call, Verdict};
 use crate::refund::{CreateRefund, Refund};
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
@@ -34,18 +34,8 @@ pub(super) async fn create(
     let status = match &shared.provider {
         None => Status::Completed,
         Some(options) => {
-            let mode = shared.demo.provider_mode(&headers);
-            let provider = Provider { options, operation: operation.id(), mode };
             let call = Call::Refund(&granted);
-            let verdict = phases
-                .foreign(CHARGED, Promised { provider: &provider, call }, async |identity| {
-                    fail_point.reached("charged:sent").await;
-                    let verdict = provider.call(identity, call).await;
-                    fail_point.reached("charged:answered").await;
-                    verdict
-                })
-                .await?;
-            fail_point.reached("charged").await;
+            let verdict = shared.call_provider(options, &mut phases, operation.id(), &headers, call).await?;
             match verdict {
                 Verdict::Succeeded { .. } => Status::Completed,
                 Verdict::Declined { .. } => Status::Declined,

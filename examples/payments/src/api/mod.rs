@@ -1,8 +1,13 @@
 //! The routes, and what their handlers share.
 
+mod gateway;
 mod operations;
 mod payments;
 mod refunds;
+mod webhooks;
+
+pub(crate) use gateway::keep_name;
+pub(crate) use webhooks::{SOURCE as WEBHOOK_SOURCE, routes as webhook_routes};
 
 use crate::database::Database;
 use crate::demo::Demo;
@@ -15,6 +20,7 @@ use axum::Router;
 use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::routing::{get, post};
+use gateway::GatewaysName;
 use semel::{OperationId, Phases, Store};
 use semel_tower::Reply;
 use serde::Serialize;
@@ -31,6 +37,12 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// Notes under which name the gateway will ask about an operation, before anything of it is done.
+    async fn note_name(&self, operation: OperationId, name: GatewaysName) -> Result<(), ApiError> {
+        let Some(name) = name.0 else { return Ok(()) };
+        self.database.note_name(name, operation).await.map_err(ApiError::NothingWritten)
+    }
+
     /// The phase in which the money moves: one call to the provider, and what it said for certain.
     async fn call_provider(
         &self,
@@ -76,6 +88,27 @@ pub(crate) enum Conclusion {
 }
 
 impl Conclusion {
+    /// What the provider said of a payment.
+    pub(crate) fn charged(payment: Payment, verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Succeeded { id } => {
+                Self::Charged { payment: payment.with(Status::Completed), charge_id: Some(id) }
+            }
+            Verdict::Declined { .. } => {
+                Self::Charged { payment: payment.with(Status::Declined), charge_id: None }
+            }
+        }
+    }
+
+    /// What the provider said of a refund.
+    pub(crate) fn refunded(refund: Refund, verdict: &Verdict) -> Self {
+        let status = match verdict {
+            Verdict::Succeeded { .. } => Status::Completed,
+            Verdict::Declined { .. } => Status::Declined,
+        };
+        Self::Refunded { refund, status }
+    }
+
     /// The answer that every request of the operation gets.
     pub(crate) fn reply(&self) -> Result<Reply, GivenUp> {
         match self {

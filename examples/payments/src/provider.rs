@@ -145,7 +145,7 @@ impl Call<'_> {
             ("webhook_response_declined", Verdict::Declined { code: String::new() }),
         ];
         for (name, verdict) in verdicts {
-            if let Some(answer) = concluded(verdict).reply().ok().and_then(|reply| document(reply)) {
+            if let Some(answer) = concluded(verdict).reply().ok().and_then(document) {
                 order[name] = answer;
             }
         }

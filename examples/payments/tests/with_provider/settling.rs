@@ -128,7 +128,7 @@ async fn until_known(mut ask: impl AsyncFnMut() -> Answer) -> Answer {
 
 /// Every third payment is charged without an answer. All of them end completed, and their retries say so.
 async fn every_payment_ends_completed(service: Service, market: &Market, what: &str) {
-    let mode = |number: usize| if number % 3 == 0 { "drop-after" } else { "none" };
+    let mode = |number: usize| if number.is_multiple_of(3) { "drop-after" } else { "none" };
     let mut paying = JoinSet::new();
     for number in 0..PAYMENTS {
         paying.spawn(async move {

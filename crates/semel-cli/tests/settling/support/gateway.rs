@@ -31,12 +31,23 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 
 /// Writes a configuration with one route, before this service. `rest` begins within the route.
 pub(crate) fn config(directory: &Path, name: &str, service: SocketAddr, rest: &str) -> PathBuf {
-    let store = directory.join("semel.db");
+    let store = format!("sqlite:{}", directory.join("semel.db").display());
+    config_on(&store, directory, name, service, rest)
+}
+
+/// The same, on a store of one's own choice.
+pub(crate) fn config_on(
+    store: &str,
+    directory: &Path,
+    name: &str,
+    service: SocketAddr,
+    rest: &str,
+) -> PathBuf {
     let text = format!(
         r#"
 upstream = "http://{service}"
 listen = "127.0.0.1:0"
-store = "sqlite:{}"
+store = "{store}"
 store_timeout = "20s"
 [admin]
 listen = "127.0.0.1:0"
@@ -44,8 +55,7 @@ token = "{TOKEN}"
 [[route]]
 operation = "create_payment"
 match = "POST /payments"
-{rest}"#,
-        store.display()
+{rest}"#
     );
     let file = directory.join(name);
     std::fs::write(&file, text).unwrap();

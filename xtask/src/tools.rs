@@ -40,6 +40,13 @@ const PGBOUNCER: Tool = Tool {
     present: || postgres::pgbouncer().is_some(),
 };
 
+const FAKETIME: Tool = Tool {
+    name: "faketime",
+    purpose: "gives processes a wrong clock, to show that it changes nothing",
+    packages: &["faketime"],
+    present: || succeeds(Command::new("faketime").args(["-m", "-f", "+0", "true"])),
+};
+
 /// Checks everything that the steps need.
 pub(crate) fn ensure() -> Outcome {
     component("rustfmt", "fmt")?;
@@ -47,6 +54,7 @@ pub(crate) fn ensure() -> Outcome {
     // On Windows the build scripts find Microsoft's compiler by themselves, under no name that could be tried here.
     if !cfg!(windows) {
         provide(&C_COMPILER)?;
+        provide(&FAKETIME)?;
     }
     servers()
 }

@@ -7,9 +7,11 @@ mod gateway;
 mod http;
 mod service;
 mod shop;
+mod wrong_clock;
 
 pub(crate) use database::Database;
 pub(crate) use gateway::{Gateway, SECRET, Worker, config, config_on, semel, until};
 pub(crate) use http::{Answer, exchange};
 pub(crate) use service::Service;
 pub(crate) use shop::{Questions, shop};
+pub(crate) use wrong_clock::ClockOff;

@@ -56,6 +56,13 @@ impl Operations {
         })
     }
 
+    /// The same by other rules.
+    #[must_use]
+    pub fn with_policy(mut self, policy: Policy) -> Self {
+        self.policy = Arc::new(policy);
+        self
+    }
+
     /// So many callers, each one operation after the other, for so long.
     pub async fn run(&self, callers: usize, span: Duration) -> Measured {
         let begun = Instant::now();

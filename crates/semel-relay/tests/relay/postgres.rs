@@ -10,7 +10,7 @@ use semel::{DueKind, DueQuery, Policy, Settling, State, Store};
 use semel_conformance::Hands;
 use semel_postgres::PgStore;
 use semel_relay::{Asking, Reaped, ReaperOptions};
-use sqlx::Connection as _;
+use sqlx::{Connection as _, Row as _};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -137,4 +137,27 @@ async fn windows_end_by_the_servers_clock() {
     assert_eq!(reaped.removed, 1);
     assert!(shop.record(id).await.is_none());
     assert_eq!((shop.state(unknown).await, shop.counted.of(Event::TtlPruned)), (State::Unknown, 1));
+}
+
+/// By name alone, and by a foreign key that lets go.
+#[tokio::test]
+async fn domain_rows_that_refer_to_a_record_survive_it() {
+    let database = Database::without_records().await;
+    let policy = Policy { retention: SHORT, tombstone: Duration::ZERO, ..Policy::default() };
+    let shop = shop(&database, policy).await;
+    let mut conn = database.connection().await;
+    let table = "CREATE TABLE payments (id text PRIMARY KEY, operation_id uuid NOT NULL,
+        record uuid REFERENCES semel_records (operation_id) ON DELETE SET NULL)";
+    sqlx::query(table).execute(&mut conn).await.unwrap();
+    let id = shop.completed(1, "paid").await;
+    let row = sqlx::query("INSERT INTO payments VALUES ('pay_1', $1::uuid, $1::uuid)").bind(id.to_string());
+    row.execute(&mut conn).await.unwrap();
+    until_due(&shop, DueKind::Window, 1).await;
+    assert_eq!(shop.reaper(ReaperOptions::default()).round().await.unwrap().removed, 1);
+    assert!(shop.record(id).await.is_none());
+    let row =
+        sqlx::query("SELECT id, operation_id::text, record::text FROM payments").fetch_one(&mut conn).await;
+    let row = row.unwrap();
+    assert_eq!((row.get::<String, _>(0), row.get::<String, _>(1)), ("pay_1".into(), id.to_string()));
+    assert_eq!(row.get::<Option<String>, _>(2), None);
 }

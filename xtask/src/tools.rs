@@ -88,6 +88,13 @@ const WRK: Tool = Tool {
     present: || Command::new("wrk").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok(),
 };
 
+const FAKETIME: Tool = Tool {
+    name: "faketime",
+    purpose: "gives processes a wrong clock, to show that it changes nothing",
+    packages: &["faketime"],
+    present: || succeeds(Command::new("faketime").args(["-m", "-f", "+0", "true"])),
+};
+
 /// Checks everything that the steps need.
 pub(crate) fn ensure() -> Outcome {
     component("rustfmt", "fmt")?;
@@ -95,7 +102,7 @@ pub(crate) fn ensure() -> Outcome {
     let mut tools = vec![&PYTHON, &KILL];
     // On Windows the build scripts find Microsoft's compiler by themselves, under no name that could be tried here.
     if !cfg!(windows) {
-        tools.push(&C_COMPILER);
+        tools.extend([&C_COMPILER, &FAKETIME]);
     }
     tools.extend(database_tools());
     tools.extend(BROKERS);

@@ -34,6 +34,7 @@ mod webhook;
 mod worker;
 mod write;
 
+pub use document::{InvalidDocument, ResourceDocument, ResponseDocument, Unkeepable};
 pub use lease_watch::LeaseWatch;
 pub use poll::{HttpPoll, InvalidPoll, PollOptions};
 pub use reaper::{Forget, Reaped, Reaper, ReaperOptions};

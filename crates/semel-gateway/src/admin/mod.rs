@@ -18,7 +18,6 @@ mod webhooks;
 mod word;
 
 pub use probes::Readiness;
-pub use resolution::{InvalidResponse, ResponseDocument};
 pub use server::serve;
 
 use crate::metrics::Metrics;

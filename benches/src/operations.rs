@@ -3,6 +3,7 @@
 use semel::fingerprint::{Command, Recipe, RecipeError};
 use semel::{Body, Decision, Engine, Incoming, Outcome, Policy, RecordKey, StoredResponse};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
@@ -56,16 +57,35 @@ impl Operations {
         })
     }
 
+    /// The same by other rules.
+    #[must_use]
+    pub fn with_policy(mut self, policy: Policy) -> Self {
+        self.policy = Arc::new(policy);
+        self
+    }
+
     /// So many callers, each one operation after the other, for so long.
     pub async fn run(&self, callers: usize, span: Duration) -> Measured {
+        self.run_at(None, callers, span).await
+    }
+
+    /// The same at a steady rate of so many operations a second; as fast as it goes if `None`.
+    pub async fn run_at(&self, rate: Option<f64>, callers: usize, span: Duration) -> Measured {
         let begun = Instant::now();
+        let begins = Arc::new(AtomicU64::new(0));
         let callers: Vec<_> = (0..callers)
             .map(|_| {
                 let (engine, policy, recipe) =
                     (self.engine.clone(), self.policy.clone(), self.recipe.clone());
+                let begins = Arc::clone(&begins);
                 tokio::spawn(async move {
                     let mut latencies = Vec::new();
                     while begun.elapsed() < span {
+                        if let Some(rate) = rate {
+                            let number = begins.fetch_add(1, Ordering::Relaxed) as f64;
+                            tokio::time::sleep_until((begun + Duration::from_secs_f64(number / rate)).into())
+                                .await;
+                        }
                         let pair = Instant::now();
                         one_pair(&engine, &policy, &recipe).await;
                         latencies.push(pair.elapsed());

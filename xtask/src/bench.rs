@@ -17,7 +17,16 @@ pub(crate) enum Subject {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
-    /// Compare the gateway with nginx, and its protected requests with those that it passes on. Needs nginx and wrk.
+    /// Compare operations while a reaper forgets as many records as arrive with the same operations without one.
+    Reaper {
+        /// On a private PostgreSQL instead of SQLite.
+        #[arg(long)]
+        postgres: bool,
+        /// Passed on to the benchmark.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Compare the gateway with nginx, and its protected requests with those that it passes on.
     Gateway {
         /// Passed on to the benchmark.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -31,7 +40,16 @@ pub(crate) fn run(subject: &Subject) -> Outcome {
             "store against bare SQLite",
             step::cargo(["run", "--release", "-p", "semel-benches", "--bin", "store", "--"]).args(arguments),
         ),
+        Subject::Reaper { postgres, arguments } => {
+            let mut run = step::cargo(["run", "--release", "-p", "semel-benches", "--bin", "reaper", "--"]);
+            if *postgres {
+                tools::postgres()?;
+                run.arg("--postgres");
+            }
+            step::run("with a reaper against without", run.args(arguments))
+        }
         Subject::Gateway { arguments } => {
+            tools::load()?;
             step::run("the binary", &mut step::cargo(["build", "--release", "-p", "semel-cli"]))?;
             step::run(
                 "the gateway against nginx and itself",

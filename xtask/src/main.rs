@@ -4,9 +4,12 @@
 #![allow(clippy::print_stdout, reason = "a tool for the terminal: what it prints is what it is for")]
 
 mod bench;
+mod brokers;
 mod links;
+mod nats;
 mod postgres;
 mod prove;
+mod servers;
 mod step;
 mod test;
 mod tools;
@@ -45,6 +48,15 @@ enum Command {
         command: Vec<String>,
     },
 
+    /// Run a command with private servers of all kinds: PostgreSQL, a PgBouncer before it, NATS and RabbitMQ, which takes ten
+    /// seconds to start: `cargo xtask servers cargo test -p semel-relay --all-features`. Without a command, tell the addresses and
+    /// wait.
+    Servers {
+        /// The command.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        command: Vec<String>,
+    },
+
     /// Prove what takes longer than a test may.
     #[command(subcommand)]
     Prove(prove::Subject),
@@ -57,7 +69,8 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Test => test::run(),
-        Command::Postgres { command } => postgres::run(&command),
+        Command::Postgres { command } => servers::run_with_postgres(&command),
+        Command::Servers { command } => servers::run_with_all(&command),
         Command::Prove(subject) => prove::run(&subject),
         Command::Bench(subject) => bench::run(&subject),
     };

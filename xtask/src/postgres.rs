@@ -3,13 +3,11 @@
 //! Never a server that happens to run. Whoever has one for the purpose names it in `SEMEL_TEST_POSTGRES_URL`, with a PgBouncer in
 //! transaction mode before it in `SEMEL_TEST_PGBOUNCER_URL`. Tests that stop or crash a server start their own in either case.
 
-use crate::step::{self, Outcome};
-use crate::tools;
 use semel_private_postgres::{BIN, Cluster, free_port, search_path};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
-use std::{env, fs, io, thread};
+use std::{env, fs, thread};
 
 pub(crate) const POSTGRES_URL: &str = "SEMEL_TEST_POSTGRES_URL";
 pub(crate) const PGBOUNCER_URL: &str = "SEMEL_TEST_PGBOUNCER_URL";
@@ -23,19 +21,6 @@ const SETTINGS: [&str; 3] = ["max_connections = 300", "max_wal_size = 4GB", "che
 /// Whether the tests have been given servers.
 pub(crate) fn given() -> bool {
     env::var_os(POSTGRES_URL).is_some()
-}
-
-/// Runs a command with the servers at hand.
-pub(crate) fn run(command: &[String]) -> Outcome {
-    tools::servers()?;
-    let servers = Servers::start()?;
-    let Some((program, arguments)) = command.split_first() else {
-        println!("{}", servers.settings().map(|(name, value)| format!("{name}={value}")).join("\n"));
-        println!("Both run until the standard input ends (Ctrl-D), or this program does.");
-        return io::copy(&mut io::stdin(), &mut io::sink()).map(drop).map_err(|error| error.to_string());
-    };
-    let mut command = Command::new(program);
-    step::run("with PostgreSQL", command.args(arguments).envs(servers.settings()).current_dir(step::root()))
 }
 
 /// PostgreSQL and PgBouncer, for as long as this lives.

@@ -1,5 +1,6 @@
 //! `cargo xtask test`: everything that must pass, in the order in which a failure costs least to find.
 
+use crate::brokers::Brokers;
 use crate::postgres::Servers;
 use crate::step::{self, Outcome, cargo};
 use crate::{links, tools};
@@ -7,11 +8,16 @@ use std::env;
 use std::time::Instant;
 
 /// What is off by default and has tests, or examples, of its own. The same for every step, so that none builds it all again.
-const FEATURES: [&str; 2] = ["--features", "semel-tower/postgres"];
+const FEATURES: [&str; 2] = [
+    "--features",
+    "semel-tower/postgres,semel-relay/postgres,semel-relay/sqlite,semel-relay/nats,semel-relay/rabbitmq",
+];
 
 pub(crate) fn run() -> Outcome {
     let start = Instant::now();
     step::timed("tools", "what the steps need besides cargo", tools::ensure)?;
+    // They start beside the next steps, and are wanted by the tests.
+    let mut brokers = Brokers::begin()?;
     step::run("format", &mut cargo(["fmt", "--all", "--check"]))
         .map_err(|failure| format!("{failure}; `just fix` or `cargo fmt --all` repairs it"))?;
     step::run(
@@ -22,16 +28,16 @@ pub(crate) fn run() -> Outcome {
     // the crate is `no_std`, where none of these has a name: that it compiles is the proof.
     step::run("no_std", &mut cargo(["check", "-p", "semel", "--no-default-features", "--lib"]))?;
     let mut servers = None;
-    step::timed("servers", "a private PostgreSQL with a PgBouncer before it", || {
+    step::timed("servers", "a private PostgreSQL with a PgBouncer before it, NATS and RabbitMQ", || {
         servers = Some(Servers::start()?);
-        Ok(())
+        brokers.ready()
     })?;
-    let settings = servers.as_ref().map(Servers::settings);
+    let settings = servers.iter().flat_map(Servers::settings).chain(brokers.settings());
     // `--tests` takes libraries, binaries and integration tests, and leaves out benchmarks, which measure and belong in
     // `cargo xtask bench`.
     let mut tests = cargo(["test", "--workspace", "--tests"]);
-    step::run("tests", tests.args(FEATURES).envs(settings.into_iter().flatten()))?;
-    drop(servers);
+    step::run("tests", tests.args(FEATURES).envs(settings))?;
+    drop((servers, brokers));
     step::run("doc tests", cargo(["test", "--workspace", "--doc"]).args(FEATURES))?;
     // Libraries alone: the binary `semel` would be documented under the same name as the library.
     step::run(

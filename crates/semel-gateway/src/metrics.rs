@@ -5,8 +5,11 @@
 //! paths, so that the number of series is fixed when the process starts.
 
 mod census;
+mod outbox;
 
 pub use census::{Census, Open};
+
+use outbox::OutboxMeters;
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -16,6 +19,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 use semel::observe::{Event, Observer, StoreCall};
 use semel_relay::WebhookIntake;
+use semel_relay::outbox::{Counts, Outlook};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -48,6 +52,7 @@ pub struct Metrics {
     store_calls: Vec<CallMeters>,
     gauges: Gauges,
     webhooks: Family<OfWebhook, Counter>,
+    outbox: Option<OutboxMeters>,
 }
 
 /// What is kept of one operation.
@@ -66,13 +71,14 @@ struct CallMeters {
 
 /// What the store says of itself when it is asked.
 struct Gauges {
-    in_progress_oldest: Family<OfOperation, Seconds>,
-    unknown_oldest: Family<OfOperation, Seconds>,
+    in_progress_oldest: Family<OfOperation, Number>,
+    unknown_oldest: Family<OfOperation, Number>,
     unknown: Family<OfOperation, Gauge>,
     dead_letters: Family<OfOperation, Gauge>,
 }
 
-type Seconds = Gauge<f64, AtomicU64>;
+/// A number with a fraction, or none at all.
+type Number = Gauge<f64, AtomicU64>;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
 struct OfOperation {
@@ -139,7 +145,29 @@ impl Metrics {
                 None,
                 Family::default(),
             ),
+            outbox: None,
             registry,
+        }
+    }
+
+    /// The same with the metrics of an outbox.
+    #[must_use]
+    pub fn with_outbox(mut self) -> Self {
+        self.outbox = Some(OutboxMeters::new(&mut self.registry));
+        self
+    }
+
+    /// Sets the gauges of the outbox to what the store says; without its word they are no number.
+    pub fn set_outlook(&self, outlook: Option<Outlook>) {
+        if let Some(meters) = &self.outbox {
+            meters.set_outlook(outlook);
+        }
+    }
+
+    /// Sets the counters of the outbox to what the publisher of this process has counted.
+    pub fn set_published(&self, counts: &Counts) {
+        if let Some(meters) = &self.outbox {
+            meters.set_published(counts);
         }
     }
 

@@ -5,11 +5,12 @@ use crate::config::Config;
 use crate::contract::Contract;
 use crate::gateway::{Gateway, Stopped};
 use crate::metrics::Metrics;
+use crate::outbox::{OutboxError, Publishing};
 use crate::proxy::{InvalidUpstream, Upstream};
 use crate::route::Disguised;
 use crate::server::PeerAddress;
 use crate::settling::{self, SettlingError};
-use crate::store_url::OpenStoreError;
+use crate::store_url::{OpenStoreError, OpenedStore};
 use semel::{Engine, EngineOptions};
 use semel_relay::Worker;
 use semel_tower::IdempotencyLayer;
@@ -17,7 +18,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 /// Why a gateway did not start.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +33,9 @@ pub enum StartError {
     /// Doubt cannot be settled as the configuration says.
     #[error(transparent)]
     Settling(#[from] SettlingError),
+    /// Events cannot be published as the configuration says.
+    #[error(transparent)]
+    Outbox(#[from] OutboxError),
     /// An address cannot be listened on.
     #[error(
         "cannot listen on {address} ({error}): choose another address, such as 127.0.0.1:0 for any free port"
@@ -49,6 +53,7 @@ pub struct Running {
     gateway: Gateway,
     listener: TcpListener,
     worker: Option<Worker>,
+    publishing: Option<Publishing>,
     admin: Admin,
     admin_listener: TcpListener,
     address: SocketAddr,
@@ -77,8 +82,11 @@ impl Running {
         let routes = Arc::new(config.routes.clone());
         let rules = settling::rules(&routes)?;
         let names = routes.routes().iter().map(|route| route.operation.as_str());
-        let metrics = Arc::new(Metrics::new(names));
-        let store = config.store.open(config.store_timeout).await?;
+        let OpenedStore { store, outbox } = config.store.open(config.store_timeout).await?;
+        let metrics = Metrics::new(names);
+        let metrics = Arc::new(if outbox.is_some() { metrics.with_outbox() } else { metrics });
+        let publishing = config.outbox.as_ref().filter(|_| config.worker.in_gateway);
+        let publishing = publishing.map(|config| Publishing::new(config, outbox.as_ref())).transpose()?;
         let options = EngineOptions {
             store_timeout: config.store_timeout,
             observer: Some(Arc::clone(&metrics) as _),
@@ -104,13 +112,15 @@ impl Running {
             });
         let admin = Admin {
             token: config.admin.token,
+            outbox: outbox.map(|outbox| outbox.desk),
+            published: publishing.as_ref().map(|publishing| Arc::clone(&publishing.counts)),
             webhooks: (!config.webhooks.is_empty()).then(|| Arc::new(webhooks)),
             policies: Arc::new(move |operation| routes.policy_of(operation)),
             ..Admin::new(engine, metrics)
         };
         let (listener, address) = listen(config.listen).await?;
         let (admin_listener, admin_address) = listen(config.admin.listen).await?;
-        Ok(Self { gateway, listener, worker, admin, admin_listener, address, admin_address })
+        Ok(Self { gateway, listener, worker, publishing, admin, admin_listener, address, admin_address })
     }
 
     /// Where clients are served.
@@ -130,8 +140,14 @@ impl Running {
     pub async fn serve(self, stop: impl Future<Output = ()>, force: impl Future<Output = ()>) -> Stopped {
         let readiness: Readiness = self.admin.readiness.clone();
         let (ended, end) = oneshot::channel::<()>();
-        let (rest, resting) = oneshot::channel::<()>();
-        let working = self.worker.map(|worker| tokio::spawn(worker.run(async { drop(resting.await) })));
+        let (rest, resting) = watch::channel(());
+        let resting = || {
+            let mut resting = resting.clone();
+            // Nothing is ever sent: it ends when the sender is dropped.
+            async move { drop(resting.changed().await) }
+        };
+        let working = self.worker.map(|worker| tokio::spawn(worker.run(resting())));
+        let publishing = self.publishing.map(|publishing| tokio::spawn(publishing.run(resting())));
         let serving = admin::serve(self.admin_listener, self.admin, async { drop(end.await) });
         let administering = tokio::spawn(serving_to_the_end(serving));
         let stop = async {
@@ -139,12 +155,13 @@ impl Running {
             readiness.stopping();
         };
         let stopped = self.gateway.run(self.listener, stop, force).await;
-        let _gone = rest.send(());
-        match working {
-            // Each question that is out has its own deadline, and soon.
-            Some(working) if stopped == Stopped::Drained => drop(working.await),
-            Some(working) => working.abort(),
-            None => {}
+        drop(rest);
+        for task in [working, publishing].into_iter().flatten() {
+            match stopped {
+                // Each question and each event that is out has its own deadline, and soon.
+                Stopped::Drained => drop(task.await),
+                _ => task.abort(),
+            }
         }
         let _gone = ended.send(());
         let _ended = administering.await;

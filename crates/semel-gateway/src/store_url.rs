@@ -1,7 +1,10 @@
 //! Stores by URL: `sqlite:semel.db`, `postgres://…`, `memory:`.
 
+use crate::outbox::Outbox;
 use semel::{MemoryStore, Store};
 use semel_postgres::PgOptions;
+use semel_relay::outbox::postgres::PgOutbox;
+use semel_relay::outbox::sqlite::SqliteOutbox;
 use semel_sqlite::SqliteOptions;
 use std::fmt;
 use std::path::PathBuf;
@@ -18,6 +21,14 @@ enum Kind {
     Sqlite(PathBuf),
     Postgres(String),
     Memory,
+}
+
+/// A store, and the outbox beside its records.
+pub struct OpenedStore {
+    /// For records.
+    pub store: Arc<dyn Store>,
+    /// For events; a store in memory has none.
+    pub outbox: Option<Outbox>,
 }
 
 impl Default for StoreUrl {
@@ -94,7 +105,7 @@ impl StoreUrl {
     ///
     /// # Errors
     /// The store's own word on what is wrong and what to do about it.
-    pub async fn open(&self, store_timeout: Duration) -> Result<Arc<dyn Store>, OpenStoreError> {
+    pub async fn open(&self, store_timeout: Duration) -> Result<OpenedStore, OpenStoreError> {
         let failed = |source: Box<dyn std::error::Error + Send + Sync>| OpenStoreError {
             store: self.to_string(),
             source,
@@ -103,12 +114,14 @@ impl StoreUrl {
             Kind::Sqlite(path) => {
                 // Who waits for the lock of another process must get its answer while somebody still waits for it.
                 let busy = SqliteOptions::new().busy_timeout((store_timeout / 2).min(Duration::from_secs(1)));
-                Arc::new(busy.open(path).await.map_err(|error| failed(error.into()))?)
+                let store = busy.open(path).await.map_err(|error| failed(error.into()))?;
+                OpenedStore { outbox: Some(SqliteOutbox::of(&store).into()), store: Arc::new(store) }
             }
             Kind::Postgres(url) => {
-                Arc::new(PgOptions::new().connect(url).await.map_err(|error| failed(error.into()))?)
+                let store = PgOptions::new().connect(url).await.map_err(|error| failed(error.into()))?;
+                OpenedStore { outbox: Some(PgOutbox::of(&store).into()), store: Arc::new(store) }
             }
-            Kind::Memory => Arc::new(MemoryStore::new()),
+            Kind::Memory => OpenedStore { store: Arc::new(MemoryStore::new()), outbox: None },
         })
     }
 }
@@ -262,7 +275,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let url = format!("sqlite:{}", directory.path().join("semel.db").display());
         let store = url.parse::<StoreUrl>().unwrap().open(Duration::from_secs(2)).await.unwrap();
-        assert_eq!(store.recall("nothing".into()).await.unwrap(), None);
+        assert_eq!(store.store.recall("nothing".into()).await.unwrap(), None);
+        assert!(store.outbox.is_some());
         let missing = format!("sqlite:{}", directory.path().join("no/such/semel.db").display());
         let error =
             missing.parse::<StoreUrl>().unwrap().open(Duration::from_secs(2)).await.map(drop).unwrap_err();

@@ -7,7 +7,10 @@ use crate::read::{moment, not_on_a_standby};
 use crate::row::{AFTER_RECORD, decode, decode_history, row_number};
 use crate::statements::{DUE, DUE_AFTER, HISTORY, read_columns};
 use crate::text::stored;
-use semel::{Answer, Cursor, DueQuery, Filter, HistoryLine, OperationId, Page, RecordKey, State, StoreError};
+use semel::{
+    Answer, Cursor, DueQuery, Filter, HistoryLine, OperationId, Page, PassedOver, RecordKey, State,
+    StoreError,
+};
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
@@ -23,17 +26,38 @@ pub(crate) async fn due(
     server: &Server,
     clock: &HighWater,
     query: &DueQuery,
+    damage: &PassedOver,
 ) -> Result<Answer<semel::Record>, StoreError> {
     let sql = if query.after.is_some() { DUE_AFTER } else { DUE };
-    let mut statement =
-        sqlx::query(sql).bind(clock.floor()).bind(query.kind.as_str()).bind(sql_limit(query.limit));
-    if let Some((moment, id)) = query.after {
-        statement = statement.bind(moment.as_millis()).bind(Uuid::from(id));
+    let mut damaged = 0;
+    loop {
+        // In place of those that are damaged, as many more.
+        let limit = query.limit.saturating_add(damaged);
+        let mut statement =
+            sqlx::query(sql).bind(clock.floor()).bind(query.kind.as_str()).bind(sql_limit(limit));
+        if let Some((moment, id)) = query.after {
+            statement = statement.bind(moment.as_millis()).bind(Uuid::from(id));
+        }
+        let rows = server.read(statement).await?;
+        let now = clock.told(moment(&rows)?);
+        let (mut items, before) = (Vec::new(), damaged);
+        damaged = 0;
+        for row in &rows {
+            match decode(row, false) {
+                Ok(found) => items.extend(found),
+                Err(error) => {
+                    damage.pass(error)?;
+                    damaged += 1;
+                }
+            }
+        }
+        let all = items.len() + damaged < limit;
+        if damaged <= before || all || damaged > PassedOver::LIMIT {
+            // Somebody may have repaired one meanwhile.
+            items.truncate(query.limit);
+            return Ok(Answer { now, items });
+        }
     }
-    let rows = server.read(statement).await?;
-    let now = clock.told(moment(&rows)?);
-    let records = rows.iter().filter_map(|row| decode(row, false).transpose());
-    Ok(Answer { now, items: records.collect::<Result<_, _>>()? })
 }
 
 /// One page of the records that `filter` lets through, newest first.

@@ -16,8 +16,10 @@ pub struct Migration {
     pub sql: &'static str,
 }
 
-const MIGRATIONS: [Migration; 1] =
-    [Migration { version: 1, name: "records", sql: include_str!("../migrations/0001_records.sql") }];
+const MIGRATIONS: [Migration; 2] = [
+    Migration { version: 1, name: "records", sql: include_str!("../migrations/0001_records.sql") },
+    Migration { version: 2, name: "messages", sql: include_str!("../migrations/0002_messages.sql") },
+];
 
 /// The newest schema version that this program knows.
 pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;

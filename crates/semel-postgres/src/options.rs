@@ -10,6 +10,7 @@ use crate::write::Writing;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions};
 use sqlx::{ConnectOptions, Connection, PgPool, Row, raw_sql};
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How a [`PgStore`] is opened. What `new()` gives is safe as it stands.
@@ -166,7 +167,7 @@ impl PgOptions {
         }
         let server = Server { connections, prepared: self.prepared };
         let writing = Writing { server, clock: HighWater::default(), lossy: self.lossy_commits };
-        Ok(PgStore { writing, lanes: self.lanes })
+        Ok(PgStore { writing, damage: Arc::default(), lanes: self.lanes })
     }
 
     /// Durable means durable, and a standby decides nothing.

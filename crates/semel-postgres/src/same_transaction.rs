@@ -38,11 +38,14 @@ pub(crate) struct Terms {
     pub(crate) prepared: bool,
 }
 
-const DEFAULT: Terms = Terms { floor: 0, lossy: false, prepared: true };
+/// Not prepared by name: nobody here knows whether a pooler in transaction mode stands before the server, which would hand the name to
+/// another connection.
+const DEFAULT: Terms = Terms { floor: 0, lossy: false, prepared: false };
 
 /// Reserves the key of `draft` in the open transaction of `conn`, if nobody has; else tells what is there. Never waits.
 ///
-/// Behind a pooler in transaction mode use [`PgStore::reserve_in`](crate::PgStore::reserve_in), which knows the store's options.
+/// The statements are not prepared by name, so that it works behind any pooler. [`PgStore::reserve_in`](crate::PgStore::reserve_in) knows
+/// the store's options, and saves the server some planning where it may.
 ///
 /// # Errors
 /// [`ActError::NoTransaction`] and [`ActError::NotDurable`] if the connection is not fit for it; [`ActError::Store`] or
@@ -64,7 +67,8 @@ pub async fn reserve_in(conn: &mut PgConnection, draft: Draft) -> Result<Reserve
 /// # Ok(()) }
 /// ```
 ///
-/// Behind a pooler in transaction mode use [`PgStore::act_in`](crate::PgStore::act_in), which knows the store's options.
+/// The statements are not prepared by name, so that it works behind any pooler. [`PgStore::act_in`](crate::PgStore::act_in) knows the
+/// store's options, and saves the server some planning where it may.
 ///
 /// # Errors
 /// [`ActError::Refused`] if the claim does not hold any more: roll the transaction back, the domain statements must not

@@ -14,11 +14,12 @@ use crate::{listing, migration};
 use bytes::Bytes;
 use semel::transition::{Act, Claim};
 use semel::{
-    Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, OperationId, Page, Record,
-    RecordKey, Store, StoreError, StoreFuture, Swap, Swapped,
+    Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, OperationId, Page, PassedOver,
+    Record, RecordKey, Store, StoreError, StoreFuture, Swap, Swapped,
 };
 use sqlx::postgres::PgConnection;
 use sqlx::{PgPool, Postgres, Transaction};
+use std::sync::Arc;
 use uuid::Uuid;
 
 /// A durable memory of records in a PostgreSQL database, for as many instances as there are.
@@ -36,6 +37,7 @@ use uuid::Uuid;
 #[derive(Clone, Debug)]
 pub struct PgStore {
     pub(crate) writing: Writing,
+    pub(crate) damage: Arc<PassedOver>,
     pub(crate) lanes: usize,
 }
 
@@ -166,7 +168,10 @@ impl Store for PgStore {
     }
 
     fn due(&self, query: DueQuery) -> StoreFuture<'_, Answer<Record>> {
-        Box::pin(async move { listing::due(&self.writing.server, &self.writing.clock, &query).await })
+        Box::pin(async move {
+            let Writing { server, clock, .. } = &self.writing;
+            listing::due(server, clock, &query, &self.damage).await
+        })
     }
 
     fn remember(&self, name: String, value: Bytes) -> StoreFuture<'_, Bytes> {

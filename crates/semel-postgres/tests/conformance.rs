@@ -12,85 +12,81 @@ use database::Database;
 use semel::Store;
 use semel_conformance::{Hands, Lacking, Subject};
 use semel_postgres::{PgOptions, PgStore};
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-const NO_HANDS: Lacking = Lacking("its time is that of a server that other tests use too");
+/// How the server is reached.
+trait Way: Send + Sync + 'static {
+    fn options() -> PgOptions;
+    fn url(database: &Database) -> String;
+}
+
+struct Straight;
+
+impl Way for Straight {
+    fn options() -> PgOptions {
+        PgOptions::new()
+    }
+
+    fn url(database: &Database) -> String {
+        database.url()
+    }
+}
+
+struct ByPgBouncer;
+
+impl Way for ByPgBouncer {
+    fn options() -> PgOptions {
+        PgOptions::new().without_prepared_statements()
+    }
+
+    fn url(database: &Database) -> String {
+        database.url_by_pgbouncer()
+    }
+}
+
+struct Postgres<W> {
+    store: PgStore,
+    database: Database,
+    way: PhantomData<W>,
+}
+
+async fn open<W: Way>(database: &Database) -> PgStore {
+    W::options().connect(&W::url(database)).await.expect("the database opens")
+}
+
+impl<W: Way> Subject for Postgres<W> {
+    async fn fresh() -> Self {
+        let database = Database::without_records().await;
+        Self { store: open::<W>(&database).await, database, way: PhantomData }
+    }
+
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::new(self.store.clone())
+    }
+
+    async fn another(&self) -> Result<Arc<dyn Store>, Lacking> {
+        Ok(Arc::new(open::<W>(&self.database).await))
+    }
+
+    async fn reopened(self) -> Result<Self, Lacking> {
+        self.store.close().await;
+        Ok(Self { store: open::<W>(&self.database).await, ..self })
+    }
+
+    fn clock(&self) -> Result<Arc<dyn Hands>, Lacking> {
+        Err(Lacking("its time is that of a server that other tests use too"))
+    }
+}
 
 mod straight {
     use super::*;
 
-    struct Postgres {
-        store: PgStore,
-        database: Database,
-    }
-
-    async fn open(database: &Database) -> PgStore {
-        PgStore::connect(&database.url()).await.expect("the database opens")
-    }
-
-    impl Subject for Postgres {
-        async fn fresh() -> Self {
-            let database = Database::without_records().await;
-            Self { store: open(&database).await, database }
-        }
-
-        fn store(&self) -> Arc<dyn Store> {
-            Arc::new(self.store.clone())
-        }
-
-        async fn another(&self) -> Result<Arc<dyn Store>, Lacking> {
-            Ok(Arc::new(open(&self.database).await))
-        }
-
-        async fn reopened(self) -> Result<Self, Lacking> {
-            self.store.close().await;
-            Ok(Self { store: open(&self.database).await, database: self.database })
-        }
-
-        fn clock(&self) -> Result<Arc<dyn Hands>, Lacking> {
-            Err(NO_HANDS)
-        }
-    }
-
-    semel_conformance::suite!(Postgres);
+    semel_conformance::suite!(Postgres<Straight>);
 }
 
 mod by_pgbouncer {
     use super::*;
 
-    struct PgBouncer {
-        store: PgStore,
-        database: Database,
-    }
-
-    async fn open(database: &Database) -> PgStore {
-        let options = PgOptions::new().without_prepared_statements();
-        options.connect(&database.url_by_pgbouncer()).await.expect("the database opens")
-    }
-
-    impl Subject for PgBouncer {
-        async fn fresh() -> Self {
-            let database = Database::without_records().await;
-            Self { store: open(&database).await, database }
-        }
-
-        fn store(&self) -> Arc<dyn Store> {
-            Arc::new(self.store.clone())
-        }
-
-        async fn another(&self) -> Result<Arc<dyn Store>, Lacking> {
-            Ok(Arc::new(open(&self.database).await))
-        }
-
-        async fn reopened(self) -> Result<Self, Lacking> {
-            self.store.close().await;
-            Ok(Self { store: open(&self.database).await, database: self.database })
-        }
-
-        fn clock(&self) -> Result<Arc<dyn Hands>, Lacking> {
-            Err(NO_HANDS)
-        }
-    }
-
-    semel_conformance::suite!(PgBouncer);
+    semel_conformance::suite!(Postgres<ByPgBouncer>);
 }

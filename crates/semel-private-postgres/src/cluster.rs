@@ -43,7 +43,7 @@ impl Cluster {
     /// As there.
     pub fn start_in(parent: &Path, settings: &[&str]) -> Result<Self, String> {
         let installed = Installed::find()?;
-        let directory = Directory::new(parent, &installed)?;
+        let directory = installed.directory(parent)?;
         let mut initdb = installed.program("initdb")?;
         initdb.args(["-A", "trust", "-U", "postgres", "-N", "--no-locale", "-E", "UTF8", "-D"]);
         run("initdb", initdb.arg(directory.path().join("data")))?;
@@ -60,7 +60,7 @@ impl Cluster {
     /// It could not be made.
     pub fn standby(&self) -> Result<Self, String> {
         let parent = self.directory.path().parent().unwrap_or(Path::new("/"));
-        let directory = Directory::new(parent, &self.installed)?;
+        let directory = self.installed.directory(parent)?;
         let mut copy = self.program("pg_basebackup")?;
         copy.args(["-R", "-X", "stream", "-c", "fast", "-D"]);
         run("pg_basebackup", copy.arg(directory.path().join("data")))?;

@@ -1,6 +1,5 @@
 //! A directory that servers live in, and that goes with them.
 
-use crate::installed::Installed;
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::net::TcpListener;
@@ -10,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 /// A directory with a keeper: a process that ends the servers in it and removes it. It does so when its standard input ends, and
 /// that happens when the value is dropped and also when the process that holds it is killed.
 #[derive(Debug)]
-pub(crate) struct Directory {
+pub struct Directory {
     path: PathBuf,
     keeper: Child,
 }
@@ -33,9 +32,13 @@ rm -rf "$directory"
 "#;
 
 impl Directory {
-    /// A new one in `parent`, for servers that `installed` runs.
-    pub(crate) fn new(parent: &Path, installed: &Installed) -> Result<Self, String> {
-        let name = format!("semel-postgres-{}-{:08x}", std::process::id(), random() & 0xffff_ffff);
+    /// A new one in `parent`, for servers of this kind: it is part of the directory's name. A process that leaves its id in a file
+    /// `NAME.pid` in it is ended before the directory goes.
+    ///
+    /// # Errors
+    /// It cannot be made there, or has nobody to keep it.
+    pub fn new(parent: &Path, kind: &str) -> Result<Self, String> {
+        let name = format!("semel-{kind}-{}-{:08x}", std::process::id(), random() & 0xffff_ffff);
         let path = parent.join(name);
         fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         let keeper = Command::new("sh")
@@ -49,12 +52,12 @@ impl Directory {
             let _gone = fs::remove_dir(&path);
             format!("sh could not be started: {error}")
         })?;
-        let directory = Self { path, keeper };
-        installed.hand_over(&directory.path)?;
-        Ok(directory)
+        Ok(Self { path, keeper })
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
         &self.path
     }
 }

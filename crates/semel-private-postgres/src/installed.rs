@@ -1,5 +1,6 @@
 //! PostgreSQL's programs on this machine, and how to run them without the rights of root, which they refuse.
 
+use crate::directory::Directory;
 use std::env;
 use std::ffi::OsString;
 use std::fs;
@@ -59,6 +60,13 @@ impl Installed {
         // A directory that the other user can read: PostgreSQL's programs look at where they are started.
         command.args(words).current_dir("/");
         command
+    }
+
+    /// A directory for a server, which belongs to the user that the programs run as.
+    pub(crate) fn directory(&self, parent: &Path) -> Result<Directory, String> {
+        let directory = Directory::new(parent, "postgres")?;
+        self.hand_over(directory.path())?;
+        Ok(directory)
     }
 
     /// Gives a directory to the user that the programs run as.

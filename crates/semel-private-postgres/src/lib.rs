@@ -20,5 +20,5 @@ mod directory;
 mod installed;
 
 pub use cluster::{Cluster, Stop};
-pub use directory::free_port;
+pub use directory::{Directory, free_port};
 pub use installed::{BIN, Installed, is_root, postgres_bin, search_path};

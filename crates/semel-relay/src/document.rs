@@ -1,11 +1,11 @@
-//! What others say about an outcome, as JSON: the answer to a poll, or the body of a webhook.
+//! What others say about an outcome, as JSON: the answer to a poll, the body of a webhook, or a person's word.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 use semel::{Body, Resource, StoredResponse};
-use semel_tower::KeptHeaders;
+use semel_tower::{CannotKeep, KeptHeaders};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -36,70 +36,109 @@ impl SaidOutcome {
 }
 
 /// An answer that retries are to get. Members that are not known are passed over: the document is somebody else's.
+///
+/// ```
+/// use semel_relay::{ResponseDocument, Unkeepable};
+///
+/// let document: ResponseDocument = serde_json::from_str(r#"{"status": 201, "body": "paid"}"#)?;
+/// assert_eq!(document.stored(Unkeepable::Refused)?.status, 201);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Deserialize)]
-pub(crate) struct ResponseDocument {
-    status: u16,
+pub struct ResponseDocument {
+    /// The status, from 200 to 599.
+    pub status: u16,
+    /// The header fields.
     #[serde(default)]
-    headers: BTreeMap<String, String>,
-    body: Option<String>,
-    body_base64: Option<String>,
-    schema_version: Option<String>,
+    pub headers: BTreeMap<String, String>,
+    /// The body, where it is text,
+    pub body: Option<String>,
+    /// or as standard base64 with padding, where it is bytes.
+    pub body_base64: Option<String>,
+    /// The version of the body's form.
+    pub schema_version: Option<String>,
 }
 
+/// What an operation made, or concerns.
 #[derive(Deserialize)]
-pub(crate) struct ResourceDocument {
+pub struct ResourceDocument {
+    /// What kind of thing it is.
     #[serde(rename = "type")]
-    kind: String,
-    id: String,
+    pub kind: String,
+    /// Which one.
+    pub id: String,
+}
+
+/// What becomes of header fields that must never be replayed: cookies, credentials, hop-by-hop fields.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unkeepable {
+    /// They are left out: they came along with the rest of an answer, and are no reason to leave an outcome unknown.
+    Dropped,
+    /// The whole document is refused: whoever wrote it is there to correct it.
+    Refused,
 }
 
 /// Why a document says nothing about an outcome.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum InvalidDocument {
+#[non_exhaustive]
+pub enum InvalidDocument {
+    /// It is no such JSON.
     #[error("it is not JSON of the form that is expected: {0}")]
     Json(#[from] serde_json::Error),
+    /// No final answer has such a status.
     #[error("`status` {0} is no status of an answer: it is a number from 200 to 599")]
     Status(u16),
+    /// It is no name of a header field, or no value of one.
     #[error("`headers`: {0:?} is no header field, or its value is none")]
     Header(String),
+    /// Two spellings of one name.
     #[error("`headers`: `{0}` is given twice")]
     HeaderTwice(HeaderName),
+    /// It must never be replayed.
+    #[error("`headers`: {0}")]
+    CannotKeep(#[from] CannotKeep),
+    /// Both spellings of the body.
     #[error("`body` and `body_base64` are both given: give one of them")]
     TwoBodies,
+    /// It is not base64.
     #[error("`body_base64` is not standard base64 with padding")]
     Base64,
+    /// It names nothing.
     #[error("`resource` has to have a type and an id")]
     Resource,
 }
 
-impl TryFrom<ResponseDocument> for StoredResponse {
-    type Error = InvalidDocument;
-
-    fn try_from(document: ResponseDocument) -> Result<Self, InvalidDocument> {
-        if !(200..=599).contains(&document.status) {
-            return Err(InvalidDocument::Status(document.status));
+impl ResponseDocument {
+    /// The answer, as it is kept for retries.
+    ///
+    /// # Errors
+    /// It cannot be an answer, or has what must not be kept and is to be refused for that.
+    pub fn stored(self, unkeepable: Unkeepable) -> Result<StoredResponse, InvalidDocument> {
+        if !(200..=599).contains(&self.status) {
+            return Err(InvalidDocument::Status(self.status));
         }
-        let body = match (document.body, document.body_base64) {
+        let body = match (self.body, self.body_base64) {
             (Some(_), Some(_)) => return Err(InvalidDocument::TwoBodies),
             (Some(text), None) => Bytes::from(text),
             (None, Some(text)) => Bytes::from(STANDARD.decode(text).map_err(|_| InvalidDocument::Base64)?),
             (None, None) => Bytes::new(),
         };
         let mut headers: Vec<(String, Bytes)> = Vec::new();
-        for (name, value) in document.headers {
+        for (name, value) in self.headers {
             let field = (HeaderName::try_from(&name), HeaderValue::try_from(value));
             let (Ok(name), Ok(value)) = field else { return Err(InvalidDocument::Header(name)) };
-            // A cookie or a hop-by-hop field came along with the rest of an answer. It is no reason to leave the outcome unknown.
-            if KeptHeaders::default().and([name.clone()]).is_err() {
-                continue;
+            match (KeptHeaders::default().and([name.clone()]), unkeepable) {
+                (Ok(_), _) => {}
+                (Err(_), Unkeepable::Dropped) => continue,
+                (Err(error), Unkeepable::Refused) => return Err(error.into()),
             }
             if headers.iter().any(|(given, _)| name == given.as_str()) {
                 return Err(InvalidDocument::HeaderTwice(name));
             }
             headers.push((name.as_str().to_owned(), Bytes::copy_from_slice(value.as_bytes())));
         }
-        let schema_version = document.schema_version;
-        Ok(Self { status: document.status, headers, body: Body::Stored(body), schema_version })
+        let schema_version = self.schema_version;
+        Ok(StoredResponse { status: self.status, headers, body: Body::Stored(body), schema_version })
     }
 }
 

@@ -3,27 +3,38 @@
 //! Some things have to be done without a request coming by. [`LeaseWatch`] finds owners that died, [`Reconciler`] asks about
 //! outcomes that nobody knows, [`WebhookIntake`] takes in what others tell about them, and [`Reaper`] forgets what is over. A
 //! [`Worker`] runs the first, second and last of them beside a service; the gateway and `semel worker` run this very one.
+//! [`outbox`] tells others what happened.
+//!
+//! What happened is told to others by way of a [`sink`]; what others tell is taken by a [`consumer`], and an [`inbox`] sees to it that it
+//! has its effect once.
 //!
 //! Nothing here decides anything: decisions are `semel::transition`'s, and each is written on condition that the record is still
 //! the one that was judged. That is why any number of workers may run, may be killed at any point, and may have any clock: moments
-//! are the store's, and this crate never reads the time of day.
+//! are the store's, and this crate decides nothing by the time of day.
 
 mod backoff;
 mod bounded;
+pub mod consumer;
 mod count;
 mod document;
 mod due;
+pub mod inbox;
 mod lease_watch;
+pub mod message;
+pub mod outbox;
+mod pace;
 mod poll;
 mod reaper;
 mod reconcile;
 mod reconciler;
 mod rules;
+pub mod sink;
 mod testimony;
 mod webhook;
 mod worker;
 mod write;
 
+pub use document::{InvalidDocument, ResourceDocument, ResponseDocument, Unkeepable};
 pub use lease_watch::LeaseWatch;
 pub use poll::{HttpPoll, InvalidPoll, PollOptions};
 pub use reaper::{Forget, Reaped, Reaper, ReaperOptions};

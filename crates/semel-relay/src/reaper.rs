@@ -25,18 +25,21 @@ pub enum Forget {
 pub struct ReaperOptions {
     /// Hard or soft. Default: hard.
     pub forget: Forget,
-    /// At most so many records in one commit. Default 256.
+    /// At most so many records in one commit. Default 512.
     pub batch: usize,
-    /// How long the store has for others between two batches, at least; it never gets less than the last batch took. Default
-    /// 10 ms.
+    /// How long the store has for others between two batches, at least. It gets no less than the last batch took, unless what is to
+    /// be forgotten is more than two seconds late: a reaper that falls behind for politeness never catches up. Default 10 ms.
     pub pause: Duration,
 }
 
 impl Default for ReaperOptions {
     fn default() -> Self {
-        Self { forget: Forget::default(), batch: 256, pause: Duration::from_millis(10) }
+        Self { forget: Forget::default(), batch: 512, pause: Duration::from_millis(10) }
     }
 }
+
+/// What is forgotten later than this is late: a reaper comes by every second.
+const LATE: Duration = Duration::from_secs(2);
 
 /// Drops bodies whose retention is over, makes tombstones of what has expired, and removes these when their time is over.
 ///
@@ -56,6 +59,12 @@ pub struct Reaped {
     pub removed: usize,
 }
 
+impl Reaped {
+    fn and(self, other: Self) -> Self {
+        Self { reduced: self.reduced + other.reduced, removed: self.removed + other.removed }
+    }
+}
+
 impl Reaper {
     /// A reaper by these options.
     #[must_use]
@@ -68,21 +77,23 @@ impl Reaper {
     /// # Errors
     /// The store did not answer. What was done before stays so; the rest is found the next time.
     pub async fn round(&self) -> Result<Reaped, StoreError> {
-        let mut reaped = Reaped::default();
-        for kind in [DueKind::Body, DueKind::Window, DueKind::Purge] {
-            if kind != DueKind::Purge || self.options.forget == Forget::Hard {
-                self.go_through(kind, &mut reaped).await?;
+        // All at once: no record is in two of them, and a store that groups commits has one for all.
+        let reaped = tokio::join!(self.go_through(DueKind::Body), self.go_through(DueKind::Window), async {
+            match self.options.forget {
+                Forget::Hard => self.go_through(DueKind::Purge).await,
+                Forget::Soft => Ok(Reaped::default()),
             }
-        }
-        Ok(reaped)
+        },);
+        Ok(reaped.0?.and(reaped.1?).and(reaped.2?))
     }
 
-    async fn go_through(&self, kind: DueKind, reaped: &mut Reaped) -> Result<(), StoreError> {
-        let mut walk = Walk::new(kind);
+    async fn go_through(&self, kind: DueKind) -> Result<Reaped, StoreError> {
+        let (mut walk, mut reaped) = (Walk::new(kind), Reaped::default());
         loop {
             let begun = Instant::now();
             let page = walk.next(&self.engine, self.options.batch).await?;
             let full = page.items.len() == self.options.batch;
+            let late = page.items.first().and_then(Record::due).map(|(_, since)| page.now.after(since));
             let judge = |record| {
                 let change = self.judge(&record, page.now).ok()?;
                 Some(Judged { record, change })
@@ -94,9 +105,11 @@ impl Reaper {
             reaped.reduced += written.put.len();
             reaped.removed += written.removed.len();
             if !full {
-                return Ok(());
+                return Ok(reaped);
             }
-            tokio::time::sleep(self.options.pause.max(begun.elapsed())).await;
+            let polite = late.is_none_or(|late| late <= LATE);
+            let pause = if polite { begun.elapsed() } else { Duration::ZERO };
+            tokio::time::sleep(self.options.pause.max(pause)).await;
         }
     }
 

@@ -19,7 +19,9 @@ use std::pin::Pin;
 pub trait Reconcile: Send + Sync + 'static {
     /// Asks. It is dropped at the deadline; a panic counts as no answer.
     ///
-    /// It may be asked about the same attempt any number of times, and must not change anything by it.
+    /// It may be asked about the same attempt any number of times, and must not bring anything about by it. What it finds may be
+    /// written into the service's own tables before it says so, if that is written once however often it is asked: the outcome is
+    /// settled after it.
     fn ask(&self, question: Question) -> Pin<Box<dyn Future<Output = Finding> + Send + '_>>;
 }
 

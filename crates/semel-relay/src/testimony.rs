@@ -35,11 +35,21 @@ pub(crate) async fn testify(
     settlement: &Settlement,
     now: Timestamp,
 ) -> Result<Heard, StoreError> {
-    let (refusal, record) = match engine.settle(about, settlement).await? {
-        Settled::Done(record) => return Ok(Heard::Settled(record)),
-        Settled::Missing => return Ok(Heard::Missing),
-        Settled::Refused(refusal, record) => (refusal, record),
-    };
+    match engine.settle(about, settlement).await? {
+        Settled::Done(record) => Ok(Heard::Settled(record)),
+        Settled::Missing => Ok(Heard::Missing),
+        Settled::Refused(refusal, record) => refused(engine, about, settlement, now, (refusal, record)).await,
+    }
+}
+
+/// What becomes of evidence that does not settle the record, for this reason.
+pub(crate) async fn refused(
+    engine: &Engine,
+    about: &About,
+    settlement: &Settlement,
+    now: Timestamp,
+    (refusal, record): (Refusal, Box<Record>),
+) -> Result<Heard, StoreError> {
     if agrees(&settlement.evidence, record.state) {
         return Ok(Heard::Known);
     }

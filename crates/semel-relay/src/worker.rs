@@ -1,21 +1,17 @@
 //! Everything that has to be done without a request coming by.
 
-use crate::backoff::spread;
 use crate::lease_watch::LeaseWatch;
+use crate::pace::Pace;
 use crate::reaper::{Reaper, ReaperOptions};
 use crate::reconciler::Reconciler;
 use crate::rules::{OperationRules, Rules};
 use semel::{Engine, StoreError};
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-
-/// The shortest pause between two rounds: nothing makes a busy loop of a worker.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
-
-/// The longest pause after an error of the store.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+use tokio::task::JoinSet;
 
 /// How a [`Worker`] works. The defaults suit one worker beside each instance of a service.
 #[derive(Clone, Debug)]
@@ -73,13 +69,23 @@ pub struct Worker {
     options: WorkerOptions,
     operations: HashMap<String, OperationRules>,
     others: Option<Rules>,
+    chores: Vec<Chore>,
 }
+
+/// Something else that has to be done every so often.
+struct Chore {
+    name: &'static str,
+    every: Duration,
+    work: Box<dyn Fn() -> Doing + Send + Sync>,
+}
+
+type Doing = Pin<Box<dyn Future<Output = Result<(), StoreError>> + Send>>;
 
 impl Worker {
     /// A worker that knows of no operation: it reaps, and leaves the rest to others.
     #[must_use]
     pub fn new(engine: Engine, options: WorkerOptions) -> Self {
-        Self { engine, options, operations: HashMap::new(), others: None }
+        Self { engine, options, operations: HashMap::new(), others: None, chores: Vec::new() }
     }
 
     /// Sees to the operation of this name.
@@ -99,11 +105,41 @@ impl Worker {
         self
     }
 
+    /// Also does this, once and then every so often after it was done: forgetting the marks of an inbox, for one. `name` is what the log
+    /// calls it.
+    ///
+    /// ```
+    /// # use semel::{Engine, MemoryStore};
+    /// # use semel_relay::{Worker, WorkerOptions};
+    /// # use std::time::Duration;
+    /// # #[derive(Clone)] struct Inbox;
+    /// # impl Inbox { async fn forget(&self) -> Result<u64, semel::StoreError> { Ok(0) } }
+    /// # fn with(engine: Engine, inbox: Inbox) -> Worker {
+    /// Worker::new(engine, WorkerOptions::default()).chore("the ledger's inbox", Duration::from_secs(60), move || {
+    ///     let inbox = inbox.clone();
+    ///     async move { inbox.forget().await.map(drop) }
+    /// })
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn chore<R>(
+        mut self,
+        name: &'static str,
+        every: Duration,
+        work: impl Fn() -> R + Send + Sync + 'static,
+    ) -> Self
+    where
+        R: Future<Output = Result<(), StoreError>> + Send + 'static,
+    {
+        self.chores.push(Chore { name, every, work: Box::new(move || Box::pin(work())) });
+        self
+    }
+
     /// Works until `stop` is ready, then waits for the questions that are out, each within its deadline.
     ///
     /// It may be dropped at any moment, and so may the process die: what was begun is then done or not, and the next worker goes on.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        let Self { engine, options, operations, others } = self;
+        let Self { engine, options, operations, others, chores } = self;
         let rules: Rules = Arc::new(move |operation| {
             operations
                 .get(operation)
@@ -111,11 +147,17 @@ impl Worker {
                 .or_else(|| others.as_ref().and_then(|others| others(operation)))
         });
         let (stopping, stopped) = watch::channel(());
-        let pace =
-            |every: Duration| Pace { every: every.max(SHORTEST_PAUSE), failed: 0, stopped: stopped.clone() };
+        let pace = |every: Duration| Pace::new(every, stopped.clone());
         let leases = LeaseWatch::new(engine.clone(), Arc::clone(&rules), options.watch_batch);
         let questions = Reconciler::new(engine.clone(), rules, options.questions);
         let reaper = options.reaper.map(|options| Reaper::new(engine, options));
+        let mut others: JoinSet<()> = chores
+            .into_iter()
+            .map(|chore| {
+                let pace = pace(chore.every);
+                do_chore(chore, pace)
+            })
+            .collect();
         tokio::join!(
             watch_leases(leases, pace(options.watch_every)),
             reconcile(questions, pace(options.reconcile_every)),
@@ -124,6 +166,7 @@ impl Worker {
                 stop.await;
                 drop(stopping);
             },
+            async { while others.join_next().await.is_some() {} },
         );
     }
 }
@@ -169,52 +212,14 @@ async fn reap(reaper: Option<Reaper>, mut pace: Pace) {
     }
 }
 
-/// How one loop goes on.
-struct Pace {
-    every: Duration,
-    /// Errors in a row.
-    failed: u32,
-    stopped: watch::Receiver<()>,
-}
-
-enum Next {
-    Round,
-    Stop,
-}
-
-impl Next {
-    fn stopped(&self) -> bool {
-        matches!(self, Self::Stop)
-    }
-}
-
-impl Pace {
-    /// Waits for the next round: longer and longer while the store fails, which is said once.
-    async fn pause(&mut self, who: &str, error: Option<StoreError>) -> Next {
-        match error {
-            Some(error) => {
-                if self.failed == 0 {
-                    tracing::warn!(%error, "{who} cannot work, the store fails it: trying on");
-                }
-                self.failed = self.failed.saturating_add(1);
-            }
-            None => {
-                if self.failed > 0 {
-                    tracing::info!(times = self.failed, "{who} works again");
-                }
-                self.failed = 0;
-            }
+async fn do_chore(chore: Chore, mut pace: Pace) {
+    loop {
+        let done = tokio::select! {
+            done = (chore.work)() => done,
+            () = pace.stop() => return,
+        };
+        if pace.pause(chore.name, done.err()).await.stopped() {
+            return;
         }
-        let longer = 2_u32.checked_pow(self.failed).and_then(|times| self.every.checked_mul(times));
-        let pause = longer.unwrap_or(LONGEST_PAUSE).min(LONGEST_PAUSE.max(self.every));
-        tokio::select! {
-            () = tokio::time::sleep(spread(pause)) => Next::Round,
-            () = self.stop() => Next::Stop,
-        }
-    }
-
-    async fn stop(&mut self) {
-        // Nothing is ever sent: it ends when the sender is dropped.
-        let _ = self.stopped.changed().await;
     }
 }

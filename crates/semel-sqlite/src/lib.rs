@@ -71,7 +71,7 @@ mod writer;
 pub use clock::{Clock, SystemClock};
 pub use error::{ActError, OpenError, TransactionError};
 pub use options::SqliteOptions;
-pub use same_transaction::{Reserved, act_in, reserve_in};
+pub use same_transaction::{Reserved, act_in, reserve_in, time_in};
 pub use stats::Stats;
 pub use store::SqliteStore;
 pub use transaction::Transaction;

@@ -7,7 +7,9 @@ use crate::row::{columns, decode, decode_history, row_number};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 use semel::columns::{client_key_range, key_hash};
-use semel::{Cursor, DueQuery, Filter, HistoryLine, OperationId, Page, Record, RecordKey, State, Timestamp};
+use semel::{
+    Cursor, DueQuery, Filter, HistoryLine, OperationId, Page, PassedOver, Record, RecordKey, State, Timestamp,
+};
 
 pub(crate) const HISTORY: &str = "SELECT at, version, happening, actor, attempt, note FROM semel_history
   WHERE operation_id = ?1 ORDER BY sequence";
@@ -32,17 +34,28 @@ pub(crate) fn history(conn: &Connection, id: OperationId) -> Result<Vec<HistoryL
 }
 
 /// What waits for something that is due at `now`, earliest first.
-pub(crate) fn due(conn: &Connection, query: &DueQuery, now: Timestamp) -> Result<Vec<Record>, Fault> {
+pub(crate) fn due(
+    conn: &Connection,
+    query: &DueQuery,
+    now: Timestamp,
+    damage: &PassedOver,
+) -> Result<Vec<Record>, Fault> {
     // Before every place in the order: no operation id is shorter than none.
     let (moment, id) = query
         .after
         .map_or((i64::MIN, Vec::new()), |(moment, id)| (moment.as_millis(), id.as_bytes().to_vec()));
     let mut statement = conn.prepare_cached(DUE)?;
-    let mut rows =
-        statement.query(params![query.kind.as_str(), now.as_millis(), moment, id, sql_limit(query.limit)])?;
+    // Rows are read one by one: those beyond what is asked for are looked at only in place of damaged ones.
+    let limit = sql_limit(query.limit.saturating_add(PassedOver::LIMIT));
+    let mut rows = statement.query(params![query.kind.as_str(), now.as_millis(), moment, id, limit])?;
     let mut records = Vec::new();
-    while let Some(row) = rows.next()? {
-        records.push(decode(row, false)?);
+    while records.len() < query.limit
+        && let Some(row) = rows.next()?
+    {
+        match decode(row, false) {
+            Ok(record) => records.push(record),
+            Err(error) => damage.pass(error)?,
+        }
     }
     Ok(records)
 }

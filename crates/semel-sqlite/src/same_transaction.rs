@@ -85,8 +85,11 @@ pub(crate) fn act(
     }
 }
 
-/// The store's now on an application's own connection, which has to hold the write lock and to sync its commits.
-fn time_in(conn: &Connection) -> Result<Timestamp, ActError> {
+/// The store's now in the open write transaction of an application's own connection.
+///
+/// # Errors
+/// [`ActError::NoWriteTransaction`] and [`ActError::NotDurable`] if the connection is not fit for the store's rows.
+pub fn time_in(conn: &Connection) -> Result<Timestamp, ActError> {
     // One for the process: a wall clock that leaps is not followed here either.
     static CLOCK: LazyLock<StoreClock> = LazyLock::new(|| StoreClock::new(Arc::new(SystemClock::default())));
     if conn.transaction_state(Some("main"))? != TransactionState::Write {

@@ -5,24 +5,35 @@ use rusqlite::{Connection, OptionalExtension};
 use std::path::Path;
 
 /// The newest schema version that this program knows.
-pub(crate) const VERSION: i64 = 1;
+pub(crate) const VERSION: i64 = 2;
+
+/// The oldest program that can go on working beside this schema, by the newest version that it knows. Written with the schema: a
+/// step that only adds leaves it, and programs of the version before can still open the file.
+const COMPATIBLE_WITH: i64 = 1;
 
 /// The steps from each version to the next; the first one makes the tables. A step that has been released never changes.
-const MIGRATIONS: [&str; VERSION as usize] = [include_str!("schema_1.sql")];
+const MIGRATIONS: [&str; VERSION as usize] = [include_str!("schema_1.sql"), include_str!("schema_2.sql")];
 
 /// What a file is before anything is done to it.
 #[derive(Debug, PartialEq, Eq)]
 enum Found {
     Empty,
-    Version(i64),
+    Version { found: i64, compatible_with: i64 },
     Foreign,
+}
+
+impl Found {
+    /// Whether there is nothing to add.
+    fn is_known(&self) -> bool {
+        matches!(self, Self::Version { found, .. } if *found >= VERSION)
+    }
 }
 
 /// Refuses a file that is not ours or is newer than we are. Only reads.
 pub(crate) fn check(conn: &Connection, path: &Path, beside_other_tables: bool) -> Result<(), OpenError> {
     match found(conn).map_err(|error| opening(path, error))? {
         Found::Foreign if !beside_other_tables => Err(OpenError::NotOurs { path: path.into() }),
-        Found::Version(found) if found > VERSION => {
+        Found::Version { found, compatible_with } if found > VERSION && compatible_with > VERSION => {
             Err(OpenError::Newer { path: path.into(), found, known: VERSION })
         }
         _ => Ok(()),
@@ -37,14 +48,16 @@ pub(crate) fn migrate(
     beside_other_tables: bool,
 ) -> Result<(), OpenError> {
     let failed = |error| opening(path, error);
-    if found(conn).map_err(failed)? == Found::Version(VERSION) {
+    if found(conn).map_err(failed)?.is_known() {
         return Ok(());
     }
     let transaction =
         conn.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(failed)?;
     check(&transaction, path, beside_other_tables)?;
     let from = match found(&transaction).map_err(failed)? {
-        Found::Version(version) => version,
+        // Somebody else did it meanwhile.
+        known if known.is_known() => return Ok(()),
+        Found::Version { found, .. } => found,
         Found::Empty | Found::Foreign => 0,
     };
     for migration in MIGRATIONS.iter().skip(usize::try_from(from).unwrap_or(0)) {
@@ -52,9 +65,9 @@ pub(crate) fn migrate(
     }
     transaction
         .execute(
-            "INSERT INTO semel_meta (name, value) VALUES ('schema_version', ?1)
+            "INSERT INTO semel_meta (name, value) VALUES ('schema_version', ?1), ('compatible_with', ?2)
              ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-            [VERSION],
+            [VERSION, COMPATIBLE_WITH],
         )
         .map_err(failed)?;
     transaction.commit().map_err(failed)
@@ -69,10 +82,14 @@ fn found(conn: &Connection) -> rusqlite::Result<Found> {
         |row| row.get(0),
     )?;
     if ours {
-        let version = conn
-            .query_row("SELECT value FROM semel_meta WHERE name = 'schema_version'", [], |row| row.get(0))
-            .optional()?;
-        return Ok(version.map_or(Found::Foreign, Found::Version));
+        let number = |name: &str| {
+            conn.query_row("SELECT value FROM semel_meta WHERE name = ?1", [name], |row| row.get::<_, i64>(0))
+                .optional()
+        };
+        let Some(found) = number("schema_version")? else { return Ok(Found::Foreign) };
+        // A file from before this number was written says nothing of who else can read it.
+        let compatible_with = number("compatible_with")?.unwrap_or(found);
+        return Ok(Found::Version { found, compatible_with });
     }
     let empty: bool =
         conn.query_row("SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)", [], |row| row.get(0))?;

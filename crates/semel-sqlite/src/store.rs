@@ -18,8 +18,8 @@ use rusqlite::Connection;
 use semel::columns::key_hash;
 use semel::transition::{Act, Claim};
 use semel::{
-    Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, OperationId, Page, Record,
-    RecordKey, Store, StoreError, StoreFuture, Swap, Swapped, Timestamp,
+    Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, OperationId, Page, PassedOver,
+    Record, RecordKey, Store, StoreError, StoreFuture, Swap, Swapped, Timestamp,
 };
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -48,6 +48,7 @@ struct Inner {
     writer: mpsc::Sender<ToWriter>,
     readers: mpsc::Sender<ToReader>,
     counters: Arc<Counters>,
+    damage: Arc<PassedOver>,
     path: PathBuf,
     threads: Threads,
 }
@@ -99,7 +100,16 @@ impl SqliteStore {
                 })
                 .await?;
         }
-        Ok(Self { inner: Arc::new(Inner { writer, readers, counters, path: path.into(), threads }) })
+        Ok(Self {
+            inner: Arc::new(Inner {
+                writer,
+                readers,
+                counters,
+                damage: Arc::default(),
+                path: path.into(),
+                threads,
+            }),
+        })
     }
 
     /// Runs `work` inside the store's next transaction: domain statements and [`act`](Transaction::act)s commit together, or
@@ -152,6 +162,19 @@ impl SqliteStore {
         let (job, waiting) = closure(work);
         self.queue(job).await?;
         waiting.await.unwrap_or_else(|_| Err(no_answer().into()))
+    }
+
+    /// Runs `work` on a reader's connection, which cannot write: one view of the file, and the store's now. Nobody's writes wait
+    /// for it.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] or [`StoreError::Damaged`], with what SQLite says.
+    pub async fn query<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection, Timestamp) -> rusqlite::Result<T> + Send + 'static,
+    {
+        self.view(move |conn, now| Ok(work(conn, now)?)).await
     }
 
     /// What the writer has done since the file was opened.
@@ -250,7 +273,10 @@ impl Store for SqliteStore {
     }
 
     fn due(&self, query: DueQuery) -> StoreFuture<'_, Answer<Record>> {
-        Box::pin(self.view(move |conn, now| Ok(Answer { now, items: listing::due(conn, &query, now)? })))
+        let damage = Arc::clone(&self.inner.damage);
+        Box::pin(
+            self.view(move |conn, now| Ok(Answer { now, items: listing::due(conn, &query, now, &damage)? })),
+        )
     }
 
     fn remember(&self, name: String, value: Bytes) -> StoreFuture<'_, Bytes> {

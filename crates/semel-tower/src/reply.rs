@@ -71,6 +71,12 @@ impl Reply {
         self.stored.schema_version = Some(version.into());
         self
     }
+
+    /// What retries get, and what was made: for whoever settles an operation by evidence, where no handler can finish it.
+    #[must_use]
+    pub fn into_parts(self) -> (StoredResponse, Option<Resource>) {
+        (self.stored, self.resource)
+    }
 }
 
 /// An answer that is stored: what the handler returns once its transaction has committed.

@@ -48,6 +48,8 @@ pub mod canonical;
 #[cfg(feature = "std")]
 pub mod columns;
 #[cfg(feature = "std")]
+mod damage;
+#[cfg(feature = "std")]
 mod engine;
 #[cfg(feature = "std")]
 pub mod fingerprint;
@@ -70,6 +72,8 @@ pub use time::{Timestamp, When};
 
 #[cfg(feature = "std")]
 pub use batcher::Batcher;
+#[cfg(feature = "std")]
+pub use damage::PassedOver;
 #[cfg(feature = "std")]
 pub use engine::{
     AdvanceError, AtMostOnce, BeginError, Checkpoint, Decision, Deduplicated, Engine, EngineOptions, Entered,

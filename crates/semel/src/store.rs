@@ -183,6 +183,9 @@ pub trait Store: Send + Sync + 'static {
     fn list(&self, filter: Filter, from: Option<Cursor>, limit: usize) -> StoreFuture<'_, Page>;
 
     /// Records that wait for something that is due by the store's now, earliest first, without bodies.
+    ///
+    /// A record that cannot be read is passed over, and that is said ([`PassedOver`](crate::PassedOver)): what waits behind it must
+    /// not wait for its repair. As many as were asked for come back while there are so many others.
     fn due(&self, query: DueQuery) -> StoreFuture<'_, Answer<Record>>;
 
     /// Keeps `value` under `name` unless there is one already; returns the one that is there in the end. Recipes and the secret

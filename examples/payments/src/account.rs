@@ -23,6 +23,11 @@ impl Account {
         named.then(|| Self(name.to_owned()))
     }
 
+    /// The account whose tenant an operation was recorded for.
+    pub(crate) fn of_tenant(tenant: &str) -> Self {
+        Self(tenant.to_owned())
+    }
+
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }

@@ -6,6 +6,9 @@
 //! 3. its phases: the payment's row (`database/`), then the one call to the provider (`provider.rs`), each with a recovery point;
 //! 4. the payment's end and the answer that retries will get are written in **one** commit (`database/`).
 //!
+//! If the provider does not answer, nobody knows what became of the payment. Then the provider is asked, or tells by itself
+//! (`settling.rs`).
+//!
 //! Without a provider there is nothing outside, and the whole payment is that one commit.
 //!
 //! Two things keep a payment from happening twice, and they are not the same. The `Idempotency-Key` recognises a *request* that
@@ -24,9 +27,11 @@ mod payment;
 mod provider;
 mod refund;
 mod service;
+mod settling;
 
 pub use database::DatabaseError;
 pub use demo::{DELAY, HOLD, PROVIDER_MODE};
 pub use fail_point::FAIL_POINTS;
 pub use provider::{ProviderOptions, ProviderPromise};
 pub use service::{PaymentsOptions, PaymentsService, StartError};
+pub use settling::SettlingOptions;

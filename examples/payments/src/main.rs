@@ -1,7 +1,10 @@
 //! The payment service as a process.
 
 use clap::{Parser, ValueEnum};
-use payments::{FAIL_POINTS, PaymentsOptions, PaymentsService, ProviderOptions, ProviderPromise};
+use payments::{
+    FAIL_POINTS, PaymentsOptions, PaymentsService, ProviderOptions, ProviderPromise, SettlingOptions,
+};
+use semel_relay::{InvalidSecret, WebhookSecret};
 use std::error::Error;
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -24,6 +27,16 @@ struct Arguments {
     /// What the provider can be relied on for, once nobody knows whether a call reached it
     #[arg(long, env = "PAYMENTS_PROVIDER_PROMISE", value_enum, default_value = "deduplicates")]
     promise: Promise,
+    /// Ask the provider about unknown outcomes, the first time after so many milliseconds; it has to refuse late attempts of what
+    /// it says to know nothing of
+    #[arg(long, env = "PAYMENTS_ASK_EVERY_MS", requires = "provider")]
+    ask_every_ms: Option<u64>,
+    /// Take in what the provider tells at /webhooks/provider, signed with this secret (whsec_…); may be given twice
+    #[arg(long, env = "PAYMENTS_WEBHOOK_SECRET", hide_env_values = true, value_parser = secret, requires = "provider")]
+    webhook_secret: Vec<WebhookSecret>,
+    /// Only a gateway reaches this service: believe its Semel-Operation-Id
+    #[arg(long)]
+    behind_gateway: bool,
     /// How long a process that says nothing is believed to be at work, in milliseconds
     #[arg(long, env = "PAYMENTS_LEASE_MS", default_value_t = 30_000)]
     lease_ms: u64,
@@ -36,6 +49,10 @@ struct Arguments {
     /// Where the first request goes no further, for a test that kills the process there
     #[arg(long, env = "PAYMENTS_FAIL_POINT", value_parser = FAIL_POINTS, hide = true)]
     fail_point: Option<String>,
+}
+
+fn secret(text: &str) -> Result<WebhookSecret, InvalidSecret> {
+    WebhookSecret::parse(text)
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -71,6 +88,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
         provider: arguments
             .provider
             .map(|url| ProviderOptions { timeout, ..ProviderOptions::new(url, arguments.promise.into()) }),
+        settling: SettlingOptions {
+            ask_every: arguments.ask_every_ms.map(Duration::from_millis),
+            webhook_secrets: arguments.webhook_secret,
+        },
+        behind_gateway: arguments.behind_gateway,
         demo_delays: arguments.demo,
         fail_point: arguments.fail_point,
     };

@@ -89,8 +89,12 @@ impl Payment {
     /// The payment that `operation` makes. Its id comes from the operation's, so that whatever is attempted for the operation is
     /// about this one payment.
     pub(crate) fn of(operation: OperationId, terms: CreatePayment) -> Self {
-        let id = format!("pay_{}", operation.to_string().replace('-', ""));
-        Self { id, terms, status: Status::LocalPaymentCreated }
+        Self { id: Self::id_of(operation), terms, status: Status::LocalPaymentCreated }
+    }
+
+    /// The id of the payment that `operation` makes.
+    pub(crate) fn id_of(operation: OperationId) -> String {
+        format!("pay_{}", operation.to_string().replace('-', ""))
     }
 
     /// The operation that made it.

@@ -1,5 +1,6 @@
 //! The provider that moves the money: one call, under the operation's own identity.
 
+use crate::api::Conclusion;
 use crate::payment::Payment;
 use crate::refund::Granted;
 use axum::http::{HeaderValue, Method, Request, StatusCode, Uri};
@@ -7,9 +8,10 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use semel::{Found, Identity, Inquiry, OperationId, Promise, Takeover};
+use semel::{Body, Found, Identity, Inquiry, OperationId, Promise, Takeover};
+use semel_tower::Reply;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::time::Duration;
 use tokio::net::TcpStream;
 
@@ -61,6 +63,18 @@ pub(crate) enum Verdict {
     },
 }
 
+impl Verdict {
+    /// What a receipt of the provider says, whichever way it came.
+    pub(crate) fn of_receipt(receipt: &Value) -> Result<Self, NoAnswer> {
+        let member = |name: &str| serde_json::from_value(receipt[name].clone()).map_err(NoAnswer::Unreadable);
+        match receipt["status"].as_str() {
+            Some("succeeded") => Ok(Self::Succeeded { id: member("id")? }),
+            Some("declined") => Ok(Self::Declined { code: member("code")? }),
+            _ => Err(NoAnswer::Neither),
+        }
+    }
+}
+
 /// The provider said nothing that can be relied on.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoAnswer {
@@ -74,6 +88,8 @@ pub(crate) enum NoAnswer {
     Status(StatusCode),
     #[error("the provider's answer cannot be read")]
     Unreadable(#[source] serde_json::Error),
+    #[error("the provider says neither that the money has moved nor that it has not")]
+    Neither,
     #[error("the request to the provider cannot be made")]
     Request(#[source] axum::http::Error),
 }
@@ -102,20 +118,38 @@ impl Call<'_> {
         }
     }
 
-    fn terms(self) -> Value {
-        match self {
-            Self::Charge(payment) => json!({
-                "amount": payment.terms.amount,
-                "currency": payment.terms.currency,
-                "reference": payment.id,
-            }),
-            Self::Refund(Granted { refund, charge_id }) => json!({
-                "charge_id": charge_id,
-                "amount": refund.amount,
-                "currency": refund.currency,
-                "reference": refund.id,
-            }),
+    /// What is ordered, and what a webhook is to say that our own client is told: only we know that.
+    fn order(self) -> Value {
+        let (mut order, concluded): (_, &dyn Fn(Verdict) -> Conclusion) = match self {
+            Self::Charge(payment) => (
+                json!({
+                    "amount": payment.terms.amount,
+                    "currency": payment.terms.currency,
+                    "reference": payment.id,
+                }),
+                &|verdict| Conclusion::charged(payment.clone(), verdict),
+            ),
+            Self::Refund(Granted { refund, charge_id }) => (
+                json!({
+                    "charge_id": charge_id,
+                    "amount": refund.amount,
+                    "currency": refund.currency,
+                    "reference": refund.id,
+                }),
+                &|verdict| Conclusion::refunded(refund.clone(), &verdict),
+            ),
+        };
+        // What the provider calls its part, and why it declines, is not in our answers.
+        let verdicts = [
+            ("webhook_response", Verdict::Succeeded { id: String::new() }),
+            ("webhook_response_declined", Verdict::Declined { code: String::new() }),
+        ];
+        for (name, verdict) in verdicts {
+            if let Some(answer) = concluded(verdict).reply().ok().and_then(document) {
+                order[name] = answer;
+            }
         }
+        order
     }
 }
 
@@ -132,22 +166,19 @@ impl Provider<'_> {
             request = request.header("x-provider-mode", mode);
         }
         let request = request.header("idempotency-key", identity.into_key());
-        match self.exchange(request, call.terms().to_string().into()).await? {
-            (StatusCode::CREATED, body) => Ok(Verdict::Succeeded { id: member(&body, "id")? }),
-            (StatusCode::PAYMENT_REQUIRED, body) => Ok(Verdict::Declined { code: member(&body, "code")? }),
+        match self.exchange(request, call.order().to_string().into()).await? {
+            (StatusCode::CREATED | StatusCode::PAYMENT_REQUIRED, body) => Verdict::of_receipt(&read(&body)?),
             (status, _) => Err(NoAnswer::Status(status)),
         }
     }
 
     /// Asks what became of an identity.
-    async fn ask(&self, inquiry: Inquiry, path: &str) -> Result<Found<Verdict>, NoAnswer> {
+    pub(crate) async fn ask(&self, inquiry: Inquiry, call: Call<'_>) -> Result<Found<Verdict>, NoAnswer> {
+        let path = call.path();
         let uri = format!("{path}/by-identity/{}?attempt={}", inquiry.key, inquiry.up_to_attempt);
         let (status, body) = self.exchange(Request::get(uri), Bytes::new()).await?;
         match status {
-            StatusCode::OK if member(&body, "status").is_ok_and(|status| status == "succeeded") => {
-                Ok(Found::Happened(Verdict::Succeeded { id: member(&body, "id")? }))
-            }
-            StatusCode::OK => Ok(Found::Happened(Verdict::Declined { code: member(&body, "code")? })),
+            StatusCode::OK => Ok(Found::Happened(Verdict::of_receipt(&read(&body)?)?)),
             // The provider's manual says that it refuses these attempts from now on.
             StatusCode::NOT_FOUND => Ok(Found::NeverWill),
             status => Err(NoAnswer::Status(status)),
@@ -190,25 +221,30 @@ impl Promise<Verdict, NoAnswer> for Promised<'_> {
         Ok(match self.provider.options.promise {
             ProviderPromise::Deduplicates => Takeover::Repeat,
             ProviderPromise::Neither => Takeover::Unclear,
-            ProviderPromise::CanBeAsked => match self.provider.ask(inquiry, self.call.path()).await? {
-                Found::Happened(verdict) => Takeover::Happened(verdict),
-                Found::NeverWill => Takeover::Repeat,
-                Found::Unclear => Takeover::Unclear,
-            },
+            ProviderPromise::CanBeAsked => self.provider.ask(inquiry, self.call).await?.into(),
         })
     }
 
     async fn after_silence(&self, inquiry: Inquiry) -> Found<Verdict> {
         match self.provider.options.promise {
             ProviderPromise::CanBeAsked => {
-                self.provider.ask(inquiry, self.call.path()).await.unwrap_or(Found::Unclear)
+                self.provider.ask(inquiry, self.call).await.unwrap_or(Found::Unclear)
             }
             ProviderPromise::Deduplicates | ProviderPromise::Neither => Found::Unclear,
         }
     }
 }
 
-fn member(body: &[u8], name: &str) -> Result<String, NoAnswer> {
-    let document: Value = serde_json::from_slice(body).map_err(NoAnswer::Unreadable)?;
-    serde_json::from_value(document[name].clone()).map_err(NoAnswer::Unreadable)
+fn read(body: &[u8]) -> Result<Value, NoAnswer> {
+    serde_json::from_slice(body).map_err(NoAnswer::Unreadable)
+}
+
+/// An answer of ours as a webhook carries it.
+fn document(reply: Reply) -> Option<Value> {
+    let (response, _) = reply.into_parts();
+    let text = |bytes: &Bytes| String::from_utf8(bytes.to_vec()).ok();
+    let headers: Option<Map<String, Value>> =
+        response.headers.iter().map(|(name, value)| Some((name.clone(), text(value)?.into()))).collect();
+    let Body::Stored(body) = &response.body else { return None };
+    Some(json!({ "status": response.status, "headers": headers?, "body": text(body)? }))
 }

@@ -1,18 +1,22 @@
-//! The service as a whole: database, layer and routes.
+//! The service as a whole: database, layer, routes, and the worker beside them.
 
 use crate::account::Account;
-use crate::api::{Shared, routes};
+use crate::api::{Shared, WEBHOOK_SOURCE, keep_name, routes, webhook_routes};
 use crate::database::{Database, DatabaseError};
 use crate::demo::Demo;
 use crate::fail_point::FailPoint;
 use crate::provider::ProviderOptions;
+use crate::settling::{Settler, SettlingOptions};
 use axum::Router;
+use axum::middleware::map_request;
 use semel::{Engine, EngineOptions, Policy, Stale};
+use semel_relay::{OperationRules, Rules, WebhookIntake, Worker, WorkerOptions};
 use semel_tower::{IdempotencyLayer, InvalidProtection, Protection};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 
 /// How a payment service runs.
 #[derive(Clone, Debug)]
@@ -25,6 +29,11 @@ pub struct PaymentsOptions {
     pub timeout: Duration,
     /// Who moves the money. Default: nobody, and a payment is an entry in the books.
     pub provider: Option<ProviderOptions>,
+    /// How doubt about the provider is settled.
+    pub settling: SettlingOptions,
+    /// Whether nobody but a gateway reaches the service: its `Semel-Operation-Id` is then believed, and it may ask about operations
+    /// under its own name. Default: no.
+    pub behind_gateway: bool,
     /// Whether clients may make handlers slow with `X-Demo-Delay` and `X-Demo-Hold`, and the provider misbehave with
     /// `X-Provider-Mode`. Default: no, and never in production.
     pub demo_delays: bool,
@@ -38,6 +47,8 @@ impl Default for PaymentsOptions {
             lease: Duration::from_secs(30),
             timeout: Duration::from_secs(25),
             provider: None,
+            settling: SettlingOptions::default(),
+            behind_gateway: false,
             demo_delays: false,
             fail_point: None,
         }
@@ -60,6 +71,7 @@ pub enum StartError {
 pub struct PaymentsService {
     database: Database,
     layer: IdempotencyLayer,
+    worker: Worker,
     router: Router,
 }
 
@@ -75,29 +87,47 @@ impl PaymentsService {
         // that a payment does is in its completing transaction, and `Stale::Rerun` would be right as well. It stays at `Unknown`:
         // the day that somebody adds a call to the handler, nothing would fail but the books.
         let stale = if options.provider.is_some() { Stale::Resume } else { Stale::Unknown };
+        let policy = Policy { lease: options.lease, stale, ..Policy::default() };
+        let provider = options.provider.map(Arc::new);
+        let settler = provider.clone().map(|provider| Settler::new(database.clone(), provider));
+        // Requests and worker go by the same rules: whichever finds a lease over decides what becomes of it.
+        let rules = match &settler {
+            Some(settler) => settler.clone().rules(&options.settling, policy),
+            None => OperationRules::new(policy),
+        };
         let protection = Protection {
-            policy: Arc::new(Policy { lease: options.lease, stale, ..Policy::default() }),
+            policy: Arc::clone(&rules.policy),
             timeout: options.timeout,
             ..Protection::default()
         };
         let store = database.store();
-        let layer =
-            IdempotencyLayer::over(Engine::with_options(Arc::clone(&store), EngineOptions::default()))
-                // A key means something within one account only. Here a header names it; a real service asks its own authentication.
-                .tenant(|request| Account::of(&request.headers).map(|account| account.as_str().to_owned()))
-                .protect_writes(protection)?;
+        let engine = Engine::with_options(Arc::clone(&store), EngineOptions::default());
+        let layer = IdempotencyLayer::over(engine.clone())
+            // A key means something within one account only. Here a header names it; a real service asks its own authentication.
+            .tenant(|request| Account::of(&request.headers).map(|account| account.as_str().to_owned()))
+            .protect_writes(protection)?;
+        let everything: Rules = Arc::new(move |_| Some(rules.clone()));
+        let others = Arc::clone(&everything);
+        let worker = Worker::new(engine.clone(), WorkerOptions::default())
+            .other_operations(move |operation| others(operation));
         let shared = Shared {
             database: database.clone(),
             store,
-            provider: options.provider.map(Arc::new),
+            provider,
             demo: demo.clone(),
             fail_point: FailPoint::armed(options.fail_point),
         };
-        let router = routes(shared)
-            .layer(layer.clone())
-            // After the layer, and so outside of it: letting a handler go needs no key.
-            .merge(demo.routes());
-        Ok(Self { database, layer, router })
+        let secrets = options.settling.webhook_secrets;
+        let webhooks = settler.filter(|_| !secrets.is_empty()).map(|settler| {
+            webhook_routes(WebhookIntake::new(engine, everything).source(WEBHOOK_SOURCE, secrets), settler)
+        });
+        let mut protected = routes(shared).layer(layer.clone());
+        if options.behind_gateway {
+            protected = protected.layer(map_request(keep_name));
+        }
+        // After the layer, and so outside of it: these need no key.
+        let router = protected.merge(demo.routes()).merge(webhooks.unwrap_or_default());
+        Ok(Self { database, layer, worker, router })
     }
 
     /// Serves until `stop` comes, then lets what has begun come to its end.
@@ -109,9 +139,14 @@ impl PaymentsService {
         listener: TcpListener,
         stop: impl Future<Output = ()> + Send + 'static,
     ) -> std::io::Result<()> {
+        let (rest, resting) = oneshot::channel::<()>();
+        let working = tokio::spawn(self.worker.run(async { drop(resting.await) }));
         axum::serve(listener, self.router).with_graceful_shutdown(stop).await?;
         // A client that hung up has left its request behind: the connection is gone, the work is not.
         self.layer.engine().drained().await;
+        drop(rest);
+        // Whoever was asked has a deadline of its own.
+        let _ended = working.await;
         self.database.close().await;
         Ok(())
     }

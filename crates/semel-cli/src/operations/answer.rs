@@ -3,7 +3,6 @@
 
 use jiff::Timestamp;
 use serde::Deserialize;
-use std::fmt;
 
 #[derive(Deserialize)]
 pub(super) struct Listed {
@@ -22,7 +21,7 @@ pub(super) struct Shown {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Operation {
+pub(crate) struct Operation {
     pub(super) operation_id: String,
     pub(super) tenant: String,
     pub(super) operation: String,
@@ -32,8 +31,8 @@ pub(super) struct Operation {
     pub(super) expired: bool,
     #[serde(default)]
     pub(super) dead_letter: bool,
-    pub(super) attempt: u32,
-    pub(super) version: u64,
+    pub(crate) attempt: u32,
+    pub(crate) version: u64,
     pub(super) last_error: Option<String>,
     pub(super) recovery_point: Option<String>,
     pub(super) resource: Option<Resource>,
@@ -79,18 +78,9 @@ pub(super) struct Line {
     pub(super) note: Option<String>,
 }
 
-/// Why the API refused.
-#[derive(Deserialize)]
-pub(super) struct Problem {
-    detail: String,
-    parameter: Option<String>,
-    /// What is there instead.
-    operation: Option<Operation>,
-}
-
 impl Operation {
     /// The state, and what else there is to say of it.
-    pub(super) fn standing(&self) -> String {
+    pub(crate) fn standing(&self) -> String {
         let mut words = self.state.clone();
         if self.dead_letter {
             words.push_str(", dead letter");
@@ -103,19 +93,5 @@ impl Operation {
 
     pub(super) fn is_unknown(&self) -> bool {
         self.state == "unknown"
-    }
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(parameter) = &self.parameter {
-            write!(f, "{parameter}: ")?;
-        }
-        f.write_str(&self.detail)?;
-        if let Some(operation) = &self.operation {
-            let Operation { attempt, version, .. } = operation;
-            write!(f, " It is now: {} (attempt {attempt}, version {version}).", operation.standing())?;
-        }
-        Ok(())
     }
 }

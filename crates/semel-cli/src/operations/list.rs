@@ -1,8 +1,8 @@
 //! `semel operations list`
 
 use super::answer::Listed;
-use super::table::{Cell, Table};
-use super::{Admin, Common, Failure, age};
+use crate::admin::table::{Cell, Table};
+use crate::admin::{Admin, Common, Failure, age};
 use clap::Args;
 use std::io::Write as _;
 

@@ -1,19 +1,16 @@
 //! `semel operations`: what the gateway remembers, and a person's word where nobody else knows.
 //!
-//! - `admin.rs`: the admin API, asked over HTTP;
 //! - `list.rs`, `show.rs`, `resolve.rs`: the commands;
-//! - `answer.rs`: the parts of the API's answers that people are shown;
-//! - `table.rs`, `age.rs`: how they are shown.
+//! - `answer.rs`: the parts of the API's answers that people are shown.
 
-mod admin;
-mod age;
 mod answer;
 mod list;
 mod resolve;
 mod show;
-mod table;
 
-use admin::{Admin, Connection};
+pub(crate) use answer::Operation;
+
+use crate::admin;
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
@@ -50,67 +47,13 @@ enum Command {
     Resolve(resolve::Arguments),
 }
 
-/// What every command takes.
-#[derive(Args)]
-struct Common {
-    #[command(flatten)]
-    connection: Connection,
-
-    /// Print the API's JSON, unchanged.
-    #[arg(long)]
-    json: bool,
-}
-
-/// Why a command did not do what it was asked to.
-#[derive(Debug, thiserror::Error)]
-enum Failure {
-    /// The command cannot be meant so.
-    #[error("{0}")]
-    Usage(String),
-    /// The answer is no.
-    #[error("{0}")]
-    Refused(String),
-    /// There is no answer, or none for now.
-    #[error("{0}")]
-    Unanswered(String),
-    /// Nobody reads what we print any more.
-    #[error("the output cannot be written: {0}")]
-    Output(#[from] std::io::Error),
-}
-
-impl Failure {
-    fn exit_code(&self) -> ExitCode {
-        ExitCode::from(match self {
-            Self::Refused(_) | Self::Output(_) => 1,
-            Self::Usage(_) => 2,
-            Self::Unanswered(_) => 3,
-        })
-    }
-}
-
 /// Runs a command.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            anstream::eprintln!("semel: the runtime cannot be started: {error}");
-            return ExitCode::FAILURE;
-        }
-    };
-    let done = runtime.block_on(async {
+    admin::run(async {
         match &arguments.command {
             Command::List(arguments) => list::run(arguments).await,
             Command::Show(arguments) => show::run(arguments).await,
             Command::Resolve(arguments) => resolve::run(arguments).await,
         }
-    });
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        // Whoever reads along has had enough (`semel operations list | head`): no reason to complain.
-        Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(failure) => {
-            anstream::eprintln!("semel: {failure}");
-            failure.exit_code()
-        }
-    }
+    })
 }

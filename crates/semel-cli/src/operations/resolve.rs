@@ -1,8 +1,9 @@
 //! `semel operations resolve`
 
 use super::answer::Shown;
-use super::table::style_of;
-use super::{Admin, Common, Failure, show};
+use super::show;
+use crate::admin::table::style_of;
+use crate::admin::{Admin, Common, Failure, confirmed};
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
 use std::io::{IsTerminal as _, Read as _, Write as _};
@@ -176,12 +177,6 @@ fn read(file: &Path) -> Result<Value, Failure> {
 fn confirm(shown: &Shown, outcome: Outcome) -> Result<(), Failure> {
     let mut out = anstream::stderr().lock();
     show::print(&mut out, shown)?;
-    write!(out, "\nSettle it as {}? It cannot be taken back. [y/N] ", outcome.as_str())?;
-    out.flush()?;
-    let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer)?;
-    match answer.trim().to_ascii_lowercase().as_str() {
-        "y" | "yes" => Ok(()),
-        _ => Err(Failure::Refused("nothing was changed".into())),
-    }
+    drop(out);
+    confirmed(&format!("Settle it as {}?", outcome.as_str()))
 }

@@ -1,8 +1,8 @@
 //! `semel operations show`
 
 use super::answer::{Operation, Response, Shown};
-use super::table::{Cell, Table, harmless, style_of};
-use super::{Admin, Common, Failure, age};
+use crate::admin::table::{Cell, Table, harmless, style_of};
+use crate::admin::{Admin, Common, Failure, age, path_of};
 use clap::Args;
 use jiff::Timestamp;
 use std::io::{Result as Written, Write};
@@ -42,13 +42,9 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
-/// The path of an operation. What cannot be an id does not become part of an address.
+/// The path of an operation.
 pub(super) fn path(id: &str) -> Result<String, Failure> {
-    if !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-') {
-        return Ok(format!("/v1/operations/{id}"));
-    }
-    let like = "0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4";
-    Err(Failure::Usage(format!("{id:?} is no operation id: it has to be like {like}")))
+    path_of("/v1/operations", id, "operation")
 }
 
 /// As wide as the longest name, and some space.

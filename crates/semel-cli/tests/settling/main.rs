@@ -7,6 +7,7 @@
 )]
 #![cfg(unix)]
 
+mod clocks;
 mod leases;
 mod polls;
 mod provider;

@@ -1,6 +1,8 @@
 //! The provider moves the money, and the connection drops: many payments, and each of them happens once.
 
-use crate::support::{Answer, Gateway, SECRET, Worker, config, exchange, shop, until};
+use crate::support::{
+    Answer, Database, Gateway, Questions, SECRET, Worker, config, config_on, exchange, shop, until,
+};
 use payment_provider::{Provider, Secret, Settings, Webhook};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -14,22 +16,37 @@ use tokio::runtime::Runtime;
 const PAYMENTS: usize = 1_000;
 const CLIENTS: usize = 16;
 
-/// A gateway before a shop before a provider that often breaks off after it has charged.
+/// Gateways before a shop before a provider that often breaks off after it has charged.
 struct Market {
     payments: usize,
-    gateway: Gateway,
+    /// One on SQLite, two on PostgreSQL.
+    gateways: Vec<Gateway>,
     provider: SocketAddr,
+    questions: Questions,
     file: PathBuf,
     _runtime: Runtime,
     _directory: TempDir,
 }
 
-impl Market {
-    fn open(polls: bool, webhooks: bool) -> Self {
-        Self::open_with(PAYMENTS, polls, webhooks, "")
-    }
+/// What a market is opened with.
+#[derive(Clone, Copy)]
+struct Opening {
+    payments: usize,
+    on_postgres: bool,
+    polls: bool,
+    webhooks: bool,
+    /// More of the configuration.
+    more: &'static str,
+}
 
-    fn open_with(payments: usize, polls: bool, webhooks: bool, more: &str) -> Self {
+const EMBEDDED: Opening =
+    Opening { payments: PAYMENTS, on_postgres: false, polls: false, webhooks: false, more: "" };
+/// Fewer: what it is about is that there are several processes.
+const SHARED: Opening = Opening { payments: 300, on_postgres: true, ..EMBEDDED };
+
+impl Market {
+    fn open(opening: Opening) -> Self {
+        let Opening { payments, on_postgres, polls, webhooks, more } = opening;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
         let directory = tempfile::tempdir().unwrap();
         let listen = || runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
@@ -44,11 +61,19 @@ impl Market {
         if webhooks {
             rest += &format!("[[webhook]]\nsource = \"provider\"\nsecrets = [\"{SECRET}\"]\n");
         }
-        let file = config(directory.path(), "semel.toml", shop_at, &(rest + more));
-        runtime.spawn(async move { axum::serve(for_shop, shop(provider)).await });
-        let gateway = Gateway::start(&file);
+        rest += more;
+        let file = if on_postgres {
+            let store = runtime.block_on(Database::new()).url;
+            config_on(&store, directory.path(), "semel.toml", shop_at, &rest)
+        } else {
+            config(directory.path(), "semel.toml", shop_at, &rest)
+        };
+        let questions = Questions::default();
+        let serving = shop(provider, questions.clone());
+        runtime.spawn(async move { axum::serve(for_shop, serving).await });
+        let gateways: Vec<_> = (0..=usize::from(on_postgres)).map(|_| Gateway::start(&file)).collect();
         let webhook = webhooks.then(|| {
-            let url = format!("http://{}/v1/webhooks/provider", gateway.admin);
+            let url = format!("http://{}/v1/webhooks/provider", gateways.last().unwrap().admin);
             let mut webhook = Webhook::new(&url, Secret::parse(SECRET).unwrap()).unwrap();
             webhook.first_retry = Duration::from_millis(100);
             webhook.longest_retry = Duration::from_secs(1);
@@ -66,7 +91,7 @@ impl Market {
         };
         let ledger = Provider::open(directory.path().join("provider.ledger"), settings).unwrap();
         runtime.spawn(ledger.serve(for_provider, std::future::pending()));
-        Self { payments, gateway, provider, file, _runtime: runtime, _directory: directory }
+        Self { payments, gateways, provider, questions, file, _runtime: runtime, _directory: directory }
     }
 
     /// Sends every payment once, some at a time.
@@ -89,7 +114,8 @@ impl Market {
         let key = key(number);
         let headers = [("idempotency-key", key.as_str()), ("content-type", "application/json")];
         let body = format!(r#"{{"amount":"12.50","currency":"EUR","reference":"invoice-{number}"}}"#);
-        exchange(self.gateway.address, "POST", "/payments", &headers, &body)
+        let gateway = &self.gateways[number % self.gateways.len()];
+        exchange(gateway.address, "POST", "/payments", &headers, &body)
     }
 
     /// How many of these answers say that nobody knows.
@@ -106,8 +132,14 @@ impl Market {
         assert_eq!(summary["identities_charged_twice"], 0, "{summary}");
     }
 
+    /// A counter of all gateways together.
+    fn counted(&self, name: &str) -> u64 {
+        let name = format!("api_idempotency_{name}_total{{operation=\"create_payment\"}}");
+        self.gateways.iter().map(|gateway| gateway.metric(&name)).sum()
+    }
+
     fn any(&self, query: &str) -> bool {
-        let listed = self.gateway.ask(&format!("/v1/operations?limit=1&{query}")).json();
+        let listed = self.gateways[0].ask(&format!("/v1/operations?limit=1&{query}")).json();
         !listed["operations"].as_array().unwrap().is_empty()
     }
 }
@@ -116,14 +148,13 @@ fn key(number: usize) -> String {
     format!("key-of-payment-{number:06}")
 }
 
-fn every_doubt_is_settled(polls: bool, webhooks: bool) {
-    let market = Market::open(polls, webhooks);
+fn every_doubt_is_settled(opening: Opening) {
+    let market = Market::open(opening);
     let first = market.pay_all();
     let doubtful = market.doubtful(&first);
     until("no doubt is left", || (!market.any("state=unknown")).then_some(()));
     assert!(!market.any("state=in_progress") && !market.any("state=failed_retryable"));
-    let resolved = "api_idempotency_reconcile_resolved_total{operation=\"create_payment\"}";
-    assert_eq!(market.gateway.metric(resolved), doubtful, "each settled once");
+    assert_eq!(market.counted("reconcile_resolved"), doubtful, "each settled once");
 
     for (number, (first, retry)) in first.iter().zip(market.pay_all()).enumerate() {
         assert_eq!((retry.status, retry.header("idempotent-replayed")), (201, Some("true")), "{retry:?}");
@@ -136,40 +167,53 @@ fn every_doubt_is_settled(polls: bool, webhooks: bool) {
 
 #[test]
 fn asking_the_provider_settles_every_payment() {
-    every_doubt_is_settled(true, false);
+    every_doubt_is_settled(Opening { polls: true, ..EMBEDDED });
 }
 
 #[test]
 fn being_told_by_the_provider_settles_every_payment() {
-    every_doubt_is_settled(false, true);
+    every_doubt_is_settled(Opening { webhooks: true, ..EMBEDDED });
 }
 
 #[test]
 fn both_at_once_settle_every_payment_once() {
-    every_doubt_is_settled(true, true);
+    every_doubt_is_settled(Opening { polls: true, webhooks: true, ..EMBEDDED });
 }
 
-/// The gateway leaves it to three workers, and the oldest of them is killed again and again while there is something to find out.
 #[test]
-fn three_workers_that_are_killed_settle_every_payment_once() {
-    let market = Market::open_with(300, true, false, "[worker]\nin_gateway = false\n");
+fn at_two_gateways_on_one_postgresql_asking_settles_every_payment() {
+    every_doubt_is_settled(Opening { polls: true, ..SHARED });
+}
+
+#[test]
+fn at_two_gateways_on_one_postgresql_being_told_settles_every_payment() {
+    every_doubt_is_settled(Opening { webhooks: true, ..SHARED });
+}
+
+#[test]
+fn at_two_gateways_on_one_postgresql_both_at_once_settle_every_payment_once() {
+    every_doubt_is_settled(Opening { polls: true, webhooks: true, ..SHARED });
+}
+
+/// The gateways leave it to three workers, and the oldest of them is killed whenever so many questions more were asked.
+fn three_workers_that_are_killed_settle_every_payment_once(opening: Opening) {
+    const KILLS: usize = 6;
+    let market = Market::open(Opening { polls: true, more: "[worker]\nin_gateway = false\n", ..opening });
+    let first = market.pay_all();
+    let doubtful = usize::try_from(market.doubtful(&first)).unwrap();
     let mut workers: VecDeque<_> = (0..3).map(|_| Worker::start(&market.file)).collect();
-    let first = std::thread::scope(|scope| {
-        let paying = scope.spawn(|| market.pay_all());
-        // Any moment is as good as another to be killed at.
-        for moment in (1..=8).map(|turn| turn * 7919 % 300) {
-            std::thread::sleep(Duration::from_millis(moment));
-            drop(workers.pop_front());
-            workers.push_back(Worker::start(&market.file));
-        }
-        paying.join().unwrap()
-    });
-    market.doubtful(&first);
+    for kill in 1..=KILLS {
+        // Each doubt is asked about at least once, so that all of these moments come.
+        let moment = doubtful * kill / (KILLS + 1);
+        until("so many questions", || (market.questions.so_far() >= moment).then_some(()));
+        drop(workers.pop_front());
+        workers.push_back(Worker::start(&market.file));
+    }
     until("no doubt is left", || (!market.any("state=unknown")).then_some(()));
     for (number, (first, retry)) in first.iter().zip(market.pay_all()).enumerate() {
         assert_eq!((retry.status, retry.header("idempotent-replayed")), (201, Some("true")), "{retry:?}");
         if first.status == 504 {
-            let history = market.gateway.operation(&key(number)).unwrap()["history"].clone();
+            let history = market.gateways[0].operation(&key(number)).unwrap()["history"].clone();
             let lines = history.as_array().unwrap();
             let settled = lines.iter().filter(|line| line["happening"] == "settled_completed").count();
             assert_eq!(settled, 1, "{history}");
@@ -179,13 +223,22 @@ fn three_workers_that_are_killed_settle_every_payment_once() {
 }
 
 #[test]
+fn on_sqlite_three_workers_that_are_killed_settle_every_payment_once() {
+    three_workers_that_are_killed_settle_every_payment_once(Opening { payments: 300, ..EMBEDDED });
+}
+
+#[test]
+fn on_postgresql_three_workers_that_are_killed_settle_every_payment_once() {
+    three_workers_that_are_killed_settle_every_payment_once(SHARED);
+}
+
+#[test]
 fn with_neither_each_doubt_waits_for_a_person_and_nothing_executes_again() {
-    let market = Market::open(false, false);
+    let market = Market::open(EMBEDDED);
     let first = market.pay_all();
     let doubtful = market.doubtful(&first);
     assert!(!market.any("state=unknown&dead_letter=false"), "dead letters at once");
-    let failed = "api_idempotency_reconcile_failed_total{operation=\"create_payment\"}";
-    assert_eq!(market.gateway.metric(failed), doubtful);
+    assert_eq!(market.counted("reconcile_failed"), doubtful);
     for (first, retry) in first.iter().zip(market.pay_all()) {
         if first.status == 504 {
             assert_eq!((retry.status, retry.code().as_str()), (409, "idempotency_outcome_unknown"));

@@ -6,6 +6,7 @@
 mod access;
 mod document;
 mod operations;
+mod outbox;
 mod probes;
 mod problem;
 mod query;
@@ -14,9 +15,9 @@ mod resolve;
 mod scrape;
 mod server;
 mod webhooks;
+mod word;
 
 pub use probes::Readiness;
-pub use resolution::{InvalidResponse, ResponseDocument};
 pub use server::serve;
 
 use crate::metrics::Metrics;
@@ -28,6 +29,7 @@ use problem::AdminProblem;
 use scrape::Scrapes;
 use semel::{Engine, Policy};
 use semel_relay::WebhookIntake;
+use semel_relay::outbox::{Counts, Desk};
 use std::sync::Arc;
 
 /// The rules of the operation of this name: they say how long what is settled is kept.
@@ -45,6 +47,10 @@ pub struct Admin {
     pub policies: Policies,
     /// Who may tell by webhook what became of an operation; none: nobody.
     pub webhooks: Option<Arc<WebhookIntake>>,
+    /// What waits to be told to others; none: the store has no outbox.
+    pub outbox: Option<Arc<dyn Desk>>,
+    /// What a publisher in this process has done; none: there is none.
+    pub published: Option<Arc<Counts>>,
     /// Whether requests should come here at all.
     pub readiness: Readiness,
 }
@@ -60,6 +66,8 @@ impl Admin {
             token: None,
             policies: Arc::new(move |_| Arc::clone(&policy)),
             webhooks: None,
+            outbox: None,
+            published: None,
             readiness: Readiness::default(),
         }
     }
@@ -77,10 +85,14 @@ fn router(admin: Admin) -> Router {
     let reading = Router::new()
         .route("/v1/operations", get(operations::list))
         .route("/v1/operations/{id}", get(operations::show))
+        .route("/v1/outbox", get(outbox::list))
+        .route("/v1/outbox/{id}", get(outbox::show))
         .route("/v1/stats", get(scrape::stats))
         .route_layer(from_fn_with_state(Arc::clone(&shared), access::to_read));
     let changing = Router::new()
         .route("/v1/operations/{id}/resolve", post(resolve::resolve))
+        .route("/v1/outbox/{id}/requeue", post(outbox::requeue))
+        .route("/v1/outbox/{id}/drop", post(outbox::discard))
         .route_layer(from_fn_with_state(Arc::clone(&shared), access::to_change));
     let measuring = Router::new()
         .route("/metrics", get(scrape::metrics))

@@ -67,7 +67,7 @@ impl Shared {
         self.in_time(self.admin.engine.store().history(id)).await
     }
 
-    async fn in_time<T>(&self, call: StoreFuture<'_, T>) -> Result<T, StoreError> {
+    pub(super) async fn in_time<T>(&self, call: StoreFuture<'_, T>) -> Result<T, StoreError> {
         tokio::time::timeout(self.admin.engine.store_timeout(), call)
             .await
             .unwrap_or_else(|_| Err(StoreError::Unavailable("the store did not answer in time".into())))

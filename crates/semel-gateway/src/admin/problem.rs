@@ -48,6 +48,11 @@ impl AdminProblem {
         Self::new(StatusCode::BAD_REQUEST, "admin_body_invalid", detail)
     }
 
+    pub(super) fn body_too_large(most: usize) -> Self {
+        let detail = format!("The body broke off, or is longer than {most} bytes.");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "admin_body_too_large", detail)
+    }
+
     pub(super) fn no_such_operation() -> Self {
         Self::new(
             StatusCode::NOT_FOUND,
@@ -56,17 +61,33 @@ impl AdminProblem {
         )
     }
 
+    pub(super) fn no_such_event() -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "admin_no_such_event",
+            "There is no event with this id in the outbox: it was published, dropped, or never appended.",
+        )
+    }
+
+    pub(super) fn no_outbox() -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "admin_no_outbox",
+            "This store has no outbox: sqlite: and postgres:// stores have one.",
+        )
+    }
+
     pub(super) fn no_such_path() -> Self {
         Self::new(
             StatusCode::NOT_FOUND,
             "admin_no_such_path",
-            "There is /healthz, /readyz, /metrics, /v1/operations, /v1/operations/{id}, /v1/operations/{id}/resolve and \
-             /v1/stats.",
+            "There is /healthz, /readyz, /metrics, /v1/operations, /v1/operations/{id}, /v1/operations/{id}/resolve, \
+             /v1/outbox, /v1/outbox/{id}, /v1/outbox/{id}/requeue, /v1/outbox/{id}/drop and /v1/stats.",
         )
     }
 
     pub(super) fn method_not_allowed() -> Self {
-        let detail = "Resolving is a POST; everything else is a GET.";
+        let detail = "Resolving, requeueing and dropping are a POST; everything else is a GET.";
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "admin_method_not_allowed", detail)
     }
 }

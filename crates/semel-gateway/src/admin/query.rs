@@ -2,6 +2,8 @@
 
 use super::problem::AdminProblem;
 use semel::{Cursor, Filter, OperationId, State};
+use semel_relay::outbox::EntryFilter;
+use uuid::Uuid;
 
 const LEAST: usize = 1;
 const MOST: usize = 1_000;
@@ -21,22 +23,7 @@ impl Listing {
     /// Reads the query of an address. A parameter without a value is as good as absent.
     pub(super) fn read(query: Option<&str>) -> Result<Self, AdminProblem> {
         let mut listing = Self { filter: Filter::default(), from: None, limit: USUAL };
-        let mut seen = Vec::new();
-        for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
-            let Some(name) = PARAMETERS.into_iter().find(|known| *known == name) else {
-                let known = PARAMETERS.join(", ");
-                let detail = format!("There is no such parameter. These are there: {known}.");
-                return Err(AdminProblem::parameter(&name, detail));
-            };
-            if seen.contains(&name) {
-                let detail = "It is given more than once, and one value alone can be asked for.";
-                return Err(AdminProblem::parameter(name, detail));
-            }
-            seen.push(name);
-            if !value.is_empty() {
-                listing.set(name, value.into_owned())?;
-            }
-        }
+        each_parameter(query, &PARAMETERS, |name, value| listing.set(name, value))?;
         Ok(listing)
     }
 
@@ -47,24 +34,87 @@ impl Listing {
             "tenant" => filter.tenant = Some(value),
             "operation" => filter.operation = Some(value),
             "key" => filter.key = Some(value),
-            "dead_letter" => {
-                let wanted =
-                    value.parse().map_err(|_| AdminProblem::parameter(name, "It is true or false."))?;
-                filter.dead_letter = Some(wanted);
-            }
-            "limit" => {
-                let limit = value.parse().ok().filter(|limit| (LEAST..=MOST).contains(limit));
-                let detail =
-                    format!("It is a whole number from {LEAST} to {MOST}; without one it is {USUAL}.");
-                self.limit = limit.ok_or_else(|| AdminProblem::parameter(name, detail))?;
-            }
-            _ => {
-                let detail = "It is the next_cursor of the page before, unchanged.";
-                self.from = Some(cursor(&value).ok_or_else(|| AdminProblem::parameter(name, detail))?);
-            }
+            "dead_letter" => filter.dead_letter = Some(flag(name, &value)?),
+            "limit" => self.limit = limit(name, &value)?,
+            _ => self.from = Some(cursor(&value).ok_or_else(|| not_a_cursor(name))?),
         }
         Ok(())
     }
+}
+
+/// Each parameter of an address that has a value, once. Strangers are refused.
+fn each_parameter<const COUNT: usize>(
+    query: Option<&str>,
+    known: &[&'static str; COUNT],
+    mut set: impl FnMut(&'static str, String) -> Result<(), AdminProblem>,
+) -> Result<(), AdminProblem> {
+    let mut seen = Vec::new();
+    for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+        let Some(name) = known.iter().find(|known| **known == name) else {
+            let known = known.join(", ");
+            let detail = format!("There is no such parameter. These are there: {known}.");
+            return Err(AdminProblem::parameter(&name, detail));
+        };
+        if seen.contains(name) {
+            let detail = "It is given more than once, and one value alone can be asked for.";
+            return Err(AdminProblem::parameter(name, detail));
+        }
+        seen.push(*name);
+        if !value.is_empty() {
+            set(name, value.into_owned())?;
+        }
+    }
+    Ok(())
+}
+
+fn flag(name: &str, value: &str) -> Result<bool, AdminProblem> {
+    value.parse().map_err(|_| AdminProblem::parameter(name, "It is true or false."))
+}
+
+fn limit(name: &str, value: &str) -> Result<usize, AdminProblem> {
+    let limit = value.parse().ok().filter(|limit| (LEAST..=MOST).contains(limit));
+    let detail = format!("It is a whole number from {LEAST} to {MOST}; without one it is {USUAL}.");
+    limit.ok_or_else(|| AdminProblem::parameter(name, detail))
+}
+
+fn not_a_cursor(name: &str) -> AdminProblem {
+    AdminProblem::parameter(name, "It is the next_cursor of the page before, unchanged.")
+}
+
+const OF_EVENTS: [&str; 5] = ["dead_letter", "aggregate", "kind", "limit", "cursor"];
+
+/// Which events of the outbox, from where, and how many.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct EventListing {
+    pub(super) filter: EntryFilter,
+    pub(super) before: Option<Uuid>,
+    pub(super) limit: usize,
+}
+
+impl EventListing {
+    /// Reads the query of an address, as [`Listing::read`].
+    pub(super) fn read(query: Option<&str>) -> Result<Self, AdminProblem> {
+        let mut listing = Self { filter: EntryFilter::default(), before: None, limit: USUAL };
+        each_parameter(query, &OF_EVENTS, |name, value| {
+            match name {
+                "dead_letter" => listing.filter.dead_letter = Some(flag(name, &value)?),
+                "aggregate" => listing.filter.aggregate = Some(value),
+                "kind" => listing.filter.kind = Some(value),
+                "limit" => listing.limit = limit(name, &value)?,
+                _ => listing.before = Some(value.parse().map_err(|_| not_a_cursor(name))?),
+            }
+            Ok(())
+        })?;
+        Ok(listing)
+    }
+}
+
+/// The event id in a path.
+pub(super) fn event_id(text: &str) -> Result<Uuid, AdminProblem> {
+    text.parse().map_err(|_| {
+        let detail = "It is an event's id, such as 0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4: the message id that receivers see.";
+        AdminProblem::parameter("id", detail)
+    })
 }
 
 fn state(name: &str) -> Result<State, AdminProblem> {
@@ -117,6 +167,23 @@ mod tests {
         let all = Listing { filter: Filter::default(), from: None, limit: USUAL };
         for query in [None, Some(""), Some("state=&tenant=&operation=&key=&dead_letter=&limit=&cursor=")] {
             assert_eq!(Listing::read(query).unwrap(), all);
+        }
+    }
+
+    #[test]
+    fn events_are_asked_for_by_what_they_have() {
+        let id = "0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4";
+        let query =
+            format!("dead_letter=true&aggregate=payment%2Fpay_1&kind=PaymentCreated&limit=7&cursor={id}");
+        let listing = EventListing::read(Some(&query)).unwrap();
+        let filter = EntryFilter {
+            dead_letter: Some(true),
+            aggregate: Some("payment/pay_1".into()),
+            kind: Some("PaymentCreated".into()),
+        };
+        assert_eq!(listing, EventListing { filter, before: Some(id.parse().unwrap()), limit: 7 });
+        for query in ["state=unknown", "dead_letter=yes", "limit=0", "cursor=1", "kind=a&kind=b"] {
+            assert!(EventListing::read(Some(query)).is_err(), "{query}");
         }
     }
 

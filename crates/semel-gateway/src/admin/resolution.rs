@@ -1,23 +1,11 @@
 //! What an operator says about an unknown outcome, read strictly: what is settled wrongly cannot be settled again.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
-use http::{HeaderName, HeaderValue};
+use super::word::{self, InvalidWord};
+use semel::StoreResponse;
 use semel::transition::Evidence;
-use semel::{Body, Resource, StoreResponse, StoredResponse};
-use semel_tower::{CannotKeep, KeptHeaders};
+use semel_relay::{InvalidDocument, ResourceDocument, ResponseDocument, Unkeepable};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-
-/// The reason's length at most, in characters: a paragraph, and where to read on.
-const REASON: usize = 2_000;
-
-/// The operator's name's length at most, in characters.
-const NAME: usize = 100;
-
-/// Who settles, where nobody gives a name: the token is one for all.
-const NOBODY_IN_PARTICULAR: &str = "admin";
 
 /// The body of a resolve request.
 #[derive(Deserialize)]
@@ -25,8 +13,8 @@ const NOBODY_IN_PARTICULAR: &str = "admin";
 pub(super) struct Resolution {
     outcome: Outcome,
     reason: String,
-    response: Option<ResponseDocument>,
-    resource: Option<ResourceDocument>,
+    response: Option<StrictResponse>,
+    resource: Option<StrictResource>,
     operator: Option<String>,
     /// The attempt that the operator looked into; without it, the one that is there.
     pub(super) attempt: Option<u32>,
@@ -40,18 +28,10 @@ enum Outcome {
     NotExecuted,
 }
 
+/// As a [`ResponseDocument`], but a person's slip of the pen is not passed over.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ResourceDocument {
-    #[serde(rename = "type")]
-    kind: String,
-    id: String,
-}
-
-/// An answer that retries are to get, as a person, a poll or a webhook spells it.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ResponseDocument {
+struct StrictResponse {
     status: u16,
     #[serde(default)]
     headers: BTreeMap<String, String>,
@@ -60,55 +40,25 @@ pub struct ResponseDocument {
     schema_version: Option<String>,
 }
 
-/// Why an answer cannot be kept for retries.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum InvalidResponse {
-    /// No final answer has such a status.
-    #[error("`status` {0} is no status of an answer: it is a number from 200 to 599")]
-    Status(u16),
-    /// It is no name of a header field, or no value of one.
-    #[error("`headers`: {0:?} is no header field, or its value is none")]
-    Header(String),
-    /// Two spellings of one name.
-    #[error("`headers`: `{0}` is given twice")]
-    HeaderTwice(HeaderName),
-    /// It must never be replayed.
-    #[error("`headers`: {0}")]
-    CannotKeep(#[from] CannotKeep),
-    /// Both spellings of the body.
-    #[error("`body` and `body_base64` are both given: give one of them")]
-    TwoBodies,
-    /// It is not base64.
-    #[error("`body_base64` is not standard base64 with padding")]
-    Base64,
+impl From<StrictResponse> for ResponseDocument {
+    fn from(given: StrictResponse) -> Self {
+        let StrictResponse { status, headers, body, body_base64, schema_version } = given;
+        Self { status, headers, body, body_base64, schema_version }
+    }
 }
 
-impl TryFrom<ResponseDocument> for StoredResponse {
-    type Error = InvalidResponse;
+/// As a [`ResourceDocument`], read as strictly.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StrictResource {
+    #[serde(rename = "type")]
+    kind: String,
+    id: String,
+}
 
-    fn try_from(document: ResponseDocument) -> Result<Self, InvalidResponse> {
-        if !(200..=599).contains(&document.status) {
-            return Err(InvalidResponse::Status(document.status));
-        }
-        let body = match (document.body, document.body_base64) {
-            (Some(_), Some(_)) => return Err(InvalidResponse::TwoBodies),
-            (Some(text), None) => Bytes::from(text),
-            (None, Some(text)) => Bytes::from(STANDARD.decode(text).map_err(|_| InvalidResponse::Base64)?),
-            (None, None) => Bytes::new(),
-        };
-        let mut headers: Vec<(String, Bytes)> = Vec::new();
-        for (name, value) in document.headers {
-            let field = (HeaderName::try_from(&name), HeaderValue::try_from(value));
-            let (Ok(name), Ok(value)) = field else { return Err(InvalidResponse::Header(name)) };
-            KeptHeaders::default().and([name.clone()])?;
-            if headers.iter().any(|(given, _)| name == given.as_str()) {
-                return Err(InvalidResponse::HeaderTwice(name));
-            }
-            headers.push((name.as_str().to_owned(), Bytes::copy_from_slice(value.as_bytes())));
-        }
-        let schema_version = document.schema_version;
-        Ok(Self { status: document.status, headers, body: Body::Stored(body), schema_version })
+impl From<StrictResource> for ResourceDocument {
+    fn from(given: StrictResource) -> Self {
+        Self { kind: given.kind, id: given.id }
     }
 }
 
@@ -120,21 +70,17 @@ pub(super) enum InvalidResolution {
          the first two a \"response\" if there is one: {0}"
     )]
     Json(#[from] serde_json::Error),
-    #[error("`reason` says nothing: write down how you know, for whoever looks at this later")]
-    NoReason,
-    #[error("`{0}` is too long: {1} characters at most")]
-    TooLong(&'static str, usize),
-    #[error("`operator` has to be a name, without control characters")]
-    Name,
+    #[error(transparent)]
+    Word(#[from] InvalidWord),
     #[error(
         "`response` and `resource` go with completed and failed; after not_executed the next request executes, and its own \
          answer counts"
     )]
     NothingToKeep,
-    #[error("`resource` has to have a type and an id")]
-    Resource,
+    #[error(transparent)]
+    Resource(InvalidDocument),
     #[error("`response`: {0}")]
-    Response(#[from] InvalidResponse),
+    Response(InvalidDocument),
 }
 
 /// A resolution that makes sense.
@@ -152,22 +98,12 @@ impl Resolution {
 
     /// What it says, checked, and reduced to what the operation's rules keep of an answer.
     pub(super) fn verdict(self, keep: StoreResponse) -> Result<Verdict, InvalidResolution> {
-        let reason = self.reason.trim().to_owned();
-        if reason.is_empty() {
-            return Err(InvalidResolution::NoReason);
-        }
-        if reason.chars().count() > REASON {
-            return Err(InvalidResolution::TooLong("reason", REASON));
-        }
-        let operator = self.operator.unwrap_or_else(|| NOBODY_IN_PARTICULAR.into());
-        if operator.chars().count() > NAME {
-            return Err(InvalidResolution::TooLong("operator", NAME));
-        }
-        if operator.trim().is_empty() || operator.chars().any(char::is_control) {
-            return Err(InvalidResolution::Name);
-        }
-        let response = self.response.map(StoredResponse::try_from).transpose()?.map(|given| keep.kept(given));
-        let resource = self.resource.map(ResourceDocument::checked).transpose()?;
+        let (reason, operator) = (word::reason(&self.reason)?, word::operator(self.operator)?);
+        let response = self.response.map(|given| ResponseDocument::from(given).stored(Unkeepable::Refused));
+        let response = response.transpose().map_err(InvalidResolution::Response)?;
+        let response = response.map(|given| keep.kept(given));
+        let resource = self.resource.map(|given| ResourceDocument::from(given).try_into());
+        let resource = resource.transpose().map_err(InvalidResolution::Resource)?;
         let (evidence, outcome) = match self.outcome {
             Outcome::Completed => (Evidence::Completed { response, resource }, "completed"),
             Outcome::Failed => (Evidence::Failed { response, resource }, "failed"),
@@ -180,18 +116,11 @@ impl Resolution {
     }
 }
 
-impl ResourceDocument {
-    fn checked(self) -> Result<Resource, InvalidResolution> {
-        if self.kind.trim().is_empty() || self.id.trim().is_empty() {
-            return Err(InvalidResolution::Resource);
-        }
-        Ok(Resource { kind: self.kind, id: self.id })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytes::Bytes;
+    use semel::{Body, Resource, StoredResponse};
 
     fn verdict(json: &str) -> Result<Verdict, InvalidResolution> {
         Resolution::from_json(json.as_bytes())?.verdict(StoreResponse::Full)
@@ -278,7 +207,7 @@ mod tests {
         ] {
             assert!(refused(json).contains(said), "{json}: {}", refused(json));
         }
-        let long = format!(r#"{{"outcome":"failed","reason":"{}"}}"#, "x".repeat(REASON + 1));
+        let long = format!(r#"{{"outcome":"failed","reason":"{}"}}"#, "x".repeat(2_001));
         assert!(refused(&long).contains("`reason` is too long"));
     }
 }

@@ -24,10 +24,7 @@ pub(super) async fn resolve(
     body: Body,
 ) -> Result<Response, AdminProblem> {
     let id = operation_id(&id)?;
-    let body = to_bytes(body, BODY).await.map_err(|_| {
-        let detail = format!("The body broke off, or is longer than {BODY} bytes.");
-        AdminProblem::new(StatusCode::PAYLOAD_TOO_LARGE, "admin_body_too_large", detail)
-    })?;
+    let body = to_bytes(body, BODY).await.map_err(|_| AdminProblem::body_too_large(BODY))?;
     let resolution = Resolution::from_json(&body).map_err(|error| AdminProblem::body(error.to_string()))?;
 
     let engine = shared.admin.engine.clone();

@@ -7,6 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use semel::StoreError;
+use semel_relay::outbox::Outlook;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +23,12 @@ pub(super) struct Scrapes {
     last: Mutex<Option<(Instant, Taken)>>,
 }
 
-type Taken = Result<Arc<Census>, StoreError>;
+/// What the store said.
+#[derive(Clone)]
+struct Taken {
+    census: Result<Arc<Census>, StoreError>,
+    outlook: Option<Outlook>,
+}
 
 impl Shared {
     /// What is open. One caller asks the store; whoever comes meanwhile waits for the same answer.
@@ -37,14 +43,20 @@ impl Shared {
         }
         let (engine, metrics) = (&self.admin.engine, &self.admin.metrics);
         let taking = Census::take(&**engine.store(), |operation| metrics.label(operation).to_owned());
-        let taken = tokio::time::timeout(engine.store_timeout(), taking)
+        let census = tokio::time::timeout(engine.store_timeout(), taking)
             .await
             .unwrap_or_else(|_| Err(StoreError::Unavailable("the store did not answer in time".into())))
             .map(Arc::new);
-        if let Err(error) = &taken {
+        if let Err(error) = &census {
             tracing::warn!(%error, "the store does not say what is open");
         }
-        metrics.set_gauges(taken.as_deref().ok());
+        metrics.set_gauges(census.as_deref().ok());
+        let outlook = match &self.admin.outbox {
+            Some(desk) => self.in_time(desk.outlook()).await.ok(),
+            None => None,
+        };
+        metrics.set_outlook(outlook);
+        let taken = Taken { census, outlook };
         *last = Some((Instant::now(), taken.clone()));
         look(taken)
     }
@@ -54,13 +66,17 @@ pub(super) async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
     if let Some(intake) = &shared.admin.webhooks {
         shared.admin.metrics.set_webhooks(intake);
     }
+    if let Some(counts) = &shared.admin.published {
+        shared.admin.metrics.set_published(counts);
+    }
     // Without the store the counters are still there, and wanted more than ever.
     let text = shared.open(|_| shared.admin.metrics.render()).await;
     ([(http::header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response()
 }
 
 pub(super) async fn stats(State(shared): State<Arc<Shared>>) -> Result<Response, AdminProblem> {
-    let census = shared.open(|taken| taken).await?;
+    let Taken { census, outlook } = shared.open(|taken| taken).await;
+    let census = census?;
     let operations: Map<String, Value> =
         census.operations.iter().map(|(label, open)| (label.clone(), document(*open))).collect();
     let mut stats = json!({
@@ -71,6 +87,14 @@ pub(super) async fn stats(State(shared): State<Arc<Shared>>) -> Result<Response,
     });
     if let (Value::Object(stats), Value::Object(total)) = (&mut stats, document(census.total())) {
         stats.extend(total);
+    }
+    if let (Value::Object(stats), Some(outlook)) = (&mut stats, outlook) {
+        let outbox = json!({
+            "backlog": outlook.backlog,
+            "oldest_seconds": outlook.oldest.as_secs_f64(),
+            "dead_letters": outlook.dead_letters,
+        });
+        stats.insert("outbox".into(), outbox);
     }
     Ok(Json(stats).into_response())
 }

@@ -9,6 +9,7 @@ mod fingerprint;
 mod limits;
 mod listeners;
 mod nearest;
+mod outbox;
 mod quick;
 mod reading;
 mod reconcile;
@@ -19,6 +20,7 @@ mod units;
 
 pub use error::{ConfigError, ConfigErrors, Place, Wrong};
 pub use fingerprint::FingerprintConfig;
+pub use outbox::{OutboxConfig, SinkConfig};
 pub use quick::{QuickStart, QuickStartErrors};
 pub use reconcile::{PollUrl, ReconcileConfig};
 pub use semel_relay::Forget;
@@ -68,8 +70,10 @@ pub struct Config {
     pub routes: Routes,
     /// Who may tell by webhook what became of an operation.
     pub webhooks: Vec<WebhookConfig>,
-    /// Who watches leases, asks about doubt and closes windows.
+    /// Who watches leases, asks about doubt, closes windows and publishes.
     pub worker: WorkerConfig,
+    /// Where events of the outbox are published to; none: nowhere, by this process.
+    pub outbox: Option<OutboxConfig>,
     /// What clients and service are allowed to take.
     pub limits: Limits,
     /// What is written to the log.
@@ -201,6 +205,7 @@ impl Config {
             routes: Routes::unconfigured(false),
             webhooks: Vec::new(),
             worker: WorkerConfig::default(),
+            outbox: None,
             limits: Limits::default(),
             logs: LogConfig::default(),
         }
@@ -251,6 +256,8 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
     let limits = limits::read(top.section("limits", "[limits]"), slowest);
     let logs = read_logs(top.section("logs", "[logs]"));
     let worker = read_worker(top.section("worker", "[worker]"));
+    let durable = store.as_ref().is_none_or(|store| store.value.is_durable());
+    let outbox = outbox::read(top.section("outbox", "[outbox]"), durable);
 
     let value_of =
         |given: &Option<Given<SocketAddr>>, default| given.as_ref().map_or(default, |given| given.value);
@@ -281,6 +288,7 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
         routes: if declared { Routes::declared(routes) } else { Routes::unconfigured(false) },
         webhooks,
         worker,
+        outbox,
         limits,
         logs,
         ..Config::before(upstream?.value)

@@ -89,6 +89,12 @@ secrets = ["env:SEMEL_WEBHOOK_SECRET", "whsec_YW5vdGhlci1zZWNyZXQtdGhhdC1pcy1pbi
 in_gateway = false
 forget = "soft"
 
+[outbox]
+sink = "http://127.0.0.1:9100/events?tenant=7"
+secret = "env:SET"
+attempts = 5
+retry_every = "2s"
+
 [limits]
 header_bytes = "16KiB"
 header_timeout = "5s"
@@ -133,6 +139,9 @@ fn every_setting_is_taken() {
     let webhook = &config.webhooks[0];
     assert_eq!((webhook.source.as_str(), webhook.secrets.len()), ("provider", 2));
     assert_eq!(config.worker, WorkerConfig { in_gateway: false, forget: Forget::Soft });
+    let outbox = config.outbox.unwrap();
+    assert_eq!((outbox.attempts, outbox.retry_every), (5, Duration::from_secs(2)));
+    assert_eq!(outbox.sink.to_string(), "http://127.0.0.1:9100/events", "a query may hold a secret");
     assert_eq!(config.logs.format, LogFormat::Json);
     assert_eq!(config.logs.level.to_string(), "debug");
     assert_eq!(
@@ -208,6 +217,7 @@ fn everything_but_the_upstream_has_a_default() {
     let peers: Vec<_> = config.scope.trusted_peers.iter().map(ToString::to_string).collect();
     assert_eq!(peers, ["127.0.0.0/8", "::1"]);
     assert_eq!(config.worker, WorkerConfig { in_gateway: true, forget: Forget::Hard });
+    assert_eq!(config.outbox, None);
     assert_eq!(config.limits, Limits::default());
     assert_eq!(config.logs.format, LogFormat::Text);
     let all = config.routes.for_all().expect("without a route, whatever brings a key is protected");

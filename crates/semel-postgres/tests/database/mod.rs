@@ -41,6 +41,11 @@ impl Database {
                IF to_regclass('semel_records') IS NOT NULL THEN
                  DELETE FROM semel_records; DELETE FROM semel_history; DELETE FROM semel_remembered;
                END IF;
+               IF to_regclass('semel_outbox') IS NOT NULL THEN
+                 DELETE FROM semel_outbox; DELETE FROM semel_outbox_publishers; DELETE FROM semel_outbox_dropped;
+                 UPDATE semel_outbox_lanes SET owner = NULL, lease_until = 0;
+                 DELETE FROM semel_inbox; DELETE FROM semel_inbox_effects;
+               END IF;
              END $$",
         )
         .await

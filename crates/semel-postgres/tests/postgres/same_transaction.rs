@@ -4,9 +4,13 @@ use crate::database::Database;
 use crate::fixture::{complete, draft, number, open, read, reserved, swap};
 use semel::transition::{Act, Claim, Refusal, Windows};
 use semel::{Owner, Policy, Record, State, Store, Swap, Swapped, When};
-use semel_postgres::{ActError, PgOptions, PgStore, Reserved, act_in, reserve_in};
-use sqlx::postgres::PgConnection;
+use semel_postgres::{ActError, PgOptions, PgStore, Reserved, act_in, commit_with, reserve_in};
+use sqlx::postgres::{PgConnection, PgPoolOptions};
 use sqlx::{PgPool, raw_sql};
+use std::time::Duration;
+
+/// Longer than any machine is busy.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn store_with_payments(database: &Database) -> (PgStore, PgPool) {
     let (store, db) = (open(database).await, database.pool().await);
@@ -200,4 +204,45 @@ async fn the_same_goes_by_way_of_pgbouncer() {
         tx.commit().await.unwrap();
         assert_eq!(read(&store, name).await, completed);
     }
+}
+
+/// The free functions know of no options: they have to be right wherever the application's connections lead.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_free_functions_go_by_way_of_pgbouncer_too() {
+    const PAYMENTS: usize = 40;
+    let database = Database::new().await;
+    let (store, db) = store_with_payments(&database).await;
+    // PgBouncer refuses a connection that asks for a setting which it does not know. More connections than it has to the server: they
+    // change all the time.
+    let way = database.options_by_pgbouncer().extra_float_digits(None);
+    let pooled =
+        PgPoolOptions::new().max_connections(20).acquire_timeout(PATIENCE).connect_with(way).await.unwrap();
+    let paying = (0..PAYMENTS).map(|number| {
+        let (store, pooled) = (store.clone(), pooled.clone());
+        tokio::spawn(async move {
+            let insert = sqlx::query("INSERT INTO payments (id, amount) VALUES ($1, 100)").persistent(false);
+            if number % 2 == 0 {
+                let record = reserved(&store, &format!("acted-{number}")).await;
+                let mut tx = pooled.begin().await.unwrap();
+                insert.bind(number.to_string()).execute(&mut *tx).await.unwrap();
+                commit_with(tx, &Claim::of(&record), &complete()).await.unwrap();
+            } else {
+                let mut tx = pooled.begin().await.unwrap();
+                let Reserved::New(record) =
+                    reserve_in(&mut tx, draft(&format!("reserved-{number}"))).await.unwrap()
+                else {
+                    panic!("nobody has it")
+                };
+                insert.bind(number.to_string()).execute(&mut *tx).await.unwrap();
+                act_in(&mut tx, &Claim::of(&*record), &complete()).await.unwrap();
+                tx.commit().await.unwrap();
+            }
+        })
+    });
+    for paid in paying.collect::<Vec<_>>() {
+        paid.await.unwrap();
+    }
+    assert_eq!(payments(&db).await, PAYMENTS as i64);
+    let completed = "SELECT count(*) FROM semel_records WHERE state = 'completed'";
+    assert_eq!(number(&db, completed).await, PAYMENTS as i64);
 }

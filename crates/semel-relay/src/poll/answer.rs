@@ -1,8 +1,8 @@
 //! What a poll's answer says.
 
-use crate::document::{InvalidDocument, ResourceDocument, ResponseDocument, SaidOutcome};
+use crate::document::{InvalidDocument, ResourceDocument, ResponseDocument, SaidOutcome, Unkeepable};
 use crate::reconcile::Finding;
-use semel::{Resource, StoredResponse};
+use semel::Resource;
 use serde::Deserialize;
 
 /// The long form names the outcome, the short one is the response itself.
@@ -37,7 +37,7 @@ fn understand(body: &[u8], absence_is_proof: bool) -> Result<Finding, InvalidDoc
         },
         Document::Short(WithResource { response, resource }) => (None, Some(response), resource),
     };
-    let response = response.map(StoredResponse::try_from).transpose()?;
+    let response = response.map(|given| given.stored(Unkeepable::Dropped)).transpose()?;
     let resource = resource.map(Resource::try_from).transpose()?;
     let refused = response.as_ref().is_some_and(|response| response.status >= 400);
     Ok(match said {
@@ -54,7 +54,7 @@ fn understand(body: &[u8], absence_is_proof: bool) -> Result<Finding, InvalidDoc
 mod tests {
     use super::*;
     use bytes::Bytes;
-    use semel::Body;
+    use semel::{Body, StoredResponse};
 
     fn response(status: u16, body: &'static [u8]) -> Option<StoredResponse> {
         let headers = Vec::new();

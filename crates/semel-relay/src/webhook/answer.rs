@@ -32,7 +32,7 @@ pub enum WebhookResult {
     UnknownSource,
     /// Its body is too long.
     TooLarge,
-    /// The store did not answer: the event is wanted again later.
+    /// The store did not answer, or what has to be written first could not be: the event is wanted again later.
     StoreError,
 }
 

@@ -1,8 +1,8 @@
 //! What a webhook's body says.
 
-use crate::document::{InvalidDocument, ResourceDocument, ResponseDocument, SaidOutcome};
+use crate::document::{InvalidDocument, ResourceDocument, ResponseDocument, SaidOutcome, Unkeepable};
 use semel::transition::Evidence;
-use semel::{OperationId, RecordKey, Resource, StoreResponse, StoredResponse};
+use semel::{OperationId, RecordKey, Resource, StoreResponse};
 use serde::Deserialize;
 
 /// Members that are not known are passed over: senders add their own.
@@ -79,7 +79,8 @@ impl Event {
     /// That it did not happen counts as absence: the sender cannot know what an owner with a live lease is about to do.
     pub(super) fn evidence(self, keep: StoreResponse) -> Result<Evidence, InvalidEvent> {
         let outcome = self.outcome()?;
-        let response = self.response.map(StoredResponse::try_from).transpose()?.map(|given| keep.kept(given));
+        let response = self.response.map(|given| given.stored(Unkeepable::Dropped)).transpose()?;
+        let response = response.map(|given| keep.kept(given));
         let resource = self.resource.map(Resource::try_from).transpose()?;
         match outcome {
             SaidOutcome::Completed => Ok(Evidence::Completed { response, resource }),

@@ -13,15 +13,17 @@ pub use signature::{InvalidSecret, WebhookSecret};
 
 use crate::bounded::in_time;
 use crate::rules::Rules;
-use crate::testimony::{Heard, testify};
+use crate::testimony::{Heard, refused, testify};
 use bytes::Bytes;
 use event::{Event, Subject};
 use http::HeaderMap;
-use semel::transition::{About, Evidence, Refusal, Settlement, Windows};
+use semel::transition::{About, Evidence, Refusal, Settlement, Windows, settle};
 use semel::{Actor, Engine, Owner, Record, StoreError, Timestamp};
 use sha2::{Digest as _, Sha256};
 use signature::Signed;
 use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -141,7 +143,22 @@ impl WebhookIntake {
     ///
     /// Dropping it midway leaves the outcome settled or not; the delivery comes again.
     pub async fn handle(&self, source: &str, headers: &HeaderMap, body: Bytes) -> WebhookAnswer {
-        let answer = match self.take_in(source, headers, &body).await {
+        self.handle_after(source, headers, body, |_| std::future::ready(Ok::<_, Infallible>(()))).await
+    }
+
+    /// As [`handle`](Self::handle), and has `before` write what the outcome means for the service's own tables: once the message is
+    /// known to be genuine and to settle this record, and before it does.
+    ///
+    /// If `before` fails nothing is settled, and the message comes again. So it does if the process dies between the two: what
+    /// `before` writes has to be written once, however often it is called.
+    pub async fn handle_after<E: Display, W: Future<Output = Result<(), E>> + Send>(
+        &self,
+        source: &str,
+        headers: &HeaderMap,
+        body: Bytes,
+        before: impl FnOnce(Record) -> W + Send,
+    ) -> WebhookAnswer {
+        let answer = match self.take_in(source, headers, &body, before).await {
             Ok(answer) => answer,
             Err(error) => {
                 tracing::warn!(source, %error, "a webhook could not be taken in");
@@ -154,11 +171,12 @@ impl WebhookIntake {
         self.counted(source, answer)
     }
 
-    async fn take_in(
+    async fn take_in<E: Display, W: Future<Output = Result<(), E>> + Send>(
         &self,
         name: &str,
         headers: &HeaderMap,
         body: &Bytes,
+        before: impl FnOnce(Record) -> W + Send,
     ) -> Result<WebhookAnswer, StoreError> {
         let Some(source) = self.sources.get(name) else {
             return Ok(WebhookAnswer::of(WebhookResult::UnknownSource)
@@ -220,36 +238,24 @@ impl WebhookIntake {
             note: Some(format!("{said}, message {}", signed.id)),
             windows: Windows::from(&*rules.policy),
         };
-        self.settle(&about, &settlement, now).await
-    }
-
-    async fn settle(
-        &self,
-        about: &About,
-        settlement: &Settlement,
-        now: Timestamp,
-    ) -> Result<WebhookAnswer, StoreError> {
-        let answer = match testify(&self.engine, about, settlement, now).await? {
-            Heard::Settled(_) => WebhookAnswer::of(WebhookResult::Settled),
-            Heard::Known => WebhookAnswer::of(WebhookResult::Known),
-            Heard::Kept(record, Refusal::OtherAttempt) => {
-                WebhookAnswer::of(WebhookResult::Kept).because(format!(
-                    "It is about attempt {}, and attempt {} is the one in doubt: name it as `attempt`.",
-                    about.attempt, record.attempt
-                ))
+        let heard = match settle(&record, &about, &settlement, now) {
+            // What does not settle this record must not settle the one that it may become meanwhile: nothing was written before it.
+            Err(refusal) if record.owner != settlement.settler => {
+                refused(&self.engine, &about, &settlement, now, (refusal, Box::new(record))).await?
             }
-            Heard::Kept(record, _) => WebhookAnswer::of(WebhookResult::Kept)
-                .because(format!("The outcome is not unknown: it is {}.", record.state.as_str())),
-            Heard::TooEarly(wait) => {
-                let detail = match settlement.evidence {
-                    Evidence::Absent => "Its lease still runs: deliver it again after that.",
-                    _ => "It is still in progress: deliver it again, should its owner not say so itself.",
-                };
-                WebhookAnswer::of(WebhookResult::TooEarly).because(detail).again_after(wait)
+            Err(_) => testify(&self.engine, &about, &settlement, now).await?,
+            Ok(_) => {
+                if let Err(error) = before(record).await {
+                    tracing::warn!(source = name, operation_id = %about.operation_id, %error, "what a webhook tells could not be written yet");
+                    return Ok(WebhookAnswer::of(WebhookResult::StoreError)
+                        .because("What it tells could not be written; deliver it again.")
+                        .again_after(RETRY_STORE)
+                        .about(about.operation_id));
+                }
+                testify(&self.engine, &about, &settlement, now).await?
             }
-            Heard::Missing => WebhookAnswer::of(WebhookResult::NoSuchOperation),
         };
-        Ok(answer.about(about.operation_id))
+        Ok(told(&heard, &about, &settlement))
     }
 
     fn in_time(&self, seconds: i64, now: Timestamp) -> bool {
@@ -269,6 +275,31 @@ impl WebhookIntake {
         }
         answer
     }
+}
+
+/// What the sender is told of what became of its evidence.
+fn told(heard: &Heard, about: &About, settlement: &Settlement) -> WebhookAnswer {
+    let answer = match heard {
+        Heard::Settled(_) => WebhookAnswer::of(WebhookResult::Settled),
+        Heard::Known => WebhookAnswer::of(WebhookResult::Known),
+        Heard::Kept(record, Refusal::OtherAttempt) => {
+            WebhookAnswer::of(WebhookResult::Kept).because(format!(
+                "It is about attempt {}, and attempt {} is the one in doubt: name it as `attempt`.",
+                about.attempt, record.attempt
+            ))
+        }
+        Heard::Kept(record, _) => WebhookAnswer::of(WebhookResult::Kept)
+            .because(format!("The outcome is not unknown: it is {}.", record.state.as_str())),
+        Heard::TooEarly(wait) => {
+            let detail = match settlement.evidence {
+                Evidence::Absent => "Its lease still runs: deliver it again after that.",
+                _ => "It is still in progress: deliver it again, should its owner not say so itself.",
+            };
+            WebhookAnswer::of(WebhookResult::TooEarly).because(detail).again_after(*wait)
+        }
+        Heard::Missing => WebhookAnswer::of(WebhookResult::NoSuchOperation),
+    };
+    answer.about(about.operation_id)
 }
 
 /// The token of whoever settles by this message: the same whenever and wherever it is delivered.

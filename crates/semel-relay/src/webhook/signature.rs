@@ -30,11 +30,23 @@ impl WebhookSecret {
 
     /// Whether the message was signed with it. Takes as long for a wrong signature as for a right one.
     fn signed(&self, message: &Signed<'_>, body: &[u8], signature: &[u8]) -> bool {
-        let Ok(mut hmac) = Hmac::<Sha256>::new_from_slice(&self.0) else { return false };
-        for part in [message.id.as_bytes(), b".", message.timestamp.as_bytes(), b".", body] {
+        let hmac = self.hmac(message.id, message.timestamp, body);
+        hmac.is_some_and(|hmac| hmac.verify_slice(signature).is_ok())
+    }
+
+    /// The signature of a message, as its header has it.
+    pub(crate) fn sign(&self, id: &str, timestamp: &str, body: &[u8]) -> Option<String> {
+        let hmac = self.hmac(id, timestamp, body)?;
+        Some(format!("v1,{}", STANDARD.encode(hmac.finalize().into_bytes())))
+    }
+
+    /// `None` is never seen: HMAC takes keys of any length.
+    fn hmac(&self, id: &str, timestamp: &str, body: &[u8]) -> Option<Hmac<Sha256>> {
+        let mut hmac = Hmac::<Sha256>::new_from_slice(&self.0).ok()?;
+        for part in [id.as_bytes(), b".", timestamp.as_bytes(), b".", body] {
             hmac.update(part);
         }
-        hmac.verify_slice(signature).is_ok()
+        Some(hmac)
     }
 }
 
@@ -128,6 +140,13 @@ mod tests {
         {
             assert!(!genuine(id, at, signature, BODY, &[SECRET]), "{signature}");
         }
+    }
+
+    #[test]
+    fn what_we_sign_is_what_others_sign() {
+        let secret = WebhookSecret::parse(SECRET).unwrap();
+        let signature = secret.sign("msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", BODY);
+        assert_eq!(signature.as_deref(), Some(SIGNATURE));
     }
 
     #[test]

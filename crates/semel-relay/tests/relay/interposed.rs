@@ -5,6 +5,7 @@ use semel::{
     Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, OperationId, Page, Record,
     RecordKey, Store, StoreError, StoreFuture, Swap, Swapped,
 };
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::{Barrier, Notify};
@@ -35,6 +36,7 @@ struct Plan {
     looked_at: AtomicUsize,
     swaps: Mutex<Vec<usize>>,
     meet: Mutex<Option<Arc<Barrier>>>,
+    after_find: Mutex<Option<Pin<Box<dyn Future<Output = ()> + Send>>>>,
 }
 
 impl Interposed {
@@ -52,6 +54,11 @@ impl Interposed {
     pub(crate) fn meeting(self, barrier: Arc<Barrier>) -> Self {
         *self.plan.meet.lock().unwrap() = Some(barrier);
         self
+    }
+
+    /// Does this once the next record was found, before whoever looked for it is told.
+    pub(crate) fn after_the_next_find(&self, deed: impl Future<Output = ()> + Send + 'static) {
+        *self.plan.after_find.lock().unwrap() = Some(Box::pin(deed));
     }
 
     /// Waits until somebody is stopped.
@@ -122,7 +129,14 @@ impl Store for Interposed {
     }
 
     fn find(&self, ids: Vec<OperationId>) -> StoreFuture<'_, Answer<Option<Record>>> {
-        self.call(self.inner.find(ids))
+        let deed = self.plan.after_find.lock().unwrap().take();
+        Box::pin(async move {
+            let found = self.call(self.inner.find(ids)).await;
+            if let Some(deed) = deed {
+                deed.await;
+            }
+            found
+        })
     }
 
     fn history(&self, id: OperationId) -> StoreFuture<'_, Vec<HistoryLine>> {

@@ -3,16 +3,16 @@
 use crate::bank::Bank;
 use crate::database::Database;
 use crate::interposed::Interposed;
-use crate::support::{Shop, key, replayed};
+use crate::support::{Shop, key};
+use crate::workers::killed_workers_leave_nothing_behind;
 use semel::observe::Event;
-use semel::{DueKind, DueQuery, OperationId, Policy, Settling, State, Store};
+use semel::{DueKind, DueQuery, Policy, Settling, State, Store};
 use semel_conformance::Hands;
 use semel_postgres::PgStore;
 use semel_relay::{Asking, Reaped, ReaperOptions};
-use sqlx::Connection as _;
+use sqlx::{Connection as _, Row as _};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::task::JoinHandle;
 
 const SHORT: Duration = Duration::from_millis(50);
 const LONG: Duration = Duration::from_secs(3600);
@@ -52,44 +52,16 @@ async fn until_due(shop: &Shop, kind: DueKind, count: usize) {
     tokio::time::timeout(Duration::from_secs(30), due).await.expect("they become due");
 }
 
-fn asking(bank: &Bank) -> Asking {
-    // A worker that dies takes its question along: there are enough others.
-    Asking { every: SHORT, attempts: 50, deadline: SHORT, ..bank.asking() }
-}
-
-async fn left(shop: &Shop, ids: &[OperationId]) -> usize {
-    let found = shop.store.find(ids.to_vec()).await.unwrap();
-    found.items.iter().filter(|record| record.as_ref().unwrap().state != State::Completed).count()
-}
-
 #[tokio::test]
 async fn three_workers_that_are_killed_and_replaced_settle_everything_once() {
-    const PAYMENTS: u32 = 60;
     let database = Database::without_records().await;
-    let bank = Bank::completing("paid");
-    let asking = asking(&bank);
+    let bank = Bank::completing("paid").closed();
+    // Longer than it takes to kill somebody, and short enough to wait for: what was not answered is asked again after it.
+    let asking = Asking { every: SHORT, attempts: 1000, deadline: SHORT * 10, ..bank.asking() };
     let policy = Policy { lease: SHORT, settling: asking.settling(), ..Policy::default() };
     let shop = Shop { asking: Some(asking), ..shop(&database, policy).await };
-    let mut ids = Vec::new();
-    for number in 0..PAYMENTS {
-        ids.push(if number % 2 == 0 { shop.doubted(number).await } else { shop.abandoned(number).await });
-    }
     let process = async || shop.elsewhere(way(&database).await);
-    let mut workers = [process().await, process().await, process().await].map(|shop| shop.hasty_worker());
-    for round in 0..500 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        if left(&shop, &ids).await == 0 {
-            break;
-        }
-        workers[round % 3].abort();
-        workers[round % 3] = process().await.hasty_worker();
-    }
-    workers.iter().for_each(JoinHandle::abort);
-    assert_eq!(left(&shop, &ids).await, 0, "nothing is left behind");
-    for (number, id) in ids.iter().enumerate() {
-        assert_eq!(replayed(shop.request(u32::try_from(number).unwrap()).await), (201, "paid".into()));
-        assert_eq!(shop.happenings(*id).await, ["doubted", "settled_completed"], "nothing twice");
-    }
+    killed_workers_leave_nothing_behind(&shop, &bank, process, || {}).await;
 }
 
 #[tokio::test]
@@ -165,4 +137,27 @@ async fn windows_end_by_the_servers_clock() {
     assert_eq!(reaped.removed, 1);
     assert!(shop.record(id).await.is_none());
     assert_eq!((shop.state(unknown).await, shop.counted.of(Event::TtlPruned)), (State::Unknown, 1));
+}
+
+/// By name alone, and by a foreign key that lets go.
+#[tokio::test]
+async fn domain_rows_that_refer_to_a_record_survive_it() {
+    let database = Database::without_records().await;
+    let policy = Policy { retention: SHORT, tombstone: Duration::ZERO, ..Policy::default() };
+    let shop = shop(&database, policy).await;
+    let mut conn = database.connection().await;
+    let table = "CREATE TABLE payments (id text PRIMARY KEY, operation_id uuid NOT NULL,
+        record uuid REFERENCES semel_records (operation_id) ON DELETE SET NULL)";
+    sqlx::query(table).execute(&mut conn).await.unwrap();
+    let id = shop.completed(1, "paid").await;
+    let row = sqlx::query("INSERT INTO payments VALUES ('pay_1', $1::uuid, $1::uuid)").bind(id.to_string());
+    row.execute(&mut conn).await.unwrap();
+    until_due(&shop, DueKind::Window, 1).await;
+    assert_eq!(shop.reaper(ReaperOptions::default()).round().await.unwrap().removed, 1);
+    assert!(shop.record(id).await.is_none());
+    let row =
+        sqlx::query("SELECT id, operation_id::text, record::text FROM payments").fetch_one(&mut conn).await;
+    let row = row.unwrap();
+    assert_eq!((row.get::<String, _>(0), row.get::<String, _>(1)), ("pay_1".into(), id.to_string()));
+    assert_eq!(row.get::<Option<String>, _>(2), None);
 }

@@ -130,6 +130,37 @@ async fn every_kind_of_end_is_forgotten() {
     assert!(left.records.is_empty());
 }
 
+/// By name alone, and by a foreign key that lets go.
+#[tokio::test]
+async fn domain_rows_that_refer_to_a_record_survive_it() {
+    let place = Sqlite::new();
+    let (shop, domain) = (Shop::at(&place, Policy::default()).await, place.store().await);
+    let id = shop.completed(1, "paid").await;
+    let bytes = id.as_bytes().to_vec();
+    domain
+        .transaction(move |tx| {
+            tx.execute_batch(
+                "CREATE TABLE payments (id TEXT PRIMARY KEY, operation_id BLOB NOT NULL,
+                 record BLOB REFERENCES semel_records (operation_id) ON DELETE SET NULL) STRICT",
+            )?;
+            tx.execute("INSERT INTO payments VALUES ('pay_1', ?1, ?1)", [bytes])
+        })
+        .await
+        .unwrap();
+    let reaper = shop.reaper(ReaperOptions::default());
+    shop.pass(shop.policy.retention);
+    assert_eq!(reaper.round().await.unwrap().reduced, 1);
+    shop.pass(shop.policy.tombstone);
+    assert_eq!(reaper.round().await.unwrap().removed, 1);
+    assert!(shop.record(id).await.is_none());
+    let kept = domain.transaction(|tx| {
+        tx.query_row("SELECT id, operation_id, record FROM payments", [], |row| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, Vec<u8>>(1)?, row.get::<_, Option<Vec<u8>>>(2)?))
+        })
+    });
+    assert_eq!(kept.await.unwrap(), ("pay_1".to_owned(), id.as_bytes().to_vec(), None));
+}
+
 /// Ten thousand records go in small batches while requests come in, and every one of these gets through.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn thousands_go_in_small_batches_while_writes_go_on() {

@@ -12,7 +12,7 @@ use semel_conformance::Hands;
 use semel_relay::{
     Asking, LeaseWatch, OperationRules, Reaper, ReaperOptions, Reconciler, Rules, Worker, WorkerOptions,
 };
-use semel_sqlite::{Clock, SqliteOptions};
+use semel_sqlite::{Clock, SqliteOptions, SqliteStore};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -61,13 +61,18 @@ impl Sqlite {
     pub(crate) fn new() -> Self {
         Self { directory: TempDir::new().unwrap(), clock: Driven::default() }
     }
+
+    /// The store itself, for whoever has tables of their own in the same file.
+    pub(crate) async fn store(&self) -> SqliteStore {
+        // The disk is not what these tests are about.
+        let options = SqliteOptions::new().clock(self.clock.clone()).dangerously_without_fsync();
+        options.open(self.directory.path().join("semel.db")).await.unwrap()
+    }
 }
 
 impl Place for Sqlite {
     async fn open(&self) -> Arc<dyn Store> {
-        // The disk is not what these tests are about.
-        let options = SqliteOptions::new().clock(self.clock.clone()).dangerously_without_fsync();
-        Arc::new(options.open(self.directory.path().join("semel.db")).await.unwrap())
+        Arc::new(self.store().await)
     }
 
     fn hands(&self) -> Arc<dyn Hands> {

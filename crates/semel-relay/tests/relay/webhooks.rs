@@ -9,7 +9,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use http::HeaderMap;
 use semel::observe::Event;
 use semel::{
-    Actor, Body, Decision, OperationId, Outcome, Policy, Settling, State, Store as _, StoreResponse,
+    Actor, Body, Decision, OperationId, Outcome, Policy, Record, Settling, State, Store as _, StoreResponse,
 };
 use semel_conformance::{Loss, LossyStore};
 use semel_relay::{WebhookAnswer, WebhookIntake, WebhookResult, WebhookSecret};
@@ -76,6 +76,24 @@ impl Sender {
         self.intake.handle("bank", &headers, Bytes::from(body)).await
     }
 
+    /// Delivers it where the service's own tables are written first.
+    async fn send_after(
+        &self,
+        id: &str,
+        body: &Value,
+        written: Result<(), &'static str>,
+    ) -> (WebhookAnswer, u32) {
+        let (now, body) = (store_now(&self.shop).await, body.to_string().into_bytes());
+        let headers = headers(id, now, &signature(SECRET, id, now, &body));
+        let mut calls = 0;
+        let before = |record: Record| {
+            calls += 1;
+            assert_eq!(record.state, State::Unknown, "it is not settled yet");
+            std::future::ready(written)
+        };
+        (self.intake.handle_after("bank", &headers, Bytes::from(body), before).await, calls)
+    }
+
     fn count(&self, source: &str, result: WebhookResult) -> u64 {
         let counts = self.intake.counts();
         counts.into_iter().find(|(name, kind, _)| (*name, *kind) == (source, result)).unwrap().2
@@ -112,6 +130,36 @@ async fn a_signed_word_settles_and_comes_any_number_of_times() {
     assert_eq!(history[1].entry.note.as_deref(), Some("completed, message msg_1"));
     assert_eq!(shop.counted.of(Event::ReconcileResolved), 1);
     assert_eq!(sender.count("bank", WebhookResult::Settled), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_services_own_tables_are_written_before_it_is_settled() {
+    let sender = Sender::new().await;
+    let id = sender.shop.doubted(1).await;
+    let (answer, calls) = sender.send_after("msg_1", &completed(id), Err("the disk is full")).await;
+    assert_eq!((answer.result, calls), (WebhookResult::StoreError, 1));
+    assert_eq!(answer.into_response().status(), 503);
+    assert_eq!(sender.shop.state(id).await, State::Unknown, "it comes again");
+    let (answer, calls) = sender.send_after("msg_1", &completed(id), Ok(())).await;
+    assert_eq!((answer.result, calls), (WebhookResult::Settled, 1));
+    assert_eq!(sender.shop.state(id).await, State::Completed);
+    let (answer, calls) = sender.send_after("msg_1", &completed(id), Ok(())).await;
+    assert_eq!((answer.result, calls), (WebhookResult::Settled, 0), "all of it was done before");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_falls_into_doubt_while_a_word_is_looked_at_is_settled_by_the_next_delivery() {
+    let sender = Sender::new().await;
+    let ticket = sender.shop.execute(1).await;
+    let id = ticket.operation_id();
+    sender.shop.store.after_the_next_find(async move {
+        ticket.finish(Outcome::Unknown { error: "timeout".into() }).await.unwrap();
+    });
+    let (answer, calls) = sender.send_after("msg_1", &completed(id), Ok(())).await;
+    assert_eq!((answer.result, calls), (WebhookResult::TooEarly, 0));
+    assert_eq!(sender.shop.state(id).await, State::Unknown, "nothing was written before it");
+    let (answer, calls) = sender.send_after("msg_1", &completed(id), Ok(())).await;
+    assert_eq!((answer.result, calls), (WebhookResult::Settled, 1));
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,7 +3,7 @@
 use crate::bank::Bank;
 use crate::interposed::Interposed;
 use crate::support::{LEASE, Memory, Place, Shop, Sqlite, replayed, secs};
-use semel::{Decision, Policy, State};
+use semel::{Decision, Policy, State, Store as _};
 use semel_relay::{Asking, OperationRules, Worker, WorkerOptions};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -126,35 +126,54 @@ async fn operations_can_be_found_by_a_rule_for_the_rest() {
     assert_eq!(shop.state(id).await, State::Unknown);
 }
 
-/// A hundred payments whose answers were lost, three workers, one after the other killed and replaced.
-async fn killed_workers_leave_nothing_behind(place: impl Place) {
-    const PAYMENTS: u32 = 100;
-    let bank = Bank::completing("paid");
-    // A worker that dies takes its questions along: there are enough others.
-    let shop = Shop::asking_at(&place, Asking { attempts: 100, ..bank.asking() }).await;
+/// Payments whose answers were lost, and three workers, of whom one after the other is killed and replaced: each time that some
+/// questions more are out and some of them are being answered. `pass` lets time pass, so that what died with a worker is due again.
+pub(crate) async fn killed_workers_leave_nothing_behind(
+    shop: &Shop,
+    bank: &Bank,
+    process: impl AsyncFn() -> Shop,
+    pass: impl Fn(),
+) {
+    const KILLS: u32 = 12;
+    /// As many as one worker has out at most: whoever replaces a dead one can always ask so many.
+    const QUESTIONS: u32 = 4;
+    /// Even if every answer settles one, there are enough left for the last of the killed to ask about.
+    const PAYMENTS: u32 = (KILLS + 3) * QUESTIONS;
     let mut ids = Vec::new();
     for number in 0..PAYMENTS {
-        ids.push(if number % 2 == 0 { shop.doubted(number).await } else { shop.abandoned(number).await });
+        let doubted = number.is_multiple_of(2);
+        ids.push(if doubted { shop.doubted(number).await } else { shop.abandoned(number).await });
     }
-    let process = async || shop.elsewhere(Interposed::over(place.open().await));
-    let mut workers = [process().await, process().await, process().await].map(|shop| shop.hasty_worker());
-    let mut left = PAYMENTS;
-    // Time passes by what the workers do, and one of them dies each time.
-    for round in 0..200 {
-        shop.pass(secs(5));
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        workers[round % 3].abort();
-        workers[round % 3] = process().await.hasty_worker();
-        left = 0;
-        for id in &ids {
-            left += u32::from(shop.state(*id).await != State::Completed);
-        }
-        if left == 0 {
-            break;
-        }
+    let mut workers = Vec::new();
+    for _ in 0..3 {
+        workers.push(process().await.hasty_worker());
     }
+    for kill in 0..KILLS {
+        pass();
+        for _ in 0..QUESTIONS {
+            bank.asked().await;
+        }
+        // From none of them to all: some die with the question, some with the answer.
+        bank.answer(kill as usize % (QUESTIONS as usize + 1));
+        let replaced = kill as usize % 3;
+        let dying = workers.remove(replaced);
+        dying.abort();
+        assert!(dying.await.unwrap_err().is_cancelled());
+        workers.insert(replaced, process().await.hasty_worker());
+    }
+    bank.open();
+    let nothing_left = async {
+        loop {
+            let found = shop.store.find(ids.clone()).await.unwrap();
+            if found.items.iter().flatten().all(|record| record.state == State::Completed) {
+                break;
+            }
+            pass();
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(secs(60), nothing_left).await.expect("nothing is left behind");
     workers.iter().for_each(JoinHandle::abort);
-    assert_eq!(left, 0, "nothing is left behind");
     for (number, id) in ids.iter().enumerate() {
         assert_eq!(replayed(shop.request(u32::try_from(number).unwrap()).await), (201, "paid".into()));
         assert_eq!(shop.happenings(*id).await, ["doubted", "settled_completed"], "nothing twice");
@@ -162,12 +181,25 @@ async fn killed_workers_leave_nothing_behind(place: impl Place) {
     assert!(matches!(shop.request(PAYMENTS).await, Decision::Execute(_)));
 }
 
-#[tokio::test(start_paused = true)]
+async fn killed_workers_at(place: impl Place) {
+    let bank = Bank::completing("paid").closed();
+    // A question that is not answered stays out; a worker that dies takes its questions along, and there are enough others.
+    let asking = Asking { attempts: 1000, deadline: secs(3600), ..bank.asking() };
+    // Hours pass at a time, and nothing is to be forgotten meanwhile.
+    let ages = secs(10 * 365 * 86_400);
+    let policy =
+        Policy { settling: asking.settling(), retention: ages, body_retention: ages, ..Policy::default() };
+    let shop = Shop { asking: Some(asking), ..Shop::at(&place, policy).await };
+    let process = async || shop.elsewhere(Interposed::over(place.open().await));
+    killed_workers_leave_nothing_behind(&shop, &bank, process, || shop.pass(secs(7200))).await;
+}
+
+#[tokio::test]
 async fn in_memory_killed_workers_leave_nothing_behind() {
-    killed_workers_leave_nothing_behind(Memory::new()).await;
+    killed_workers_at(Memory::new()).await;
 }
 
 #[tokio::test]
 async fn on_sqlite_killed_workers_leave_nothing_behind() {
-    killed_workers_leave_nothing_behind(Sqlite::new()).await;
+    killed_workers_at(Sqlite::new()).await;
 }

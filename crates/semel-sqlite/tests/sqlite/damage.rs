@@ -3,7 +3,8 @@
 use crate::fixture::{Place, create, draft, key, read};
 use rusqlite::Connection;
 use semel::transition::{Change, Claim, act};
-use semel::{Body, Created, Filter, Store, StoreError, Swap, Swapped};
+use semel::{Body, Created, Filter, RecordKey, Store, StoreError, Swap, Swapped};
+use semel_conformance::what_is_due_is_found_behind_damaged_records;
 
 fn spoil(place: &Place, set: &str, name: &str) {
     let conn = Connection::open(place.path()).unwrap();
@@ -68,6 +69,14 @@ async fn a_damaged_record_undoes_its_own_batch_and_no_other() {
     for name in ["with-it-1", "with-it-2"] {
         assert_eq!(read(&store, name).await, None, "an error is whole");
     }
+}
+
+#[tokio::test]
+async fn what_is_due_behind_damaged_records_comes_all_the_same() {
+    let place = Place::new();
+    let store = place.open().await;
+    let damage = async |key: &RecordKey| spoil(&place, "owner = x'00'", &key.key);
+    what_is_due_is_found_behind_damaged_records(&store, damage).await;
 }
 
 #[tokio::test]

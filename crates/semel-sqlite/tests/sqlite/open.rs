@@ -52,11 +52,44 @@ async fn a_newer_file_is_refused_and_both_versions_are_named() {
     let place = Place::new();
     place.open().await.close().await;
     let conn = Connection::open(place.path()).unwrap();
-    conn.execute("UPDATE semel_meta SET value = 99 WHERE name = 'schema_version'", []).unwrap();
+    conn.execute("UPDATE semel_meta SET value = 99 WHERE name IN ('schema_version', 'compatible_with')", [])
+        .unwrap();
     let error = SqliteStore::open(place.path()).await.unwrap_err();
-    assert!(matches!(error, OpenError::Newer { found: 99, known: 1, .. }), "{error:?}");
+    assert!(matches!(error, OpenError::Newer { found: 99, known: 2, .. }), "{error:?}");
     let text = error.to_string();
-    assert!(text.contains("99") && text.contains("up to 1"), "{text}");
+    assert!(text.contains("99") && text.contains("up to 2"), "{text}");
+}
+
+#[tokio::test]
+async fn a_newer_file_that_only_has_more_in_it_is_opened_and_left_as_it_is() {
+    let place = Place::new();
+    place.open().await.close().await;
+    let conn = Connection::open(place.path()).unwrap();
+    conn.execute("UPDATE semel_meta SET value = 99 WHERE name = 'schema_version'", []).unwrap();
+    let store = place.open().await;
+    assert_eq!(create(&store, draft("beside-newer")).await, Created::Inserted);
+    store.close().await;
+    let sql = "SELECT value FROM semel_meta WHERE name = 'schema_version'";
+    assert_eq!(conn.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap(), 99);
+}
+
+#[tokio::test]
+async fn a_file_of_the_first_version_gets_what_it_lacks_and_keeps_what_it_has() {
+    let place = Place::new();
+    let store = place.open().await;
+    create(&store, draft("kept")).await;
+    store.close().await;
+    let conn = Connection::open(place.path()).unwrap();
+    conn.execute_batch(
+        "DROP TABLE semel_outbox; DROP TABLE semel_outbox_lanes; DROP TABLE semel_outbox_publishers;
+         DROP TABLE semel_outbox_dropped; DROP TABLE semel_inbox; DROP TABLE semel_inbox_effects;
+         DELETE FROM semel_meta WHERE name = 'compatible_with';
+         UPDATE semel_meta SET value = 1 WHERE name = 'schema_version'",
+    )
+    .unwrap();
+    assert!(read(&place.open().await, "kept").await.is_some());
+    let lanes: i64 = conn.query_row("SELECT count(*) FROM semel_outbox_lanes", [], |row| row.get(0)).unwrap();
+    assert_eq!(lanes, 64);
 }
 
 #[tokio::test]

@@ -1,21 +1,27 @@
 //! The routes, and what their handlers share.
 
+mod gateway;
 mod operations;
 mod payments;
 mod refunds;
+mod webhooks;
+
+pub(crate) use gateway::keep_name;
+pub(crate) use webhooks::{SOURCE as WEBHOOK_SOURCE, routes as webhook_routes};
 
 use crate::database::Database;
 use crate::demo::Demo;
-use crate::error::GivenUp;
+use crate::error::{ApiError, GivenUp};
 use crate::fail_point::FailPoint;
-use crate::payment::{CreatePayment, Payment, Status};
-use crate::provider::ProviderOptions;
+use crate::payment::{CHARGED, CreatePayment, Payment, Status};
+use crate::provider::{Call, Promised, Provider, ProviderOptions, Verdict};
 use crate::refund::Refund;
 use axum::Router;
 use axum::http::header::LOCATION;
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::routing::{get, post};
-use semel::Store;
+use gateway::GatewaysName;
+use semel::{OperationId, Phases, Store};
 use semel_tower::Reply;
 use serde::Serialize;
 use std::sync::Arc;
@@ -28,6 +34,36 @@ pub(crate) struct Shared {
     pub(crate) provider: Option<Arc<ProviderOptions>>,
     pub(crate) demo: Demo,
     pub(crate) fail_point: FailPoint,
+}
+
+impl Shared {
+    /// Notes under which name the gateway will ask about an operation, before anything of it is done.
+    async fn note_name(&self, operation: OperationId, name: GatewaysName) -> Result<(), ApiError> {
+        let Some(name) = name.0 else { return Ok(()) };
+        self.database.note_name(name, operation).await.map_err(ApiError::NothingWritten)
+    }
+
+    /// The phase in which the money moves: one call to the provider, and what it said for certain.
+    async fn call_provider(
+        &self,
+        options: &ProviderOptions,
+        phases: &mut Phases,
+        operation: OperationId,
+        headers: &HeaderMap,
+        call: Call<'_>,
+    ) -> Result<Verdict, ApiError> {
+        let provider = Provider { options, operation, mode: self.demo.provider_mode(headers) };
+        let verdict = phases
+            .foreign(CHARGED, Promised { provider: &provider, call }, async |identity| {
+                self.fail_point.reached("charged:sent").await;
+                let verdict = provider.call(identity, call).await;
+                self.fail_point.reached("charged:answered").await;
+                verdict
+            })
+            .await?;
+        self.fail_point.reached("charged").await;
+        Ok(verdict)
+    }
 }
 
 pub(crate) fn routes(shared: Shared) -> Router {
@@ -52,6 +88,27 @@ pub(crate) enum Conclusion {
 }
 
 impl Conclusion {
+    /// What the provider said of a payment.
+    pub(crate) fn charged(payment: Payment, verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Succeeded { id } => {
+                Self::Charged { payment: payment.with(Status::Completed), charge_id: Some(id) }
+            }
+            Verdict::Declined { .. } => {
+                Self::Charged { payment: payment.with(Status::Declined), charge_id: None }
+            }
+        }
+    }
+
+    /// What the provider said of a refund.
+    pub(crate) fn refunded(refund: Refund, verdict: &Verdict) -> Self {
+        let status = match verdict {
+            Verdict::Succeeded { .. } => Status::Completed,
+            Verdict::Declined { .. } => Status::Declined,
+        };
+        Self::Refunded { refund, status }
+    }
+
     /// The answer that every request of the operation gets.
     pub(crate) fn reply(&self) -> Result<Reply, GivenUp> {
         match self {

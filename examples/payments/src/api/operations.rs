@@ -1,27 +1,41 @@
-//! How an operation stands, for clients that were told "unknown" or "in progress", and for whoever reconciles.
+//! How an operation stands, for clients that were told "unknown" or "in progress", and for the gateway in front.
 
 use super::Shared;
+use super::gateway::GatewaysName;
 use crate::account::Account;
 use crate::error::ApiError;
 use crate::payment::Status;
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use semel::{Body, OperationId, Record, State as OperationState};
 use serde_json::{Map, Value, json};
 
 /// 200 with the answer that the operation's requests get, once there is one; 202 as long as there is none; 404 for what this
 /// account never asked for.
+///
+/// The gateway in front asks for no account, and under its own name of the operation. What it is told is its route's
+/// `[route.reconcile]`: anything but 200 leaves the outcome unknown.
 pub(super) async fn show(
-    account: Account,
     Path(id): Path<String>,
     State(shared): State<Shared>,
+    name: GatewaysName,
+    headers: HeaderMap,
 ) -> Result<(StatusCode, Json<Value>), ApiError> {
     let id: OperationId = id.parse().map_err(|_| ApiError::NotFound)?;
+    if name.0 == Some(id) {
+        let named = shared.database.named(id).await.map_err(ApiError::Unreadable)?;
+        let record = find(&shared, named.ok_or(ApiError::NotFound)?).await?;
+        return Ok(shown(&record.ok_or(ApiError::NotFound)?));
+    }
+    let account = Account::of(&headers).ok_or(ApiError::NoAccount)?;
+    let record = find(&shared, id).await?.filter(|record| record.key.tenant == account.as_str());
+    Ok(shown(&record.ok_or(ApiError::NotFound)?))
+}
+
+async fn find(shared: &Shared, id: OperationId) -> Result<Option<Record>, ApiError> {
     let found = shared.store.find(vec![id]).await.map_err(|error| ApiError::Unreadable(error.into()))?;
-    let record = found.items.into_iter().flatten().next();
-    let record = record.filter(|record| record.key.tenant == account.as_str()).ok_or(ApiError::NotFound)?;
-    Ok(shown(&record))
+    Ok(found.items.into_iter().flatten().next())
 }
 
 fn shown(record: &Record) -> (StatusCode, Json<Value>) {

@@ -1,11 +1,12 @@
 //! Payments: made once, shown to whom they belong.
 
+use super::gateway::GatewaysName;
 use super::{Conclusion, Shared};
 use crate::account::Account;
 use crate::database::Recorded;
 use crate::error::ApiError;
-use crate::payment::{CHARGED, CreatePayment, Payment, Status};
-use crate::provider::{Call, Promised, Provider, Verdict};
+use crate::payment::{CreatePayment, Payment, Status};
+use crate::provider::Call;
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
@@ -21,12 +22,14 @@ pub(super) async fn create(
     account: Account,
     State(shared): State<Shared>,
     headers: HeaderMap,
+    name: GatewaysName,
     command: Result<Json<CreatePayment>, JsonRejection>,
 ) -> Result<Replayable, ApiError> {
     let Json(command) = command?;
     let fail_point = &shared.fail_point;
     shared.demo.pause(&headers).await;
     fail_point.reached("received").await;
+    shared.note_name(operation.id(), name).await?;
     let payment = Payment::of(operation.id(), command);
     let conclusion = match &shared.provider {
         // All there is to do is in one database: the payment and the answer that every retry gets are one commit. If the process dies
@@ -41,27 +44,10 @@ pub(super) async fn create(
             match recorded {
                 Recorded::Before(existing) => Conclusion::Existing { asked: payment.terms, existing },
                 Recorded::New => {
-                    let mode = shared.demo.provider_mode(&headers);
-                    let provider = Provider { options, operation: operation.id(), mode };
                     let call = Call::Charge(&payment);
-                    let verdict = phases
-                        .foreign(CHARGED, Promised { provider: &provider, call }, async |identity| {
-                            fail_point.reached("charged:sent").await;
-                            let verdict = provider.call(identity, call).await;
-                            fail_point.reached("charged:answered").await;
-                            verdict
-                        })
-                        .await?;
-                    fail_point.reached("charged").await;
-                    match verdict {
-                        Verdict::Succeeded { id } => Conclusion::Charged {
-                            payment: payment.with(Status::Completed),
-                            charge_id: Some(id),
-                        },
-                        Verdict::Declined { .. } => {
-                            Conclusion::Charged { payment: payment.with(Status::Declined), charge_id: None }
-                        }
-                    }
+                    let verdict =
+                        shared.call_provider(options, &mut phases, operation.id(), &headers, call).await?;
+                    Conclusion::charged(payment, verdict)
                 }
             }
         }

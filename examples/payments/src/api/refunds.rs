@@ -1,11 +1,12 @@
 //! Refunds: the same machinery as payments, under a scope of their own.
 
+use super::gateway::GatewaysName;
 use super::{Conclusion, Shared};
 use crate::account::Account;
 use crate::database::RefundAsked;
 use crate::error::ApiError;
-use crate::payment::{CHARGED, Status};
-use crate::provider::{Call, Promised, Provider, Verdict};
+use crate::payment::Status;
+use crate::provider::Call;
 use crate::refund::{CreateRefund, Refund};
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
@@ -21,38 +22,26 @@ pub(super) async fn create(
     Path(payment_id): Path<String>,
     State(shared): State<Shared>,
     headers: HeaderMap,
+    name: GatewaysName,
     command: Result<Json<CreateRefund>, JsonRejection>,
 ) -> Result<Replayable, ApiError> {
     let Json(CreateRefund { amount }) = command?;
     let fail_point = &shared.fail_point;
     shared.demo.pause(&headers).await;
     fail_point.reached("received").await;
+    shared.note_name(operation.id(), name).await?;
     let asked = RefundAsked { id: Refund::id_of(operation.id()), payment_id, amount };
     let mut phases = operation.phases()?;
     let granted = shared.database.create_refund(&mut phases, &account, &asked, fail_point).await?;
     fail_point.reached("created").await;
-    let status = match &shared.provider {
-        None => Status::Completed,
+    let conclusion = match &shared.provider {
+        None => Conclusion::Refunded { refund: granted.refund, status: Status::Completed },
         Some(options) => {
-            let mode = shared.demo.provider_mode(&headers);
-            let provider = Provider { options, operation: operation.id(), mode };
             let call = Call::Refund(&granted);
-            let verdict = phases
-                .foreign(CHARGED, Promised { provider: &provider, call }, async |identity| {
-                    fail_point.reached("charged:sent").await;
-                    let verdict = provider.call(identity, call).await;
-                    fail_point.reached("charged:answered").await;
-                    verdict
-                })
-                .await?;
-            fail_point.reached("charged").await;
-            match verdict {
-                Verdict::Succeeded { .. } => Status::Completed,
-                Verdict::Declined { .. } => Status::Declined,
-            }
+            let verdict = shared.call_provider(options, &mut phases, operation.id(), &headers, call).await?;
+            Conclusion::refunded(granted.refund, &verdict)
         }
     };
-    let conclusion = Conclusion::Refunded { refund: granted.refund, status };
     let stored = shared.database.conclude(&operation, &account, conclusion, fail_point).await?;
     fail_point.reached("completed").await;
     Ok(stored)

@@ -11,10 +11,11 @@ use crate::api::Conclusion;
 use crate::error::{ApiError, BoxError, GivenUp};
 use crate::fail_point::FailPoint;
 use crate::payment::{Amount, Payment};
-use crate::refund::Granted;
+use crate::provider::{Call, Verdict};
+use crate::refund::{Granted, Refund};
 use postgres::PostgresDatabase;
-use semel::{PhaseError, Phases, Store};
-use semel_tower::{Operation, Replayable};
+use semel::{OperationId, PhaseError, Phases, Store};
+use semel_tower::{Operation, Replayable, Reply};
 use serde::{Deserialize, Serialize};
 use sqlite::SqliteDatabase;
 use std::path::Path;
@@ -50,6 +51,31 @@ pub(crate) enum Recorded {
     New,
     /// The account has a payment of this merchant reference already.
     Before(Payment),
+}
+
+/// What an operation orders of the provider.
+#[derive(Clone, Debug)]
+pub(crate) enum Order {
+    Payment(Payment),
+    Refund(Granted),
+}
+
+impl Order {
+    /// The call that it is made with.
+    pub(crate) fn call(&self) -> Call<'_> {
+        match self {
+            Self::Payment(payment) => Call::Charge(payment),
+            Self::Refund(granted) => Call::Refund(granted),
+        }
+    }
+
+    /// What it came to.
+    pub(crate) fn concluded(self, verdict: Verdict) -> Conclusion {
+        match self {
+            Self::Payment(payment) => Conclusion::charged(payment, verdict),
+            Self::Refund(granted) => Conclusion::refunded(granted.refund, &verdict),
+        }
+    }
 }
 
 /// What a client asks to have back.
@@ -119,6 +145,49 @@ impl Database {
             Self::Sqlite(database) => database.conclude(operation, account, conclusion, fail_point).await,
             Self::Postgres(database) => database.conclude(operation, account, conclusion, fail_point).await,
         }
+    }
+
+    /// Writes what an operation came to, without its handler: once, however often and by whomever it is called. The answer that its
+    /// requests are to get.
+    pub(crate) async fn settle(&self, account: &Account, conclusion: Conclusion) -> Result<Reply, GivenUp> {
+        match self {
+            Self::Sqlite(database) => database.settle(account, conclusion).await,
+            Self::Postgres(database) => database.settle(account, conclusion).await,
+        }
+    }
+
+    /// What an operation of the account orders of the provider, if it got that far.
+    pub(crate) async fn order_of(
+        &self,
+        account: &Account,
+        operation: OperationId,
+    ) -> Result<Option<Order>, BoxError> {
+        if let Some(payment) = self.find(account, &Payment::id_of(operation)).await? {
+            return Ok(Some(Order::Payment(payment)));
+        }
+        let id = Refund::id_of(operation);
+        let refund = match self {
+            Self::Sqlite(database) => database.find_refund(account, id).await,
+            Self::Postgres(database) => database.find_refund(account, &id).await,
+        };
+        Ok(refund?.map(Order::Refund))
+    }
+
+    /// Notes what the gateway in front calls an operation.
+    pub(crate) async fn note_name(&self, name: OperationId, operation: OperationId) -> Result<(), BoxError> {
+        match self {
+            Self::Sqlite(database) => database.note_name(name, operation).await,
+            Self::Postgres(database) => database.note_name(name, operation).await,
+        }
+    }
+
+    /// The operation that the gateway in front calls so.
+    pub(crate) async fn named(&self, name: OperationId) -> Result<Option<OperationId>, BoxError> {
+        let found = match self {
+            Self::Sqlite(database) => database.named(name).await?,
+            Self::Postgres(database) => database.named(name).await?,
+        };
+        Ok(found.map(|operation| operation.parse()).transpose()?)
     }
 
     /// The account's payment with this id. Another account's is not there.

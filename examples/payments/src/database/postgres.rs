@@ -7,7 +7,7 @@ use crate::error::{ApiError, BoxError, GivenUp};
 use crate::fail_point::FailPoint;
 use crate::payment::{Amount, CREATED, CreatePayment, Payment, Status};
 use crate::refund::{Granted, Refund};
-use semel::{PhaseError, Phases};
+use semel::{OperationId, PhaseError, Phases};
 use semel_postgres::PgStore;
 use semel_tower::{Operation, Replayable, Reply};
 use sqlx::postgres::{PgConnection, PgPoolOptions, PgRow};
@@ -15,7 +15,7 @@ use sqlx::{PgPool, Row as _};
 
 /// One account has one payment per merchant reference, those aside that were declined. The database holds that rule and not the
 /// code before it: between a look and an insert another request has room. So it is with the ledger's entries.
-const TABLES: [&str; 6] = [
+const TABLES: [&str; 7] = [
     // Instances that start at the same moment would else trip over each other.
     "SELECT pg_advisory_xact_lock(6120081)",
     "CREATE TABLE IF NOT EXISTS payments (
@@ -37,6 +37,10 @@ const TABLES: [&str; 6] = [
         status             text NOT NULL
     )",
     "CREATE INDEX IF NOT EXISTS refunds_of_payment ON refunds (payment_id)",
+    "CREATE TABLE IF NOT EXISTS gateway_names (
+        name               text PRIMARY KEY,
+        operation          text NOT NULL
+    )",
     "CREATE TABLE IF NOT EXISTS ledger (
         entry              text PRIMARY KEY,
         account            text NOT NULL,
@@ -122,6 +126,35 @@ impl PostgresDatabase {
         Ok(operation.complete_in(tx, reply).await?)
     }
 
+    pub(super) async fn settle(&self, account: &Account, conclusion: Conclusion) -> Result<Reply, GivenUp> {
+        let mut tx = self.pool().begin().await?;
+        let reply = conclude(&mut tx, account, conclusion).await?;
+        tx.commit().await?;
+        Ok(reply)
+    }
+
+    pub(super) async fn note_name(&self, name: OperationId, operation: OperationId) -> Result<(), BoxError> {
+        sqlx::query("INSERT INTO gateway_names (name, operation) VALUES ($1, $2) ON CONFLICT DO NOTHING")
+            .bind(name.to_string())
+            .bind(operation.to_string())
+            .execute(self.pool())
+            .await?;
+        Ok(())
+    }
+
+    pub(super) async fn named(&self, name: OperationId) -> Result<Option<String>, BoxError> {
+        let found = sqlx::query("SELECT operation FROM gateway_names WHERE name = $1").bind(name.to_string());
+        let row = found.fetch_optional(self.pool()).await?;
+        Ok(row.map(|row| row.try_get(0)).transpose()?)
+    }
+
+    pub(super) async fn find_refund(&self, account: &Account, id: &str) -> Result<Option<Granted>, BoxError> {
+        let refund = "SELECT refunds.id, payments.id, refunds.amount_hundredths, currency, charge_id
+             FROM refunds JOIN payments ON payments.id = payment_id WHERE account = $1 AND refunds.id = $2";
+        let row = sqlx::query(refund).bind(account.as_str()).bind(id).fetch_optional(self.pool()).await?;
+        Ok(row.as_ref().map(refund_of).transpose()?)
+    }
+
     pub(super) async fn find(&self, account: &Account, id: &str) -> Result<Option<Payment>, BoxError> {
         let row = sqlx::query(BY_ID).bind(account.as_str()).bind(id).fetch_optional(self.pool()).await?;
         Ok(row.as_ref().map(payment_of).transpose()?)
@@ -191,7 +224,8 @@ async fn record_refund(
     Ok(Granted { refund, charge_id: row.try_get(5)? })
 }
 
-/// Writes what an operation came to, and says what every request of it is answered.
+/// Writes what an operation came to, and says what every request of it is answered. What is concluded already stays as it is: a
+/// handler that comes late and whoever asked the provider meanwhile have heard the same.
 async fn conclude(
     tx: &mut PgConnection,
     account: &Account,
@@ -206,23 +240,26 @@ async fn conclude(
             }
         },
         Conclusion::Charged { payment, charge_id } => {
-            sqlx::query("UPDATE payments SET status = $2, charge_id = $3 WHERE id = $1")
+            let concluding =
+                "UPDATE payments SET status = $2, charge_id = $3 WHERE id = $1 AND status = 'created'";
+            let concluded = sqlx::query(concluding)
                 .bind(&payment.id)
                 .bind(payment.status.in_row())
                 .bind(charge_id)
                 .execute(&mut *tx)
                 .await?;
-            if payment.status == Status::Completed {
+            if concluded.rows_affected() == 1 && payment.status == Status::Completed {
                 enter_payment(tx, account, payment).await?;
             }
         }
         Conclusion::Refunded { refund, status } => {
-            sqlx::query("UPDATE refunds SET status = $2 WHERE id = $1")
-                .bind(&refund.id)
-                .bind(status.in_row())
-                .execute(&mut *tx)
-                .await?;
-            if *status == Status::Completed {
+            let concluded =
+                sqlx::query("UPDATE refunds SET status = $2 WHERE id = $1 AND status = 'created'")
+                    .bind(&refund.id)
+                    .bind(status.in_row())
+                    .execute(&mut *tx)
+                    .await?;
+            if concluded.rows_affected() == 1 && *status == Status::Completed {
                 let entry = format!("refund/{}", refund.id);
                 enter(tx, &entry, account, -refund.amount.hundredths(), refund.currency.as_str()).await?;
             }
@@ -267,4 +304,15 @@ fn payment_of(row: &PgRow) -> sqlx::Result<Payment> {
         },
         status: Status::of_row(row.try_get(4)?),
     })
+}
+
+fn refund_of(row: &PgRow) -> sqlx::Result<Granted> {
+    let currency: String = row.try_get(3)?;
+    let refund = Refund {
+        id: row.try_get(0)?,
+        payment_id: row.try_get(1)?,
+        amount: Amount::from_hundredths(row.try_get(2)?),
+        currency: currency.try_into().map_err(|error: &'static str| sqlx::Error::Decode(error.into()))?,
+    };
+    Ok(Granted { refund, charge_id: row.try_get(4)? })
 }

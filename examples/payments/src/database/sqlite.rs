@@ -8,8 +8,8 @@ use crate::fail_point::FailPoint;
 use crate::payment::{Amount, CREATED, CreatePayment, Payment, Status};
 use crate::refund::{Granted, Refund};
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, named_params};
-use semel::{PhaseError, Phases, Timestamp};
-use semel_sqlite::SqliteStore;
+use semel::{OperationId, PhaseError, Phases, Timestamp};
+use semel_sqlite::{SqliteStore, TransactionError};
 use semel_tower::{Operation, Replayable, Reply};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,6 +36,10 @@ const TABLES: &str = "
         status             TEXT NOT NULL
     ) STRICT;
     CREATE INDEX IF NOT EXISTS refunds_of_payment ON refunds (payment_id);
+    CREATE TABLE IF NOT EXISTS gateway_names (
+        name               TEXT PRIMARY KEY,
+        operation          TEXT NOT NULL
+    ) STRICT;
     CREATE TABLE IF NOT EXISTS ledger (
         entry              TEXT PRIMARY KEY,
         account            TEXT NOT NULL,
@@ -115,6 +119,53 @@ impl SqliteDatabase {
             })
             .await?;
         Ok(concluded)
+    }
+
+    pub(super) async fn settle(&self, account: &Account, conclusion: Conclusion) -> Result<Reply, GivenUp> {
+        let account = account.clone();
+        let settled = self.store.transaction(move |tx| conclude(tx, &account, conclusion, tx.now())).await;
+        settled.map_err(|error| match error {
+            TransactionError::Application(why) => why,
+            error => GivenUp::Failed(error.to_string().into()),
+        })
+    }
+
+    pub(super) async fn note_name(&self, name: OperationId, operation: OperationId) -> Result<(), BoxError> {
+        let names = (name.to_string(), operation.to_string());
+        let noting = self.store.transaction(move |tx| {
+            tx.prepare_cached(
+                "INSERT INTO gateway_names (name, operation) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+            )?
+            .execute(names)
+            .map(drop)
+        });
+        Ok(noting.await?)
+    }
+
+    pub(super) async fn named(&self, name: OperationId) -> Result<Option<String>, BoxError> {
+        self.read(move |conn| {
+            conn.prepare_cached("SELECT operation FROM gateway_names WHERE name = ?1")?
+                .query_row([name.to_string()], |row| row.get(0))
+                .optional()
+        })
+        .await
+    }
+
+    pub(super) async fn find_refund(
+        &self,
+        account: &Account,
+        id: String,
+    ) -> Result<Option<Granted>, BoxError> {
+        let account = account.clone();
+        self.read(move |conn| {
+            conn.prepare_cached(
+                "SELECT refunds.id, payments.id, refunds.amount_hundredths, currency, charge_id
+                 FROM refunds JOIN payments ON payments.id = payment_id WHERE account = ?1 AND refunds.id = ?2",
+            )?
+            .query_row([account.as_str(), &id], refund_of)
+            .optional()
+        })
+        .await
     }
 
     pub(super) async fn find(&self, account: &Account, id: &str) -> Result<Option<Payment>, BoxError> {
@@ -217,7 +268,8 @@ fn record_refund(tx: &Connection, account: &Account, asked: RefundAsked) -> Resu
     Ok(Granted { refund, charge_id })
 }
 
-/// Writes what an operation came to, and says what every request of it is answered.
+/// Writes what an operation came to, and says what every request of it is answered. What is concluded already stays as it is: a
+/// handler that comes late and whoever asked the provider meanwhile have heard the same.
 fn conclude(
     tx: &Connection,
     account: &Account,
@@ -233,19 +285,20 @@ fn conclude(
             }
         },
         Conclusion::Charged { payment, charge_id } => {
-            tx.prepare_cached("UPDATE payments SET status = ?2, charge_id = ?3 WHERE id = ?1")?.execute((
-                &payment.id,
-                payment.status.in_row(),
-                charge_id,
-            ))?;
-            if payment.status == Status::Completed {
+            let concluded = tx
+                .prepare_cached(
+                    "UPDATE payments SET status = ?2, charge_id = ?3 WHERE id = ?1 AND status = 'created'",
+                )?
+                .execute((&payment.id, payment.status.in_row(), charge_id))?;
+            if concluded == 1 && payment.status == Status::Completed {
                 enter_payment(tx, account, payment)?;
             }
         }
         Conclusion::Refunded { refund, status } => {
-            tx.prepare_cached("UPDATE refunds SET status = ?2 WHERE id = ?1")?
+            let concluded = tx
+                .prepare_cached("UPDATE refunds SET status = ?2 WHERE id = ?1 AND status = 'created'")?
                 .execute((&refund.id, status.in_row()))?;
-            if *status == Status::Completed {
+            if concluded == 1 && *status == Status::Completed {
                 let entry = format!("refund/{}", refund.id);
                 enter(tx, &entry, account, -refund.amount.hundredths(), refund.currency.as_str())?;
             }
@@ -290,6 +343,17 @@ fn payment_of(row: &Row<'_>) -> rusqlite::Result<Payment> {
         },
         status: Status::of_row(&status),
     })
+}
+
+fn refund_of(row: &Row<'_>) -> rusqlite::Result<Granted> {
+    let currency: String = row.get(3)?;
+    let refund = Refund {
+        id: row.get(0)?,
+        payment_id: row.get(1)?,
+        amount: Amount::from_hundredths(row.get(2)?),
+        currency: currency.try_into().map_err(|error| unreadable(3, error))?,
+    };
+    Ok(Granted { refund, charge_id: row.get(4)? })
 }
 
 fn unreadable(column: usize, why: &str) -> rusqlite::Error {

@@ -46,6 +46,7 @@ impl Case {
             promise: self.promise,
             lease: LEASE,
             fail_point: Some(self.fail_point),
+            more: &[],
         };
         let (key, body) = (key("kill"), payment("10.00", "invoice-1"));
         let mut process = Process::start(start).await;
@@ -148,6 +149,7 @@ async fn refund_that_is_killed(fail_point: &str, provider: ProviderAt) {
         promise: ProviderPromise::Deduplicates,
         lease: LEASE,
         fail_point: None,
+        more: &[],
     };
     let process = Process::start(start).await;
     let paid =

@@ -24,6 +24,7 @@ async fn a_hundred_keys_fifty_requests_each_through_two_instances_make_a_hundred
         promise: ProviderPromise::Neither,
         lease: Duration::from_secs(60),
         fail_point: None,
+        more: &[],
     };
     let (one, other) = (Process::start(start).await, Process::start(start).await);
     let instances = [one.service, other.service];

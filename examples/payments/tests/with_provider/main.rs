@@ -10,4 +10,5 @@ mod harness;
 mod answers;
 mod fail_points;
 mod instances;
+mod settling;
 mod support;

@@ -28,6 +28,10 @@ impl ProviderAt {
             queryable: promise == ProviderPromise::CanBeAsked,
             ..Settings::default()
         };
+        Self::start_with(settings).await
+    }
+
+    pub(crate) async fn start_with(settings: Settings) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let provider = Provider::open(directory.path().join("ledger"), settings).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -114,6 +118,7 @@ pub(crate) struct Start<'a> {
     pub(crate) promise: ProviderPromise,
     pub(crate) lease: Duration,
     pub(crate) fail_point: Option<&'a str>,
+    pub(crate) more: &'a [&'a str],
 }
 
 impl Process {
@@ -128,6 +133,7 @@ impl Process {
         command.args(["--listen", "127.0.0.1:0", "--database", start.database, "--promise", promise]);
         command.args(["--provider", start.provider, "--lease-ms", &start.lease.as_millis().to_string()]);
         command.args(start.fail_point.map(|name| format!("--fail-point={name}")));
+        command.args(start.more);
         command.stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
         let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();

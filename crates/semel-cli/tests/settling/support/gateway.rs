@@ -1,6 +1,8 @@
 //! `semel gateway` and `semel worker` as users run them.
 
 use super::http::{Answer, exchange, send};
+use super::wrong_clock::ClockOff;
+use jiff::Timestamp;
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
 use std::net::{SocketAddr, TcpStream};
@@ -31,12 +33,23 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 
 /// Writes a configuration with one route, before this service. `rest` begins within the route.
 pub(crate) fn config(directory: &Path, name: &str, service: SocketAddr, rest: &str) -> PathBuf {
-    let store = directory.join("semel.db");
+    let store = format!("sqlite:{}", directory.join("semel.db").display());
+    config_on(&store, directory, name, service, rest)
+}
+
+/// The same, on a store of one's own choice.
+pub(crate) fn config_on(
+    store: &str,
+    directory: &Path,
+    name: &str,
+    service: SocketAddr,
+    rest: &str,
+) -> PathBuf {
     let text = format!(
         r#"
 upstream = "http://{service}"
 listen = "127.0.0.1:0"
-store = "sqlite:{}"
+store = "{store}"
 store_timeout = "20s"
 [admin]
 listen = "127.0.0.1:0"
@@ -44,8 +57,7 @@ token = "{TOKEN}"
 [[route]]
 operation = "create_payment"
 match = "POST /payments"
-{rest}"#,
-        store.display()
+{rest}"#
     );
     let file = directory.join(name);
     std::fs::write(&file, text).unwrap();
@@ -70,7 +82,18 @@ pub(crate) struct Gateway {
 
 impl Gateway {
     pub(crate) fn start(config: &Path) -> Self {
-        let mut process = semel()
+        Self::spawn(semel(), config)
+    }
+
+    /// On a machine whose clock is wrong.
+    pub(crate) fn start_with(config: &Path, clock: ClockOff) -> Self {
+        let mut command = semel();
+        clock.on(&mut command);
+        Self::spawn(command, config)
+    }
+
+    fn spawn(mut command: Command, config: &Path) -> Self {
+        let mut process = command
             .args(["gateway", "--config"])
             .arg(config)
             .stdout(Stdio::piped())
@@ -86,14 +109,22 @@ impl Gateway {
 
     /// Pays; the service does with it what `x_do` says.
     pub(crate) fn pay(&self, key: &str, x_do: &str) -> Answer {
+        self.pay_at("/payments", key, x_do)
+    }
+
+    pub(crate) fn pay_at(&self, path: &str, key: &str, x_do: &str) -> Answer {
         let headers = [("idempotency-key", key), ("x-do", x_do), ("content-type", "application/json")];
-        exchange(self.address, "POST", "/payments", &headers, r#"{"amount":"12.50"}"#)
+        exchange(self.address, "POST", path, &headers, r#"{"amount":"12.50"}"#)
     }
 
     /// Begins to pay, and does not wait.
     pub(crate) fn begin(&self, key: &str, x_do: &str) -> TcpStream {
+        self.begin_at("/payments", key, x_do)
+    }
+
+    pub(crate) fn begin_at(&self, path: &str, key: &str, x_do: &str) -> TcpStream {
         let headers = [("idempotency-key", key), ("x-do", x_do), ("content-type", "application/json")];
-        send(self.address, "POST", "/payments", &headers, r#"{"amount":"12.50"}"#)
+        send(self.address, "POST", path, &headers, r#"{"amount":"12.50"}"#)
     }
 
     /// Asks the admin API.
@@ -118,8 +149,8 @@ impl Gateway {
     pub(crate) fn metric(&self, name: &str) -> u64 {
         let text = self.ask("/metrics").body;
         let line = text.lines().find(|line| line.split(' ').next() == Some(name));
-        line.and_then(|line| line.rsplit(' ').next()?.parse().ok())
-            .unwrap_or_else(|| panic!("{name}: {text}"))
+        let value = line.and_then(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+        value.unwrap_or_else(|| panic!("{name}: {text}")) as u64
     }
 
     pub(crate) fn operations(&self, arguments: &[&str]) -> Output {
@@ -148,6 +179,19 @@ impl Worker {
     pub(crate) fn start(config: &Path) -> Self {
         let mut command = semel();
         Self(command.args(["worker", "--config"]).arg(config).stderr(Stdio::null()).spawn().unwrap())
+    }
+
+    /// On a machine whose clock is wrong. Returns once it works, with what time it takes it to be.
+    pub(crate) fn start_with(config: &Path, clock: ClockOff) -> (Self, Timestamp) {
+        let mut command = semel();
+        let command = clock.on(&mut command).args(["worker", "--config"]).arg(config);
+        let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = BufReader::new(process.stderr.take().unwrap()).lines().map(Result::unwrap);
+        let first = said.find(|line| line.contains("working")).expect("it says that it works");
+        // Whatever else it says, somebody reads it.
+        std::thread::spawn(move || said.for_each(drop));
+        let time = first.split_whitespace().find_map(|word| word.parse().ok());
+        (Self(process), time.unwrap_or_else(|| panic!("no time of day: {first}")))
     }
 
     /// Tells it to end, and waits until it has.

@@ -8,14 +8,28 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// How often the shop was asked what became of a payment.
+#[derive(Clone, Default)]
+pub(crate) struct Questions(Arc<AtomicUsize>);
+
+impl Questions {
+    pub(crate) fn so_far(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}
 
 /// A shop whose money this provider moves.
-pub(crate) fn shop(provider: SocketAddr) -> Router {
+pub(crate) fn shop(provider: SocketAddr, questions: Questions) -> Router {
     Router::new()
         .route("/payments", post(pay))
         .route("/operations/{id}", get(what_became_of))
-        .with_state(provider)
+        .with_state((provider, questions))
 }
+
+type Counter = (SocketAddr, Questions);
 
 /// What the client of a payment is told: by the payment itself, by a poll, or by a webhook.
 fn paid(operation: &str, reference: &str) -> Value {
@@ -27,7 +41,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
     headers[name].to_str().unwrap()
 }
 
-async fn pay(State(provider): State<SocketAddr>, headers: HeaderMap, body: String) -> Response {
+async fn pay(State((provider, _)): State<Counter>, headers: HeaderMap, body: String) -> Response {
     let (operation, attempt) = (text(&headers, "semel-operation-id"), text(&headers, "semel-attempt"));
     let mut order: Value = serde_json::from_str(&body).unwrap();
     let answer = paid(operation, order["reference"].as_str().unwrap());
@@ -43,10 +57,11 @@ async fn pay(State(provider): State<SocketAddr>, headers: HeaderMap, body: Strin
 }
 
 async fn what_became_of(
-    State(provider): State<SocketAddr>,
+    State((provider, questions)): State<Counter>,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Response {
+    questions.0.fetch_add(1, Ordering::SeqCst);
     let path = format!("/charges/by-identity/{id}?attempt={}", text(&headers, "semel-attempt"));
     match ask(provider, "GET", path, &[], String::new()).await {
         Some(charge) if charge.status == 200 => {

@@ -294,6 +294,93 @@ error: this [[webhook]] has no `secrets`
 }
 
 #[test]
+fn outboxes() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+store = "memory:"
+[outbox]
+sink = "http://127.0.0.1:9100/events"
+secret = "whsec_short"
+attempts = 0
+retry = "5s"
+"#,
+        r#"
+error: a store in memory has no outbox
+ --> semel.toml:4:8
+  |
+4 | sink = "http://127.0.0.1:9100/events"
+  |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+  = help: write a `store` that lasts, "sqlite:semel.db" or "postgres://…", or leave [outbox] out
+
+error: a webhook secret is whsec_ and 24 to 64 bytes in base64: make one with echo "whsec_$(head -c 32 /dev/urandom | base64)"
+ --> semel.toml:5:10
+  |
+5 | secret = *************
+  |          ^^^^^^^^^^^^^
+  = help: give the receiver the same one
+
+error: `attempts` cannot be 0
+ --> semel.toml:6:12
+  |
+6 | attempts = 0
+  |            ^
+  = help: write a number from 1 to 1000
+
+error: `retry` is not a setting of [outbox]
+ --> semel.toml:7:1
+  |
+7 | retry = "5s"
+  | ^^^^^
+  = help: did you mean `retry_every`?
+"#,
+    );
+}
+
+#[test]
+fn an_outbox_without_what_it_needs() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[outbox]
+"#,
+        r#"
+error: this [outbox] has no `sink`
+ --> semel.toml:2:1
+  |
+2 | [outbox]
+  | ^^^^^^^^
+  = help: add sink = "http://127.0.0.1:9100/events"
+
+error: this [outbox] has no `secret`
+ --> semel.toml:2:1
+  |
+2 | [outbox]
+  | ^^^^^^^^
+  = help: add secret = "env:SEMEL_OUTBOX_SECRET"
+"#,
+    );
+}
+
+#[test]
+fn receivers_that_cannot_be_published_to() {
+    for (sink, problem) in [
+        ("nats://127.0.0.1:4222", "this version does not publish to `nats`"),
+        ("amqp://127.0.0.1", "this version does not publish to `amqp`"),
+        ("https://partner.example/events", "plain HTTP"),
+        ("http://me:word@partner/events", "no address"),
+        ("partner", "no address"),
+    ] {
+        let toml = format!(
+            "upstream = \"http://127.0.0.1:9000\"\n[outbox]\nsink = \"{sink}\"\nsecret = \"env:SET\"\n"
+        );
+        let said = crate::read(&toml).unwrap_err().to_string();
+        assert!(said.contains(problem) && said.contains("semel.toml:3:8"), "{sink}: {said}");
+        assert!(!said.contains("me:word"), "{said}");
+    }
+}
+
+#[test]
 fn keys() {
     told(
         r#"

@@ -68,6 +68,16 @@ pub enum Takeover<T> {
     Unclear,
 }
 
+impl<T> From<Found<T>> for Takeover<T> {
+    fn from(found: Found<T>) -> Self {
+        match found {
+            Found::Happened(value) => Self::Happened(value),
+            Found::NeverWill => Self::Repeat,
+            Found::Unclear => Self::Unclear,
+        }
+    }
+}
+
 /// What the other side of a foreign phase promises. Declared by whoever knows it, never guessed.
 ///
 /// The three there are: [`Deduplicated`], [`queryable`] and [`AtMostOnce`].
@@ -146,11 +156,7 @@ where
     Asking: Future<Output = Result<Found<T>, E>>,
 {
     async fn after_takeover(&self, inquiry: Inquiry) -> Result<Takeover<T>, E> {
-        Ok(match (self.0)(inquiry).await? {
-            Found::Happened(value) => Takeover::Happened(value),
-            Found::NeverWill => Takeover::Repeat,
-            Found::Unclear => Takeover::Unclear,
-        })
+        Ok((self.0)(inquiry).await?.into())
     }
 
     async fn after_silence(&self, inquiry: Inquiry) -> Found<T> {

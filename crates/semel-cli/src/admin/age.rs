@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 /// `3m ago`, `in 23h`, or the text itself where it is no moment.
-pub(super) fn relative(moment: &str, now: Timestamp) -> String {
+pub(crate) fn relative(moment: &str, now: Timestamp) -> String {
     let Ok(moment) = moment.parse::<Timestamp>() else { return moment.to_owned() };
     let seconds = now.as_second() - moment.as_second();
     match seconds {

@@ -9,35 +9,35 @@ const HEAD: Style = Style::new().dimmed();
 const WIDEST: usize = 40;
 
 /// A text, and how it is shown.
-pub(super) struct Cell {
+pub(crate) struct Cell {
     text: String,
     style: Style,
 }
 
 /// Rows under headings.
-pub(super) struct Table<const COLUMNS: usize> {
+pub(crate) struct Table<const COLUMNS: usize> {
     heads: [&'static str; COLUMNS],
     rows: Vec<[Cell; COLUMNS]>,
 }
 
 impl Cell {
-    pub(super) fn plain(text: &str) -> Self {
+    pub(crate) fn plain(text: &str) -> Self {
         Self { text: fitting(text), style: Style::new() }
     }
 
     /// A cell that is never cut.
-    pub(super) fn whole(text: &str) -> Self {
+    pub(crate) fn whole(text: &str) -> Self {
         Self { text: harmless(text), style: Style::new() }
     }
 
     /// What an operation's state looks like: what needs somebody stands out.
-    pub(super) fn state(standing: &str) -> Self {
+    pub(crate) fn state(standing: &str) -> Self {
         Self { style: style_of(standing), ..Self::whole(standing) }
     }
 }
 
 /// How a state is shown.
-pub(super) fn style_of(standing: &str) -> Style {
+pub(crate) fn style_of(standing: &str) -> Style {
     let colour = match standing {
         standing if standing.contains("dead letter") => AnsiColor::Red,
         "unknown" => AnsiColor::Yellow,
@@ -49,15 +49,15 @@ pub(super) fn style_of(standing: &str) -> Style {
 }
 
 impl<const COLUMNS: usize> Table<COLUMNS> {
-    pub(super) fn new(heads: [&'static str; COLUMNS]) -> Self {
+    pub(crate) fn new(heads: [&'static str; COLUMNS]) -> Self {
         Self { heads, rows: Vec::new() }
     }
 
-    pub(super) fn row(&mut self, cells: [Cell; COLUMNS]) {
+    pub(crate) fn row(&mut self, cells: [Cell; COLUMNS]) {
         self.rows.push(cells);
     }
 
-    pub(super) fn print(&self, out: &mut impl Write, indent: &str) -> Result<()> {
+    pub(crate) fn print(&self, out: &mut impl Write, indent: &str) -> Result<()> {
         let width = |column: usize| {
             let cells = self.rows.iter().map(|row| length(&row[column].text));
             cells.chain([length(self.heads[column])]).max().unwrap_or_default()
@@ -102,7 +102,7 @@ fn fitting(text: &str) -> String {
 }
 
 /// Tenants, keys and notes are other people's words: what would move a terminal's cursor is spelt out.
-pub(super) fn harmless(text: &str) -> String {
+pub(crate) fn harmless(text: &str) -> String {
     text.chars().fold(String::new(), |mut safe, next| {
         if next.is_control() {
             safe.extend(next.escape_default());

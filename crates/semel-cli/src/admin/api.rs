@@ -1,7 +1,7 @@
 //! The admin API, asked over HTTP.
 
 use super::Failure;
-use super::answer::Problem;
+use super::problem::Problem;
 use crate::exchange::{ExchangeError, exchange};
 use bytes::Bytes;
 use clap::Args;
@@ -16,7 +16,7 @@ use std::time::Duration;
 /// How the admin API is reached.
 #[derive(Args)]
 #[command(next_help_heading = "Admin API")]
-pub(super) struct Connection {
+pub(crate) struct Connection {
     /// Where the admin API listens.
     #[arg(long, value_name = "URL", env = "SEMEL_ADMIN", default_value = "http://127.0.0.1:8081")]
     admin: String,
@@ -30,19 +30,19 @@ pub(super) struct Connection {
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The admin API of one gateway.
-pub(super) struct Admin {
+pub(crate) struct Admin {
     authority: Authority,
     token: Option<HeaderValue>,
 }
 
 /// What the API answered.
-pub(super) struct Reply {
+pub(crate) struct Reply {
     status: StatusCode,
     body: Bytes,
 }
 
 impl Admin {
-    pub(super) fn new(connection: &Connection) -> Result<Self, Failure> {
+    pub(crate) fn new(connection: &Connection) -> Result<Self, Failure> {
         let address = &connection.admin;
         let wrong = |what: &str| {
             let right = "it has to be like http://127.0.0.1:8081";
@@ -63,11 +63,11 @@ impl Admin {
         Ok(Self { authority: authority.clone(), token: token(connection.token.as_deref())? })
     }
 
-    pub(super) async fn get(&self, path: &str) -> Result<Reply, Failure> {
+    pub(crate) async fn get(&self, path: &str) -> Result<Reply, Failure> {
         self.ask(Method::GET, path, Bytes::new()).await
     }
 
-    pub(super) async fn post(&self, path: &str, document: &serde_json::Value) -> Result<Reply, Failure> {
+    pub(crate) async fn post(&self, path: &str, document: &serde_json::Value) -> Result<Reply, Failure> {
         self.ask(Method::POST, path, Bytes::from(document.to_string())).await
     }
 
@@ -112,7 +112,7 @@ fn token(setting: Option<&str>) -> Result<Option<HeaderValue>, Failure> {
 
 impl Reply {
     /// The answer, if it is not a refusal.
-    pub(super) fn document<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+    pub(crate) fn document<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         self.accepted()?;
         serde_json::from_slice(&self.body).map_err(|error| {
             Failure::Unanswered(format!("the answer is not that of an admin API of this version: {error}"))
@@ -120,7 +120,7 @@ impl Reply {
     }
 
     /// Prints the answer as it is, and tells whether it was a refusal.
-    pub(super) fn print(&self) -> Result<(), Failure> {
+    pub(crate) fn print(&self) -> Result<(), Failure> {
         let mut out = std::io::stdout().lock();
         out.write_all(&self.body)?;
         if !self.body.ends_with(b"\n") {

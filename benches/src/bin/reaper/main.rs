@@ -1,0 +1,213 @@
+//! What it costs that the reaper goes along: as many records are forgotten as arrive.
+//!
+//! Both sides do whole operations through the engine, with windows of a moment, beside a worker; on one of them the worker reaps. After
+//! the windows' length as many records end their window, and as many tombstones their time, as are made. Only then is measured: at a
+//! steady rate, which is half of what the store can do, and as fast as it goes.
+#![allow(clippy::print_stdout, reason = "a report is printed")]
+
+mod stores;
+
+use clap::Parser;
+use semel::observe::{Event, Observer};
+use semel::{DueKind, DueQuery, Engine, EngineOptions, Policy, Store};
+use semel_benches::operations::Operations;
+use semel_benches::{Bar, Comparison, median, progress, report};
+use semel_relay::{Reaped, Reaper, ReaperOptions, Worker, WorkerOptions};
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use stores::{Postgres, Sqlite, Stores};
+
+#[derive(Parser)]
+#[command(
+    about = "Reserve + complete while as many records are forgotten, against the same without a reaper"
+)]
+struct Arguments {
+    /// On a private PostgreSQL instead of SQLite.
+    #[arg(long)]
+    postgres: bool,
+    /// Rounds; each measures both sides once.
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Concurrent callers.
+    #[arg(long, default_value_t = 64)]
+    callers: usize,
+    /// How long each side is measured in a round.
+    #[arg(long, default_value_t = 4.0)]
+    seconds: f64,
+    /// How long an answer is kept, and a tombstone after it.
+    #[arg(long, default_value_t = 1.0)]
+    window: f64,
+    /// Where files go: on a real disk, and readable by PostgreSQL's user.
+    #[arg(long, default_value = "target/bench")]
+    directory: PathBuf,
+}
+
+/// Counts what was forgotten.
+#[derive(Default)]
+struct Forgotten(AtomicU64);
+
+impl Observer for Forgotten {
+    fn count(&self, _operation: &str, event: Event) {
+        if event == Event::TtlPruned {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// One side of one round.
+struct Side {
+    pairs_per_second: f64,
+    forgotten_per_second: f64,
+    /// By how much what is to be forgotten is late, in seconds: in the middle, and at the end.
+    late: (f64, f64),
+}
+
+async fn side(
+    store: Arc<dyn Store>,
+    arguments: &Arguments,
+    rate: Option<f64>,
+    reaping: bool,
+) -> Result<Side, Box<dyn Error>> {
+    let forgotten = Arc::new(Forgotten::default());
+    let observer: Arc<dyn Observer> = forgotten.clone();
+    let options = EngineOptions { observer: Some(observer), ..EngineOptions::default() };
+    let engine = Engine::with_options(Arc::clone(&store), options);
+    let window = Duration::from_secs_f64(arguments.window);
+    let policy = Policy { retention: window, body_retention: window, tombstone: window, ..Policy::default() };
+    let operations = Operations::through(engine.clone())?.with_policy(policy);
+    let reaper = reaping.then(ReaperOptions::default);
+    let worker = Worker::new(engine, WorkerOptions { reaper, ..WorkerOptions::default() });
+    let working = tokio::spawn(worker.run(std::future::pending()));
+
+    // Until tombstones end too, and the reaper has come by.
+    operations.run_at(rate, arguments.callers, window * 2 + Duration::from_secs(1)).await;
+    let half = Duration::from_secs_f64(arguments.seconds) / 2;
+    let before = forgotten.0.load(Ordering::Relaxed);
+    let first = operations.run_at(rate, arguments.callers, half).await;
+    let middle = lateness(&*store).await?;
+    let second = operations.run_at(rate, arguments.callers, half).await;
+    let gone = forgotten.0.load(Ordering::Relaxed) - before;
+    let end = lateness(&*store).await?;
+    working.abort();
+    Ok(Side {
+        pairs_per_second: f64::midpoint(first.pairs_per_second(), second.pairs_per_second()),
+        forgotten_per_second: gone as f64 / arguments.seconds,
+        late: (middle, end),
+    })
+}
+
+/// How many microseconds it takes to make a record, and to forget it (the window and the tombstone), each with the machine to itself.
+async fn costs(store: Arc<dyn Store>, arguments: &Arguments) -> Result<(f64, f64), Box<dyn Error>> {
+    let engine = Engine::with_options(store, EngineOptions::default());
+    let at_once = Duration::ZERO;
+    let policy = Policy {
+        retention: at_once,
+        body_retention: at_once,
+        tombstone: Duration::from_millis(1),
+        ..Policy::default()
+    };
+    let operations = Operations::through(engine.clone())?.with_policy(policy);
+    let span = Duration::from_secs_f64(arguments.seconds) / 4;
+    let made = operations.run(arguments.callers, span).await.pairs_per_second();
+    let reaper = Reaper::new(engine, ReaperOptions { pause: Duration::ZERO, ..ReaperOptions::default() });
+    let begun = Instant::now();
+    let mut forgotten = 0;
+    loop {
+        let reaped = reaper.round().await?;
+        if reaped == Reaped::default() {
+            break;
+        }
+        forgotten += reaped.removed;
+    }
+    Ok((begun.elapsed().as_secs_f64() * 1e6 / forgotten.max(1) as f64, 1e6 / made))
+}
+
+/// By how many seconds the record is late that should have been seen to first.
+async fn lateness(store: &dyn Store) -> Result<f64, Box<dyn Error>> {
+    let mut latest = Duration::ZERO;
+    for kind in [DueKind::Window, DueKind::Purge] {
+        let answer = store.due(DueQuery { kind, after: None, limit: 1 }).await?;
+        for (_, since) in answer.items.iter().filter_map(semel::Record::due) {
+            latest = latest.max(answer.now.after(since));
+        }
+    }
+    Ok(latest.as_secs_f64())
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments = Arguments::parse();
+    std::fs::create_dir_all(&arguments.directory)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let (stores, name): (Box<dyn Stores>, _) = if arguments.postgres {
+        (Box::new(Postgres::start(&arguments.directory)?), "PostgreSQL")
+    } else {
+        (Box::new(Sqlite::in_directory(&arguments.directory)?), "SQLite")
+    };
+    let measure = |rate, reaping| {
+        runtime.block_on(async {
+            let store = stores.open().await?;
+            side(store, &arguments, rate, reaping).await
+        })
+    };
+    progress(&format!("{name}: how fast it goes"));
+    let fastest = measure(None, false)?.pairs_per_second;
+    let (mut steady, mut saturated, mut cost) = (Rounds::default(), Rounds::default(), Vec::new());
+    for round in 1..=arguments.rounds {
+        progress(&format!("{name}, round {round} of {}", arguments.rounds));
+        for (rounds, rate) in [(&mut steady, Some(fastest / 2.0)), (&mut saturated, None)] {
+            // Each of them goes first in every other round.
+            let (with, without) = if round % 2 == 0 {
+                let without = measure(rate, false)?;
+                (measure(rate, true)?, without)
+            } else {
+                (measure(rate, true)?, measure(rate, false)?)
+            };
+            rounds.add(&with, &without);
+        }
+        cost.push(runtime.block_on(async { costs(stores.open().await?, &arguments).await })?);
+    }
+    progress("");
+    println!("{name}, {} callers, {:.0} a second at a steady rate", arguments.callers, fastest / 2.0);
+    for (what, rounds) in [("at a steady rate", &steady), ("as fast as it goes", &saturated)] {
+        println!(
+            "{what}, the first that is to be forgotten is {:.1} s late in the middle of a round and {:.1} s at its end",
+            median(&rounds.late_in_the_middle),
+            median(&rounds.late_at_the_end)
+        );
+    }
+    let comparisons = [
+        Comparison::of("steady: with a reaper by without", "pairs/s", Bar::AtLeast(0.9), &steady.throughput),
+        Comparison::of("steady: records forgotten by made", "1/s", Bar::AtLeast(0.9), &steady.kept_up),
+        Comparison::of(
+            "fastest: with a reaper by without",
+            "pairs/s",
+            Bar::AtLeast(0.9),
+            &saturated.throughput,
+        ),
+        Comparison::of("fastest: records forgotten by made", "1/s", Bar::AtLeast(0.9), &saturated.kept_up),
+        Comparison::of("forgetting alone, by making alone", "us/record", Bar::Open, &cost),
+    ];
+    report(&comparisons, Path::new(&format!("target/bench/reaper-{}.json", name.to_lowercase())))?;
+    Ok(())
+}
+
+/// What the rounds of one rate came to.
+#[derive(Default)]
+struct Rounds {
+    throughput: Vec<(f64, f64)>,
+    kept_up: Vec<(f64, f64)>,
+    late_in_the_middle: Vec<f64>,
+    late_at_the_end: Vec<f64>,
+}
+
+impl Rounds {
+    fn add(&mut self, with: &Side, without: &Side) {
+        self.throughput.push((with.pairs_per_second, without.pairs_per_second));
+        self.kept_up.push((with.forgotten_per_second, with.pairs_per_second));
+        self.late_in_the_middle.push(with.late.0);
+        self.late_at_the_end.push(with.late.1);
+    }
+}

@@ -1,0 +1,96 @@
+//! The gateway's admin API, for the commands that ask it.
+//!
+//! - `api.rs`: asked over HTTP;
+//! - `problem.rs`: why it refused;
+//! - `table.rs`, `age.rs`: how answers are shown.
+
+pub(crate) mod age;
+mod api;
+mod problem;
+pub(crate) mod table;
+
+pub(crate) use api::{Admin, Connection};
+
+use clap::Args;
+use std::process::ExitCode;
+
+/// What every command takes.
+#[derive(Args)]
+pub(crate) struct Common {
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+
+    /// Print the API's JSON, unchanged.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Why a command did not do what it was asked to.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// The command cannot be meant so.
+    #[error("{0}")]
+    Usage(String),
+    /// The answer is no.
+    #[error("{0}")]
+    Refused(String),
+    /// There is no answer, or none for now.
+    #[error("{0}")]
+    Unanswered(String),
+    /// Nobody reads what we print any more.
+    #[error("the output cannot be written: {0}")]
+    Output(#[from] std::io::Error),
+}
+
+impl Failure {
+    fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::Refused(_) | Self::Output(_) => 1,
+            Self::Usage(_) => 2,
+            Self::Unanswered(_) => 3,
+        })
+    }
+}
+
+/// Runs a command to its end.
+pub(crate) fn run(command: impl Future<Output = Result<(), Failure>>) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            anstream::eprintln!("semel: the runtime cannot be started: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match runtime.block_on(command) {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever reads along has had enough (`semel operations list | head`): no reason to complain.
+        Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(failure) => {
+            anstream::eprintln!("semel: {failure}");
+            failure.exit_code()
+        }
+    }
+}
+
+/// The path of one thing. What cannot be its id does not become part of an address.
+pub(crate) fn path_of(place: &str, id: &str, what: &str) -> Result<String, Failure> {
+    if !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-') {
+        return Ok(format!("{place}/{id}"));
+    }
+    let like = "0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4";
+    Err(Failure::Usage(format!("{id:?} is no {what} id: it has to be like {like}")))
+}
+
+/// Asks before something is done that cannot be taken back; what was shown stands above.
+pub(crate) fn confirmed(question: &str) -> Result<(), Failure> {
+    use std::io::Write as _;
+    let mut out = anstream::stderr().lock();
+    write!(out, "\n{question} It cannot be taken back. [y/N] ")?;
+    out.flush()?;
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer)?;
+    match answer.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => Err(Failure::Refused("nothing was changed".into())),
+    }
+}

@@ -1,0 +1,36 @@
+//! Damaged records stand in nobody's way. Only a store's own tests can damage one, so that this is no rule of the suite: they call it.
+
+use crate::samples::{key, reserved};
+use semel::{DueKind, DueQuery, RecordKey, Store, When};
+use std::time::Duration;
+
+const RECORDS: u32 = 12;
+/// The first of all, three in a row, and the last.
+const DAMAGED: [u32; 5] = [0, 4, 5, 6, 11];
+
+/// Checks that what is due behind damaged records is found all the same, in pages of any length. `spoil` makes the record of a key one that cannot be read.
+pub async fn what_is_due_is_found_behind_damaged_records(store: &dyn Store, spoil: impl AsyncFn(&RecordKey)) {
+    for number in 0..RECORDS {
+        let mut draft = reserved(key(number));
+        draft.times.lease = When::In(Duration::ZERO);
+        // One after the other, so that they come in this order.
+        store.create(vec![draft]).await.expect("the store takes a record");
+    }
+    for number in DAMAGED {
+        spoil(&key(number)).await;
+    }
+    let sound: Vec<_> = (0..RECORDS).filter(|number| !DAMAGED.contains(number)).map(key).collect();
+    for limit in [1, 2, 3, sound.len(), 100] {
+        let (mut met, mut after) = (Vec::new(), None);
+        loop {
+            let query = DueQuery { kind: DueKind::Lease, after, limit };
+            let page = store.due(query).await.expect("the store tells what is due").items;
+            let Some(last) = page.last() else { break };
+            assert!(page.len() <= limit, "no more than was asked for");
+            after = last.due().map(|(_, at)| (at, last.operation_id));
+            met.extend(page.into_iter().map(|record| record.key));
+        }
+        met.sort_by(|one, other| one.key.cmp(&other.key));
+        assert_eq!(met, sound, "in pages of {limit}");
+    }
+}

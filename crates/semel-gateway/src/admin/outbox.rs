@@ -1,0 +1,200 @@
+//! The outbox: what waits to be told to others, and what a person does about what its receiver refuses.
+
+use super::Shared;
+use super::document::Moment;
+use super::problem::AdminProblem;
+use super::query::{EventListing, event_id};
+use super::word;
+use axum::Json;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Path, RawQuery, State};
+use axum::response::{IntoResponse, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::StatusCode;
+use semel::{StoreError, Timestamp};
+use semel_relay::outbox::{Desk, Entry, Touched};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// The body of a request at most: a reason and a name.
+const BODY: usize = 64 * 1024;
+
+/// One event that is not published yet. Members without a value are absent.
+#[derive(Serialize)]
+struct Waiting {
+    event_id: String,
+    aggregate: String,
+    kind: String,
+    content_type: String,
+    /// `pending`, `waiting` (behind another one), `retrying` or `dead_letter`.
+    state: &'static str,
+    dead_letter: bool,
+    attempts: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_error: Option<String>,
+    created: Moment,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_attempt: Option<Moment>,
+}
+
+impl From<Entry> for Waiting {
+    fn from(entry: Entry) -> Self {
+        let state = match (entry.dead_letter, entry.retry, entry.parked) {
+            (true, ..) => "dead_letter",
+            (false, Some(_), _) => "retrying",
+            (false, None, true) => "waiting",
+            (false, None, false) => "pending",
+        };
+        Self {
+            event_id: entry.event.id.to_string(),
+            aggregate: entry.event.aggregate,
+            kind: entry.event.kind,
+            content_type: entry.event.content_type,
+            state,
+            dead_letter: entry.dead_letter,
+            attempts: entry.attempts,
+            last_error: entry.last_error,
+            created: entry.created.into(),
+            next_attempt: entry.retry.map(Moment::from),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Listed {
+    now: Moment,
+    events: Vec<Waiting>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+/// One event, with its payload: as text where it is some, else as base64.
+#[derive(Serialize)]
+struct Shown {
+    now: Moment,
+    #[serde(flatten)]
+    event: Waiting,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload_base64: Option<String>,
+}
+
+impl Shown {
+    fn of(entry: Entry, now: Timestamp) -> Self {
+        let bytes = entry.event.payload.clone();
+        let (payload, payload_base64) = match std::str::from_utf8(&bytes) {
+            Ok(text) => (Some(text.to_owned()), None),
+            Err(_) => (None, Some(STANDARD.encode(&bytes))),
+        };
+        Self { now: now.into(), event: entry.into(), payload, payload_base64 }
+    }
+}
+
+/// What an operator says when an event is taken out.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Drop {
+    reason: String,
+    operator: Option<String>,
+}
+
+pub(super) async fn list(
+    State(shared): State<Arc<Shared>>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, AdminProblem> {
+    let EventListing { filter, before, limit } = EventListing::read(query.as_deref())?;
+    let page = shared.in_time(shared.outbox()?.list(filter, before, limit)).await?;
+    let last = page.entries.last().map(|entry| entry.event.id.to_string());
+    let listed = Listed {
+        now: page.now.into(),
+        events: page.entries.into_iter().map(Waiting::from).collect(),
+        next_cursor: last.filter(|_| page.more),
+    };
+    Ok(Json(listed).into_response())
+}
+
+pub(super) async fn show(
+    State(shared): State<Arc<Shared>>,
+    Path(id): Path<String>,
+) -> Result<Response, AdminProblem> {
+    let (now, entry) = shared.in_time(shared.outbox()?.find(event_id(&id)?)).await?;
+    let entry = entry.ok_or_else(AdminProblem::no_such_event)?;
+    Ok(Json(Shown::of(entry, now)).into_response())
+}
+
+pub(super) async fn requeue(
+    State(shared): State<Arc<Shared>>,
+    Path(id): Path<String>,
+) -> Result<Response, AdminProblem> {
+    let (id, desk) = (event_id(&id)?, shared.outbox()?);
+    // On a task of its own: an operator who hangs up must not leave it half told.
+    let acting = tokio::spawn(async move { desk.requeue(id).await });
+    touched(acting.await, id, "requeued")
+}
+
+pub(super) async fn discard(
+    State(shared): State<Arc<Shared>>,
+    Path(id): Path<String>,
+    body: Body,
+) -> Result<Response, AdminProblem> {
+    let (id, desk) = (event_id(&id)?, shared.outbox()?);
+    let body = to_bytes(body, BODY).await.map_err(|_| AdminProblem::body_too_large(BODY))?;
+    let word: Drop = serde_json::from_slice(&body).map_err(|error| {
+        AdminProblem::body(format!("the body has to be JSON, {{\"reason\": \"…\"}}: {error}"))
+    })?;
+    let invalid = |error: word::InvalidWord| AdminProblem::body(error.to_string());
+    let reason = word::reason(&word.reason).map_err(invalid)?;
+    let operator = word::operator(word.operator).map_err(invalid)?;
+    let acting = tokio::spawn(async move {
+        let touched = desk.discard(id, operator.clone(), reason).await;
+        if let Ok(Touched::Done(_)) = &touched {
+            tracing::warn!(event_id = %id, operator, "an operator dropped an event of the outbox");
+        }
+        touched
+    });
+    touched(acting.await, id, "dropped")
+}
+
+#[derive(Serialize)]
+struct Done {
+    done: &'static str,
+    #[serde(flatten)]
+    event: Waiting,
+}
+
+fn touched(
+    acted: Result<Result<Touched, StoreError>, tokio::task::JoinError>,
+    id: Uuid,
+    done: &'static str,
+) -> Result<Response, AdminProblem> {
+    match acted.map_err(|error| StoreError::Lost(error.to_string())).flatten() {
+        Ok(Touched::Done(entry)) => {
+            tracing::info!(event_id = %id, done, "an operator acted on an event of the outbox");
+            Ok(Json(Done { done, event: (*entry).into() }).into_response())
+        }
+        Ok(Touched::NotRefused(entry)) => {
+            let event = serde_json::to_value(Waiting::from(*entry)).unwrap_or_default();
+            let detail = "Only an event that its receiver refused can be requeued or dropped. This one was not: it is on its way, \
+                          or waits behind another one of its aggregate.";
+            Err(AdminProblem::new(StatusCode::CONFLICT, "admin_event_not_refused", detail)
+                .with("event", event))
+        }
+        Ok(Touched::Missing) => Err(AdminProblem::no_such_event()),
+        Err(StoreError::Lost(error)) => {
+            tracing::error!(event_id = %id, error, done, "it is not known whether an operator's act was done");
+            let detail =
+                "The store's answer was lost: it may be done or not. Look at the event before you try again.";
+            Err(AdminProblem::new(StatusCode::SERVICE_UNAVAILABLE, "admin_act_unknown", detail))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl Shared {
+    fn outbox(&self) -> Result<Arc<dyn Desk>, AdminProblem> {
+        self.admin.outbox.clone().ok_or_else(AdminProblem::no_outbox)
+    }
+}

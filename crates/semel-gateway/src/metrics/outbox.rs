@@ -1,0 +1,72 @@
+//! The metrics of an outbox.
+
+use super::{Number, registered};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::registry::{Registry, Unit};
+use semel_relay::outbox::{Counts, Outlook};
+use std::sync::atomic::Ordering;
+
+/// What is told of the outbox. Gauges are no number (`NaN`) while the store does not answer: an old one that stands still would look
+/// like good news.
+pub(super) struct OutboxMeters {
+    backlog: Number,
+    oldest: Number,
+    dead_letters: Number,
+    published: Counter,
+    failed: Counter,
+}
+
+impl OutboxMeters {
+    pub(super) fn new(registry: &mut Registry) -> Self {
+        Self {
+            backlog: registered(
+                registry,
+                "outbox_backlog",
+                "Events that are not published yet, dead letters and those behind them among them",
+                None,
+                Number::default(),
+            ),
+            oldest: registered(
+                registry,
+                "outbox_oldest",
+                "Age of the oldest event that is to be published; 0 if there is none",
+                Some(Unit::Seconds),
+                Number::default(),
+            ),
+            dead_letters: registered(
+                registry,
+                "outbox_dead_letters",
+                "Events that their receiver refused, and that wait for a person",
+                None,
+                Number::default(),
+            ),
+            published: registered(
+                registry,
+                "outbox_published",
+                "Events that this process published, and their receiver confirmed",
+                None,
+                Counter::default(),
+            ),
+            failed: registered(
+                registry,
+                "outbox_failed",
+                "Times that an event was not delivered by this process: refused, or the receiver not reached",
+                None,
+                Counter::default(),
+            ),
+        }
+    }
+
+    pub(super) fn set_outlook(&self, outlook: Option<Outlook>) {
+        #[expect(clippy::cast_precision_loss, reason = "a count of this size need not be exact")]
+        let number = |of: fn(Outlook) -> u64| outlook.map_or(f64::NAN, |outlook| of(outlook) as f64);
+        self.backlog.set(number(|outlook| outlook.backlog));
+        self.dead_letters.set(number(|outlook| outlook.dead_letters));
+        self.oldest.set(outlook.map_or(f64::NAN, |outlook| outlook.oldest.as_secs_f64()));
+    }
+
+    pub(super) fn set_published(&self, counts: &Counts) {
+        self.published.inner().store(counts.published(), Ordering::Relaxed);
+        self.failed.inner().store(counts.failed(), Ordering::Relaxed);
+    }
+}

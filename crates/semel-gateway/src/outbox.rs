@@ -1,0 +1,84 @@
+//! Publishes what the store's outbox holds, where the configuration says so.
+
+use crate::config::{OutboxConfig, SinkConfig};
+use semel_relay::outbox::postgres::PgOutbox;
+use semel_relay::outbox::sqlite::SqliteOutbox;
+use semel_relay::outbox::{Counts, Desk, Publisher, PublisherOptions, Queue};
+use semel_relay::sink::{InvalidWebhook, Sink, Webhook};
+use semel_relay::{InvalidSecret, WebhookSecret};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// Why events cannot be published as the configuration says.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OutboxError {
+    /// The address is none.
+    #[error("the outbox's receiver cannot be reached there")]
+    Address(#[from] InvalidWebhook),
+    /// The secret is none.
+    #[error("the outbox's secret is none")]
+    Secret(#[from] InvalidSecret),
+    /// The store keeps nothing.
+    #[error("this store has no outbox: sqlite: and postgres:// stores have one")]
+    NoOutbox,
+}
+
+/// The outbox of a store, for publishers and for operators.
+#[derive(Clone)]
+pub struct Outbox {
+    /// For publishers.
+    pub queue: Arc<dyn Queue>,
+    /// For operators.
+    pub desk: Arc<dyn Desk>,
+}
+
+impl From<SqliteOutbox> for Outbox {
+    fn from(outbox: SqliteOutbox) -> Self {
+        Self { queue: Arc::new(outbox.clone()), desk: Arc::new(outbox) }
+    }
+}
+
+impl From<PgOutbox> for Outbox {
+    fn from(outbox: PgOutbox) -> Self {
+        Self { queue: Arc::new(outbox.clone()), desk: Arc::new(outbox) }
+    }
+}
+
+/// A publisher that is ready to run, whatever its receiver is.
+pub(crate) struct Publishing {
+    pub(crate) counts: Arc<Counts>,
+    run: Box<dyn FnOnce(Task) -> Task + Send>,
+}
+
+type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl Publishing {
+    /// What the configuration asks for.
+    pub(crate) fn new(config: &OutboxConfig, outbox: Option<&Outbox>) -> Result<Self, OutboxError> {
+        let outbox = outbox.ok_or(OutboxError::NoOutbox)?;
+        let options = PublisherOptions {
+            attempts: config.attempts,
+            retry_every: config.retry_every,
+            ..PublisherOptions::default()
+        };
+        match &config.sink {
+            SinkConfig::Webhook { url, secret } => {
+                let webhook = Webhook::new(url, WebhookSecret::parse(secret.reveal())?)?;
+                Ok(Self::by(outbox, webhook, options))
+            }
+        }
+    }
+
+    fn by(outbox: &Outbox, sink: impl Sink, options: PublisherOptions) -> Self {
+        let publisher = Publisher::new(Arc::clone(&outbox.queue), sink, options);
+        let counts = publisher.counts();
+        Self { counts, run: Box::new(move |stop| Box::pin(publisher.run(stop))) }
+    }
+
+    /// Publishes until `stop` is ready, and what is under way has ended.
+    pub(crate) async fn run(self, stop: impl Future<Output = ()> + Send + 'static) {
+        (self.run)(Box::pin(stop)).await;
+    }
+}

@@ -1,0 +1,78 @@
+//! Why a message was not handled, and what follows from it.
+
+use crate::inbox::{InboxError, InvalidIdentity};
+use semel::StoreError;
+
+/// Why a message was not handled, and what follows from it. The text goes to the log and to the dead letter: no secrets in it.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Failure {
+    /// Not now: what it needs cannot be reached, or another delivery of it is under way. Nothing is counted against the message, it is
+    /// tried on.
+    #[error("not now: {0}")]
+    NotNow(String),
+    /// It failed. It is tried again, and after the last time set aside.
+    #[error("failed: {0}")]
+    Failed(String),
+    /// It can never succeed: what it says makes no sense. It is set aside at once.
+    #[error("refused: {0}")]
+    Refused(String),
+}
+
+impl<E: Into<Self>> From<InboxError<E>> for Failure {
+    fn from(error: InboxError<E>) -> Self {
+        match error {
+            InboxError::Application(error) => error.into(),
+            // The second is nothing that the message can help; the log says what to do.
+            InboxError::InProgress => Self::NotNow(InboxError::<Self>::InProgress.to_string()),
+            InboxError::NotDurable => Self::NotNow(InboxError::<Self>::NotDurable.to_string()),
+            InboxError::Identity(error) => error.into(),
+            InboxError::Refused(why) => Self::Failed(why),
+            InboxError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<InvalidIdentity> for Failure {
+    fn from(error: InvalidIdentity) -> Self {
+        Self::Refused(error.to_string())
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Damaged(_) => Self::Failed(error.to_string()),
+            _ => Self::NotNow(error.to_string()),
+        }
+    }
+}
+
+/// A connection, a pool or a server that is not there now is no failure of the message; what the server says about its statements is.
+#[cfg(feature = "postgres")]
+impl From<sqlx::Error> for Failure {
+    fn from(error: sqlx::Error) -> Self {
+        use sqlx::Error;
+        let of_the_moment = match &error {
+            Error::Database(refusal) => crate::inbox::passes(refusal.code().as_deref()),
+            Error::Io(_) | Error::Tls(_) | Error::PoolTimedOut | Error::PoolClosed | Error::WorkerCrashed => {
+                true
+            }
+            _ => false,
+        };
+        if of_the_moment { Self::NotNow(error.to_string()) } else { Self::Failed(error.to_string()) }
+    }
+}
+
+/// A file that is locked, full or away is no failure of the message; what SQLite says about its statements is.
+#[cfg(feature = "sqlite")]
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        use rusqlite::ErrorCode::{CannotOpen, DatabaseBusy, DatabaseLocked, DiskFull, SystemIoFailure};
+        match error.sqlite_error_code() {
+            Some(CannotOpen | DatabaseBusy | DatabaseLocked | DiskFull | SystemIoFailure) => {
+                Self::NotNow(error.to_string())
+            }
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+}

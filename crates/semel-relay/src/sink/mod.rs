@@ -1,0 +1,43 @@
+//! Where events are published to.
+
+#[cfg(feature = "nats")]
+mod nats;
+#[cfg(feature = "rabbitmq")]
+mod rabbitmq;
+mod webhook;
+#[cfg(any(feature = "nats", feature = "rabbitmq"))]
+pub(crate) mod wire;
+
+#[cfg(feature = "nats")]
+pub use nats::NatsSink;
+#[cfg(feature = "rabbitmq")]
+pub use rabbitmq::RabbitMqSink;
+#[cfg(feature = "rabbitmq")]
+pub(crate) use rabbitmq::declare_exchange;
+pub use webhook::{InvalidWebhook, Webhook};
+
+use crate::message::Event;
+use std::future::Future;
+
+/// Where events are published to.
+///
+/// What is published may be published again, with the same id: whoever publishes can be killed between the receiver's word and
+/// its own note of it.
+pub trait Sink: Send + Sync + 'static {
+    /// Publishes one event and returns once the receiver has confirmed that it keeps it. The publisher calls this concurrently for
+    /// different aggregates, never for two events of one aggregate at a time.
+    fn publish(&self, event: &Event) -> impl Future<Output = Result<(), Undelivered>> + Send;
+}
+
+/// Why an event was not delivered.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Undelivered {
+    /// The receiver as a whole cannot be reached or does not answer in time: nothing is counted against the event, all of them wait
+    /// (backoff).
+    #[error("the receiver cannot be reached: {0}")]
+    Unreachable(String),
+    /// The receiver refused this event: counts as an attempt; after the last one it is a dead letter, and holds up its own aggregate
+    /// only.
+    #[error("the receiver refused it: {0}")]
+    Refused(String),
+}

@@ -1,0 +1,54 @@
+//! Records that cannot be read, met on the way to others.
+
+use crate::store::StoreError;
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+/// So many are told apart; after that it is said once more, and no longer of each.
+const MOST: usize = 1_000;
+
+/// A store's memory of which damaged records it has passed over: of each it says so once, and not at every look.
+#[derive(Debug, Default)]
+pub struct PassedOver {
+    told: Mutex<BTreeSet<String>>,
+}
+
+impl PassedOver {
+    /// How many damaged records may stand before those that are looked for.
+    pub const LIMIT: usize = MOST;
+
+    /// Passes over what is damaged, and says so. Any other error is handed back: it is not the record's.
+    ///
+    /// # Errors
+    /// The error, if it is none of a damaged record.
+    pub fn pass(&self, error: StoreError) -> Result<(), StoreError> {
+        let StoreError::Damaged(what) = error else { return Err(error) };
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.len() < MOST && told.insert(what.clone()) {
+            tracing::error!(%what, "a stored record is damaged: it is passed over, and the others are seen to");
+            if told.len() == MOST {
+                tracing::error!("no more damaged records are told of: there are too many");
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_damage_is_passed_over() {
+        let passed = PassedOver::default();
+        for _ in 0..2 {
+            assert!(passed.pass(StoreError::Damaged("operation 1: its state".into())).is_ok());
+        }
+        assert_eq!(passed.told.lock().unwrap().len(), 1);
+        assert!(passed.pass(StoreError::Unavailable("away".into())).is_err());
+        for number in 0..2 * MOST {
+            passed.pass(StoreError::Damaged(number.to_string())).unwrap();
+        }
+        assert_eq!(passed.told.lock().unwrap().len(), MOST, "it does not grow without end");
+    }
+}

@@ -4,13 +4,12 @@ use crate::admin::{self, Admin, Readiness};
 use crate::config::Config;
 use crate::contract::Contract;
 use crate::gateway::{Gateway, Stopped};
-use crate::metrics::Metrics;
+use crate::instance::{Instance, listen};
 use crate::proxy::{InvalidUpstream, Upstream};
 use crate::route::Disguised;
 use crate::server::PeerAddress;
-use crate::settling::{self, SettlingError};
+use crate::settling::SettlingError;
 use crate::store_url::OpenStoreError;
-use semel::{Engine, EngineOptions};
 use semel_relay::Worker;
 use semel_tower::IdempotencyLayer;
 use std::future::Future;
@@ -74,40 +73,25 @@ impl Running {
         if !config.store.is_durable() {
             tracing::warn!("the store is in memory: what was done is forgotten when the gateway ends");
         }
-        let routes = Arc::new(config.routes.clone());
-        let rules = settling::rules(&routes)?;
-        let names = routes.routes().iter().map(|route| route.operation.as_str());
-        let metrics = Arc::new(Metrics::new(names));
-        let store = config.store.open(config.store_timeout).await?;
-        let options = EngineOptions {
-            store_timeout: config.store_timeout,
-            observer: Some(Arc::clone(&metrics) as _),
-            ..EngineOptions::default()
-        };
-        let engine = Engine::with_options(store, options);
-        let worker = config.worker.in_gateway.then(|| settling::worker(engine.clone(), &config, &rules));
-        let webhooks = settling::webhooks(engine.clone(), &config.webhooks, &rules)?;
+        let instance = Instance::open(&config).await?;
+        let worker = config.worker.in_gateway.then(|| instance.worker(&config));
+        let admin = instance.admin(&config)?;
+        let Instance { engine, routes, .. } = instance;
         let selecting = Arc::clone(&routes);
         let layer = config
             .scope
-            .apply(IdempotencyLayer::over(engine.clone()))
+            .apply(IdempotencyLayer::over(engine))
             .protect(move |parts| selecting.select(parts))
             .key_rules(config.key_rules)
             .profile(config.profile)
             .docs(config.docs);
-        let (scope, disguised) = (config.scope, Arc::clone(&routes));
+        let (scope, disguised) = (config.scope, routes);
         let gateway = Gateway::new(&layer, upstream, config.limits)
             .contract(move |method, headers| contract.respond(method, headers))
             .check(move |PeerAddress(peer), parts| {
                 scope.drop_untrusted(peer.ip(), &mut parts.headers);
                 disguised.disguised(parts).map(Disguised::into_response)
             });
-        let admin = Admin {
-            token: config.admin.token,
-            webhooks: (!config.webhooks.is_empty()).then(|| Arc::new(webhooks)),
-            policies: Arc::new(move |operation| routes.policy_of(operation)),
-            ..Admin::new(engine, metrics)
-        };
         let (listener, address) = listen(config.listen).await?;
         let (admin_listener, admin_address) = listen(config.admin.listen).await?;
         Ok(Self { gateway, listener, worker, admin, admin_listener, address, admin_address })
@@ -152,15 +136,8 @@ impl Running {
     }
 }
 
-async fn serving_to_the_end(serving: impl Future<Output = std::io::Result<()>>) {
+pub(crate) async fn serving_to_the_end(serving: impl Future<Output = std::io::Result<()>>) {
     if let Err(error) = serving.await {
         tracing::error!(%error, "the admin API has ended");
     }
-}
-
-async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
-    let unheard = |error| StartError::Listen { address, error };
-    let listener = TcpListener::bind(address).await.map_err(unheard)?;
-    let address = listener.local_addr().map_err(unheard)?;
-    Ok((listener, address))
 }

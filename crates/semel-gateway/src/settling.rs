@@ -2,8 +2,7 @@
 
 use crate::config::{Config, WebhookConfig};
 use crate::route::Routes;
-use crate::running::StartError;
-use semel::{Engine, EngineOptions};
+use semel::Engine;
 use semel_relay::{
     InvalidPoll, InvalidSecret, OperationRules, PollOptions, ReaperOptions, Rules, WebhookIntake,
     WebhookSecret, Worker, WorkerOptions,
@@ -76,18 +75,4 @@ pub(crate) fn webhooks(
         intake = intake.source(source.clone(), secrets);
     }
     Ok(intake)
-}
-
-/// Does the work beside the requests alone, without a gateway: `semel worker`.
-///
-/// # Errors
-/// The store cannot be opened, or doubt cannot be settled as the configuration says.
-pub async fn work(config: Config, stop: impl Future<Output = ()>) -> Result<(), StartError> {
-    let routes = Arc::new(config.routes.clone());
-    let rules = rules(&routes)?;
-    let store = config.store.open(config.store_timeout).await?;
-    tracing::info!(store = %config.store, "working: leases are watched, doubt is settled, windows are closed");
-    let options = EngineOptions { store_timeout: config.store_timeout, ..EngineOptions::default() };
-    worker(Engine::with_options(store, options), &config, &rules).run(stop).await;
-    Ok(())
 }

@@ -5,6 +5,7 @@ use clap::Args;
 use semel::InFlight;
 use semel_gateway::Config;
 use semel_gateway::config::{LoadError, show_duration};
+use semel_relay::Forget;
 use semel_tower::KeyRequirement;
 use std::error::Error;
 use std::fmt::Write as _;
@@ -86,6 +87,33 @@ fn overview(config: &Config) -> Vec<(&'static str, String)> {
     ];
     if config.scope.by_credential() {
         lines.push(("", "a refreshed bearer token is another tenant".to_owned()));
+    }
+    lines.extend(settling(config));
+    lines
+}
+
+/// How doubt comes to an end, and who forgets.
+fn settling(config: &Config) -> Vec<(&'static str, String)> {
+    let who = if config.worker.in_gateway { "in the gateway" } else { "`semel worker` alone" };
+    let forget = match config.worker.forget {
+        Forget::Hard => "",
+        Forget::Soft => "; expired keys are kept for ever",
+    };
+    let mut lines = vec![("worker", format!("{who}{forget}"))];
+    for route in config.routes.routes() {
+        let Some(reconcile) = &route.reconcile else { continue };
+        let proof = if reconcile.absence_is_proof { "; 404 is proof" } else { "" };
+        let every = show_duration(reconcile.every);
+        let asked = format!(
+            "{}: {} after {every}, {} times at most{proof}",
+            route.operation, reconcile.poll, reconcile.attempts
+        );
+        lines.push(("poll", asked));
+    }
+    for webhook in &config.webhooks {
+        let plural = if webhook.secrets.len() == 1 { "" } else { "s" };
+        let taken = format!("/v1/webhooks/{} ({} secret{plural})", webhook.source, webhook.secrets.len());
+        lines.push(("webhook", taken));
     }
     lines
 }

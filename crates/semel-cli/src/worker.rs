@@ -4,7 +4,9 @@ use crate::interrupts::Interrupts;
 use crate::logs::log_as;
 use clap::Args;
 use semel_gateway::config::LoadError;
-use semel_gateway::{Config, StartError};
+use semel_gateway::{Config, StartError, Working};
+use std::io::Write as _;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -16,13 +18,15 @@ use std::process::ExitCode;
 /// of them acts, and any may be killed at any time.
 ///
 /// It reads the file of the gateways: the store, the routes with their [route.reconcile],
-/// and [worker]. It listens nowhere; webhooks come to a gateway.
+/// [[webhook]] and [worker]. It listens nowhere, unless --admin-listen says where: then it
+/// serves health, metrics, the admin API and webhooks there, by the token of the file.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
     after_help = "\
 Examples:
   semel worker --config semel.toml
+  semel worker --config semel.toml --admin-listen 127.0.0.1:8082
   semel check-config semel.toml         see what is wrong with the file first
 
 SIGTERM or Ctrl-C: asks nobody anything more and waits for answers that are due; a second one ends at once.
@@ -32,6 +36,10 @@ pub(crate) struct Arguments {
     /// The gateways' configuration.
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
+
+    /// Where health, metrics and the admin API are served; nowhere without it.
+    #[arg(long, value_name = "ADDRESS")]
+    admin_listen: Option<SocketAddr>,
 }
 
 /// Why the worker could not run.
@@ -42,6 +50,10 @@ pub(crate) enum WorkerError {
     Config(#[from] LoadError),
     #[error("{0}: a worker of its own needs a store that its gateways share, sqlite:FILE or postgres://…")]
     NotShared(String),
+    #[error(
+        "--admin-listen {0} is open to the network, and the file has no [admin] token: set one, or listen on 127.0.0.1"
+    )]
+    Open(SocketAddr),
     #[error(transparent)]
     Start(#[from] StartError),
     #[error("the worker's own machinery failed")]
@@ -54,19 +66,29 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, WorkerError> {
     if !config.store.is_durable() {
         return Err(WorkerError::NotShared(config.store.to_string()));
     }
+    if let Some(address) = arguments.admin_listen
+        && config.admin.token.is_none()
+        && !address.ip().is_loopback()
+    {
+        return Err(WorkerError::Open(address));
+    }
     log_as(&config.logs);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let ended = runtime.block_on(work(config));
+    let ended = runtime.block_on(work(&config, arguments.admin_listen));
     // Whoever was asked and did not answer is asked again by the next one.
     runtime.shutdown_background();
     ended
 }
 
-async fn work(config: Config) -> Result<ExitCode, WorkerError> {
+async fn work(config: &Config, admin_listen: Option<SocketAddr>) -> Result<ExitCode, WorkerError> {
     let (stop, force) = Interrupts::listen()?.first_and_second();
-    tokio::select! {
-        worked = semel_gateway::work(config, stop) => worked?,
-        () = force => return Ok(ExitCode::FAILURE),
+    let working = Working::start(config, admin_listen).await?;
+    if let Some(address) = working.admin_address() {
+        // Whether or not somebody reads it: a worker does not end for that.
+        let _nobody_reads = writeln!(anstream::stdout(), "semel worker, admin API: http://{address}");
     }
-    Ok(ExitCode::SUCCESS)
+    tokio::select! {
+        () = working.run(stop) => Ok(ExitCode::SUCCESS),
+        () = force => Ok(ExitCode::FAILURE),
+    }
 }

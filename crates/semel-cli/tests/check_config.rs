@@ -24,6 +24,8 @@ fn err(output: &Output) -> &str {
     std::str::from_utf8(&output.stderr).unwrap()
 }
 
+const WEBHOOK_SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
 const RIGHT: &str = r#"
 upstream = "http://127.0.0.1:9000"
 store = "postgres://app:word@db/payments"
@@ -44,11 +46,18 @@ match = "POST /payments/{id}/refunds"
 key = "optional"
 retention = "72h"
 in_flight = "wait:5s"
+[route.reconcile]
+poll = "http://127.0.0.1:9000/operations/{operation_id}"
+
+[[webhook]]
+source = "provider"
+secrets = ["env:SEMEL_WEBHOOK_SECRET"]
 "#;
 
 #[test]
 fn a_right_file_is_told_what_it_comes_to() {
-    let output = check(RIGHT, &[("SEMEL_ADMIN_TOKEN", "s3cr3t-token")]);
+    let secrets = [("SEMEL_ADMIN_TOKEN", "s3cr3t-token"), ("SEMEL_WEBHOOK_SECRET", WEBHOOK_SECRET)];
+    let output = check(RIGHT, &secrets);
     assert_eq!(
         out(&output),
         "\
@@ -60,6 +69,9 @@ semel.toml is right.
   store     postgres://app@db/payments
   tenant    header:x-account-id, credential
             a refreshed bearer token is another tenant
+  worker    in the gateway
+  poll      refund: http://127.0.0.1:9000/operations/{operation_id} after 5s, 12 times at most
+  webhook   /v1/webhooks/provider (1 secret)
 
   OPERATION       REQUEST                      KEY       WINDOW  TIMEOUT  IN FLIGHT
   create_payment  POST /payments               required  24h     25s      conflict

@@ -4,15 +4,13 @@ use crate::admin::{self, Admin, Readiness};
 use crate::config::Config;
 use crate::contract::Contract;
 use crate::gateway::{Gateway, Stopped};
-use crate::metrics::Metrics;
-use crate::outbox::{OutboxError, Publishing};
+use crate::instance::{Beside, Instance, listen};
+use crate::outbox::OutboxError;
 use crate::proxy::{InvalidUpstream, Upstream};
 use crate::route::Disguised;
 use crate::server::PeerAddress;
-use crate::settling::{self, SettlingError};
-use crate::store_url::{OpenStoreError, OpenedStore};
-use semel::{Engine, EngineOptions};
-use semel_relay::Worker;
+use crate::settling::SettlingError;
+use crate::store_url::OpenStoreError;
 use semel_tower::IdempotencyLayer;
 use std::future::Future;
 use std::net::SocketAddr;
@@ -52,8 +50,7 @@ pub enum StartError {
 pub struct Running {
     gateway: Gateway,
     listener: TcpListener,
-    worker: Option<Worker>,
-    publishing: Option<Publishing>,
+    beside: Option<Beside>,
     admin: Admin,
     admin_listener: TcpListener,
     address: SocketAddr,
@@ -79,48 +76,28 @@ impl Running {
         if !config.store.is_durable() {
             tracing::warn!("the store is in memory: what was done is forgotten when the gateway ends");
         }
-        let routes = Arc::new(config.routes.clone());
-        let rules = settling::rules(&routes)?;
-        let names = routes.routes().iter().map(|route| route.operation.as_str());
-        let OpenedStore { store, outbox } = config.store.open(config.store_timeout).await?;
-        let metrics = Metrics::new(names);
-        let metrics = Arc::new(if outbox.is_some() { metrics.with_outbox() } else { metrics });
-        let publishing = config.outbox.as_ref().filter(|_| config.worker.in_gateway);
-        let publishing = publishing.map(|config| Publishing::new(config, outbox.as_ref())).transpose()?;
-        let options = EngineOptions {
-            store_timeout: config.store_timeout,
-            observer: Some(Arc::clone(&metrics) as _),
-            ..EngineOptions::default()
-        };
-        let engine = Engine::with_options(store, options);
-        let worker = config.worker.in_gateway.then(|| settling::worker(engine.clone(), &config, &rules));
-        let webhooks = settling::webhooks(engine.clone(), &config.webhooks, &rules)?;
+        let instance = Instance::open(&config).await?;
+        let beside = config.worker.in_gateway.then(|| instance.beside(&config)).transpose()?;
+        let admin = instance.admin(&config, beside.as_ref())?;
+        let Instance { engine, routes, .. } = instance;
         let selecting = Arc::clone(&routes);
         let layer = config
             .scope
-            .apply(IdempotencyLayer::over(engine.clone()))
+            .apply(IdempotencyLayer::over(engine))
             .protect(move |parts| selecting.select(parts))
             .key_rules(config.key_rules)
             .profile(config.profile)
             .docs(config.docs);
-        let (scope, disguised) = (config.scope, Arc::clone(&routes));
+        let (scope, disguised) = (config.scope, routes);
         let gateway = Gateway::new(&layer, upstream, config.limits)
             .contract(move |method, headers| contract.respond(method, headers))
             .check(move |PeerAddress(peer), parts| {
                 scope.drop_untrusted(peer.ip(), &mut parts.headers);
                 disguised.disguised(parts).map(Disguised::into_response)
             });
-        let admin = Admin {
-            token: config.admin.token,
-            outbox: outbox.map(|outbox| outbox.desk),
-            published: publishing.as_ref().map(|publishing| Arc::clone(&publishing.counts)),
-            webhooks: (!config.webhooks.is_empty()).then(|| Arc::new(webhooks)),
-            policies: Arc::new(move |operation| routes.policy_of(operation)),
-            ..Admin::new(engine, metrics)
-        };
         let (listener, address) = listen(config.listen).await?;
         let (admin_listener, admin_address) = listen(config.admin.listen).await?;
-        Ok(Self { gateway, listener, worker, publishing, admin, admin_listener, address, admin_address })
+        Ok(Self { gateway, listener, beside, admin, admin_listener, address, admin_address })
     }
 
     /// Where clients are served.
@@ -140,14 +117,8 @@ impl Running {
     pub async fn serve(self, stop: impl Future<Output = ()>, force: impl Future<Output = ()>) -> Stopped {
         let readiness: Readiness = self.admin.readiness.clone();
         let (ended, end) = oneshot::channel::<()>();
-        let (rest, resting) = watch::channel(());
-        let resting = || {
-            let mut resting = resting.clone();
-            // Nothing is ever sent: it ends when the sender is dropped.
-            async move { drop(resting.changed().await) }
-        };
-        let working = self.worker.map(|worker| tokio::spawn(worker.run(resting())));
-        let publishing = self.publishing.map(|publishing| tokio::spawn(publishing.run(resting())));
+        let (rest, resting) = oneshot::channel::<()>();
+        let working = self.beside.map(|beside| tokio::spawn(beside.run(async { drop(resting.await) })));
         let serving = admin::serve(self.admin_listener, self.admin, async { drop(end.await) });
         let administering = tokio::spawn(serving_to_the_end(serving));
         let stop = async {
@@ -156,12 +127,11 @@ impl Running {
         };
         let stopped = self.gateway.run(self.listener, stop, force).await;
         drop(rest);
-        for task in [working, publishing].into_iter().flatten() {
-            match stopped {
-                // Each question and each event that is out has its own deadline, and soon.
-                Stopped::Drained => drop(task.await),
-                _ => task.abort(),
-            }
+        match (working, stopped) {
+            // Each question and each event that is out has its own deadline, and soon.
+            (Some(working), Stopped::Drained) => drop(working.await),
+            (Some(working), _) => working.abort(),
+            (None, _) => {}
         }
         let _gone = ended.send(());
         let _ended = administering.await;
@@ -169,15 +139,8 @@ impl Running {
     }
 }
 
-async fn serving_to_the_end(serving: impl Future<Output = std::io::Result<()>>) {
+pub(crate) async fn serving_to_the_end(serving: impl Future<Output = std::io::Result<()>>) {
     if let Err(error) = serving.await {
         tracing::error!(%error, "the admin API has ended");
     }
-}
-
-async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
-    let unheard = |error| StartError::Listen { address, error };
-    let listener = TcpListener::bind(address).await.map_err(unheard)?;
-    let address = listener.local_addr().map_err(unheard)?;
-    Ok((listener, address))
 }

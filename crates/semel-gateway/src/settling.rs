@@ -1,11 +1,8 @@
 //! Beside the requests: leases watched, doubt settled by polls and webhooks, windows closed.
 
 use crate::config::{Config, WebhookConfig};
-use crate::outbox::Publishing;
 use crate::route::Routes;
-use crate::running::StartError;
-use crate::store_url::OpenedStore;
-use semel::{Engine, EngineOptions};
+use semel::Engine;
 use semel_relay::{
     InvalidPoll, InvalidSecret, OperationRules, PollOptions, ReaperOptions, Rules, WebhookIntake,
     WebhookSecret, Worker, WorkerOptions,
@@ -79,34 +76,4 @@ pub(crate) fn webhooks(
         intake = intake.source(source.clone(), secrets);
     }
     Ok(intake)
-}
-
-/// Does the work beside the requests alone, without a gateway: `semel worker`.
-///
-/// # Errors
-/// The store cannot be opened, or doubt cannot be settled as the configuration says.
-pub async fn work(config: Config, stop: impl Future<Output = ()>) -> Result<(), StartError> {
-    let routes = Arc::new(config.routes.clone());
-    let rules = rules(&routes)?;
-    let OpenedStore { store, outbox } = config.store.open(config.store_timeout).await?;
-    let publishing =
-        config.outbox.as_ref().map(|config| Publishing::new(config, outbox.as_ref())).transpose()?;
-    tracing::info!(store = %config.store, "working: leases are watched, doubt is settled, windows are closed");
-    let options = EngineOptions { store_timeout: config.store_timeout, ..EngineOptions::default() };
-    let (stopping, mut stopped) = watch::channel(());
-    let publish = async {
-        if let (Some(publishing), Some(sink)) =
-            (publishing, config.outbox.as_ref().map(|config| &config.sink))
-        {
-            tracing::info!(%sink, "events of the outbox are published");
-            // Nothing is ever sent: it ends when the sender is dropped.
-            publishing.run(async move { drop(stopped.changed().await) }).await;
-        }
-    };
-    let stop = async {
-        stop.await;
-        drop(stopping);
-    };
-    tokio::join!(worker(Engine::with_options(store, options), &config, &rules).run(stop), publish);
-    Ok(())
 }

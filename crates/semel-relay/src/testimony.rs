@@ -12,7 +12,7 @@ use std::time::Duration;
 pub(crate) enum Heard {
     /// It settled the outcome, now or when it came before.
     Settled(Box<Record>),
-    /// It says what is known already.
+    /// It says what is known already. Kept in the history, if there is one.
     Known,
     /// It is about a state of affairs that is over, or contradicts what is there: kept in the history, nothing else changed.
     Kept(Box<Record>, Refusal),
@@ -50,7 +50,9 @@ pub(crate) async fn refused(
     now: Timestamp,
     (refusal, record): (Refusal, Box<Record>),
 ) -> Result<Heard, StoreError> {
-    if agrees(&settlement.evidence, record.state) {
+    let agrees = agrees(&settlement.evidence, record.state);
+    // Somebody was quicker who asked the same. What others tell by themselves is for the history, unless that is over.
+    if agrees && (record.state == State::Expired || !matches!(settlement.actor, Actor::Webhook(_))) {
         return Ok(Heard::Known);
     }
     let too_early = record.times.lease.after(now).max(Duration::from_secs(1));
@@ -71,6 +73,13 @@ pub(crate) async fn refused(
     }
     // Each piece of evidence is kept once, however often it is brought.
     let kept_before = history.iter().any(|line| told(&line.entry));
+    if agrees {
+        // An operation without a history is the plain happy path, and that others say so too is a part of it.
+        if !history.is_empty() && !kept_before && history.len() < MOST_LINES {
+            keep(engine, &record, &settlement.actor, settlement.note.as_deref()).await?;
+        }
+        return Ok(Heard::Known);
+    }
     if !kept_before && history.len() < MOST_LINES {
         keep(engine, &record, &settlement.actor, settlement.note.as_deref()).await?;
     }

@@ -1,12 +1,19 @@
 //! The command itself.
 
-use crate::support::semel;
+use crate::support::{Gateway, Service, Worker, config, exchange, semel, until};
 
 #[test]
 fn help_teaches() {
     let output = semel().args(["worker", "--help"]).output().unwrap();
     let help = String::from_utf8(output.stdout).unwrap();
-    for part in ["--config <FILE>", "in_gateway = false", "Examples:", "SIGTERM", "Exit status"] {
+    for part in [
+        "--config <FILE>",
+        "--admin-listen <ADDRESS>",
+        "in_gateway = false",
+        "Examples:",
+        "SIGTERM",
+        "Exit status",
+    ] {
         assert!(help.contains(part), "{part}: {help}");
     }
     assert!(help.lines().all(|line| line.chars().count() <= 110), "{help}");
@@ -28,4 +35,41 @@ fn it_says_why_it_does_not_start() {
     assert!(alone.contains("memory:") && alone.contains("sqlite:FILE"), "{alone}");
     let nowhere = said("upstream = \"http://127.0.0.1:9000\"\nstore = \"sqlite:/nowhere/at/all/semel.db\"\n");
     assert!(nowhere.contains("/nowhere/at/all"), "{nowhere}");
+}
+
+#[test]
+fn told_where_it_serves_health_metrics_and_the_admin_api() {
+    const KEY: &str = "key-of-a-payment-0001";
+    let service = Service::start();
+    let directory = tempfile::tempdir().unwrap();
+    let rest = format!(
+        "[route.reconcile]\npoll = \"http://{}/operations/{{operation_id}}\"\nevery = \"100ms\"\n[worker]\nin_gateway = false\n",
+        service.address
+    );
+    let file = config(directory.path(), "semel.toml", service.address, &rest);
+    let gateway = Gateway::start(&file);
+    assert_eq!(gateway.pay(KEY, "hang-up").status, 504);
+
+    let (worker, admin) = Worker::start_with_admin(&file);
+    for probe in ["/healthz", "/readyz"] {
+        assert_eq!(exchange(admin, "GET", probe, &[], "").status, 200, "{probe}");
+    }
+    gateway.until(KEY, |operation| operation["state"] == "completed");
+    let metrics = || exchange(admin, "GET", "/metrics", &[], "").body;
+    let resolved = "api_idempotency_reconcile_resolved_total{operation=\"create_payment\"} 1";
+    // The answer is stored before it is counted.
+    until("it is counted where it was done", || metrics().lines().any(|line| line == resolved).then_some(()));
+    assert!(metrics().contains("api_idempotency_dead_letters"), "the gauges are there as well");
+    assert_eq!(exchange(admin, "GET", "/v1/operations", &[], "").status, 401, "by the token of the file");
+    assert_eq!(worker.stop(), Some(0));
+    assert_eq!(service.executions().len(), 1);
+
+    let open = directory.path().join("open.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let without: Vec<_> = text.lines().filter(|line| !line.starts_with("token")).collect();
+    std::fs::write(&open, without.join("\n")).unwrap();
+    let refused =
+        semel().args(["worker", "--admin-listen", "0.0.0.0:0", "--config"]).arg(&open).output().unwrap();
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!((refused.status.code(), said.contains("open to the network")), (Some(1), true), "{said}");
 }

@@ -31,7 +31,7 @@ pub(super) async fn healthz() -> Response {
 /// Ready means: a protected request would not be refused for want of the store.
 pub(super) async fn readyz(State(shared): State<Arc<Shared>>) -> Response {
     let why = if shared.admin.readiness.stopping.load(Ordering::Relaxed) {
-        Some("the gateway is stopping".to_owned())
+        Some("the process is stopping".to_owned())
     } else {
         store_trouble(&shared).await
     };

@@ -39,7 +39,7 @@ async fn a_gateway_that_stops_is_not_ready_any_more() {
     let office = Office::open().await;
     office.readiness.stopping();
     let answer = get("/readyz").send(&office.admin).await;
-    assert_eq!((answer.status, answer.json()["why"].as_str()), (503, Some("the gateway is stopping")));
+    assert_eq!((answer.status, answer.json()["why"].as_str()), (503, Some("the process is stopping")));
     assert_eq!(get("/healthz").send(&office.admin).await.status, 200);
 }
 

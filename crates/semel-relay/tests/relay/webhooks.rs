@@ -12,7 +12,7 @@ use semel::{
     Actor, Body, Decision, OperationId, Outcome, Policy, Record, Settling, State, Store as _, StoreResponse,
 };
 use semel_conformance::{Loss, LossyStore};
-use semel_relay::{WebhookAnswer, WebhookIntake, WebhookResult, WebhookSecret};
+use semel_relay::{ReaperOptions, WebhookAnswer, WebhookIntake, WebhookResult, WebhookSecret};
 use serde_json::{Value, json};
 use sha2::Sha256;
 use std::sync::Arc;
@@ -365,6 +365,29 @@ async fn what_is_known_already_is_not_written_again_and_what_contradicts_is_kept
         sender.send(&format!("flood_{number}"), &declined).await;
     }
     assert_eq!(shop.history(id).await.len(), 100);
+}
+
+#[tokio::test(start_paused = true)]
+async fn once_there_was_doubt_what_agrees_is_kept_too() {
+    let sender = Sender::new().await;
+    let id = sender.shop.doubted(1).await;
+    assert_eq!(sender.send("msg_1", &completed(id)).await.result, WebhookResult::Settled);
+    let settled = sender.shop.record(id).await.unwrap();
+    for _ in 0..3 {
+        assert_eq!(sender.send("msg_2", &completed(id)).await.result, WebhookResult::Known);
+    }
+    assert_eq!(sender.shop.happenings(id).await, ["doubted", "settled_completed", "remarked"]);
+    assert_eq!(sender.shop.notes(id).await[2], "completed, message msg_2");
+    let after = sender.shop.record(id).await.unwrap();
+    assert_eq!(
+        (after.state, &after.response, after.times),
+        (settled.state, &settled.response, settled.times)
+    );
+    // What is over is not written to any more.
+    sender.shop.pass(sender.shop.policy.retention);
+    sender.shop.reaper(ReaperOptions::default()).round().await.unwrap();
+    assert_eq!(sender.send("msg_3", &completed(id)).await.result, WebhookResult::Known);
+    assert_eq!(sender.shop.history(id).await.len(), 3);
 }
 
 #[tokio::test(start_paused = true)]

@@ -181,6 +181,16 @@ impl Worker {
         Self(command.args(["worker", "--config"]).arg(config).stderr(Stdio::null()).spawn().unwrap())
     }
 
+    /// With an admin API of its own, and where that is.
+    pub(crate) fn start_with_admin(config: &Path) -> (Self, SocketAddr) {
+        let mut command = semel();
+        let command = command.args(["worker", "--admin-listen", "127.0.0.1:0", "--config"]).arg(config);
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut said = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let address = said.find_map(|line| line.split("http://").nth(1)?.parse().ok());
+        (Self(process), address.expect("it says where its admin API is"))
+    }
+
     /// On a machine whose clock is wrong. Returns once it works, with what time it takes it to be.
     pub(crate) fn start_with(config: &Path, clock: ClockOff) -> (Self, Timestamp) {
         let mut command = semel();

@@ -7,7 +7,7 @@ use std::env;
 use std::time::Instant;
 
 /// What is off by default and has tests, or examples, of its own. The same for every step, so that none builds it all again.
-const FEATURES: [&str; 2] = ["--features", "semel-tower/postgres"];
+const FEATURES: [&str; 2] = ["--features", "semel-tower/postgres,semel-relay/postgres,semel-relay/sqlite"];
 
 pub(crate) fn run() -> Outcome {
     let start = Instant::now();

@@ -87,6 +87,9 @@ fn overview(config: &Config) -> Vec<(&'static str, String)> {
     if config.scope.by_credential() {
         lines.push(("", "a refreshed bearer token is another tenant".to_owned()));
     }
+    if let Some(outbox) = &config.outbox {
+        lines.push(("outbox", format!("events go to {}", outbox.sink)));
+    }
     lines
 }
 

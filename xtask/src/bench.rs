@@ -26,6 +26,12 @@ pub(crate) enum Subject {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Compare the outbox on a private PostgreSQL with the bare INSERT of its rows.
+    Outbox {
+        /// Passed on to the benchmark.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Compare the gateway with nginx, and its protected requests with those that it passes on.
     Gateway {
         /// Passed on to the benchmark.
@@ -56,6 +62,11 @@ pub(crate) fn run(subject: &Subject) -> Outcome {
                 step::cargo(["run", "--release", "-p", "semel-benches", "--bin", "gateway", "--"])
                     .args(arguments),
             )
+        }
+        Subject::Outbox { arguments } => {
+            tools::postgres()?;
+            let run = ["run", "--release", "-p", "semel-benches", "--bin", "outbox", "--"];
+            step::run("the outbox against the bare INSERT", step::cargo(run).args(arguments))
         }
         Subject::Store { postgres: true, arguments } => {
             tools::postgres()?;

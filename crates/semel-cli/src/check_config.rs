@@ -115,6 +115,9 @@ fn settling(config: &Config) -> Vec<(&'static str, String)> {
         let taken = format!("/v1/webhooks/{} ({} secret{plural})", webhook.source, webhook.secrets.len());
         lines.push(("webhook", taken));
     }
+    if let Some(outbox) = &config.outbox {
+        lines.push(("outbox", format!("events go to {}", outbox.sink)));
+    }
     lines
 }
 

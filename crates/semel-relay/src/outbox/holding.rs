@@ -22,7 +22,8 @@ struct State {
     held: BTreeSet<Lane>,
     /// More than the fair share: given up as soon as nothing of them is under way.
     surplus: BTreeSet<Lane>,
-    /// Nothing is begun after this moment. It lies before the end of the lease, which began after the question was asked.
+    /// Nothing is begun after this moment, four fifths into the lease: what is under way then ends with its deadline before the lease
+    /// does, which began after the question was asked.
     good_until: Option<Instant>,
 }
 

@@ -5,7 +5,7 @@ use super::counts::Counts;
 use super::holding::{Carrier as Which, Holding};
 use super::lane::Lane;
 use super::queue::{Batch, Beat, Queue, Settlement, Token};
-use crate::pace::Pace;
+use crate::backoff::spread;
 use crate::sink::Sink;
 use semel::{StoreError, StoreFuture};
 use std::sync::Arc;
@@ -20,15 +20,18 @@ const CARRIERS: u8 = 4;
 /// How a [`Publisher`] works.
 #[derive(Clone, Debug)]
 pub struct PublisherOptions {
-    /// How long after a publisher's death the others wait before they take over what it held. Default 15 s, at least 1 s.
+    /// How long after a publisher's death the others wait before they take over what it held. Default 30 s, at least 1 s.
     pub lease: Duration,
+    /// How often it gives a sign of life, and lanes are shared anew. Default 5 s; never more than a quarter of the lease.
+    pub renew_every: Duration,
     /// How long after one look into an empty outbox the next one comes. Default 200 ms.
     pub poll_every: Duration,
     /// How many events are read at a time, by each of four that work side by side. Default 1,024.
     pub batch: usize,
     /// How many events are on their way to the receiver at most. Default 1,024.
     pub in_flight: usize,
-    /// How long the receiver has to confirm an event. Default 5 s; never more than a third of the lease.
+    /// How long the receiver has to confirm an event. Default 5 s; never more than a fifth of the lease, which is what is left of it
+    /// when the last event is begun.
     pub deadline: Duration,
     /// How often the receiver may refuse an event before it is a dead letter. Default 12, at least 1.
     pub attempts: u32,
@@ -42,7 +45,8 @@ pub struct PublisherOptions {
 impl Default for PublisherOptions {
     fn default() -> Self {
         Self {
-            lease: Duration::from_secs(15),
+            lease: Duration::from_secs(30),
+            renew_every: Duration::from_secs(5),
             poll_every: Duration::from_millis(200),
             batch: 1_024,
             in_flight: 1_024,
@@ -57,7 +61,8 @@ impl Default for PublisherOptions {
 impl PublisherOptions {
     fn in_bounds(mut self) -> Self {
         self.lease = self.lease.max(Duration::from_secs(1));
-        self.deadline = self.deadline.min(self.lease / 3);
+        self.renew_every = self.renew_every.min(self.lease / 4);
+        self.deadline = self.deadline.min(self.lease / 5);
         self.batch = self.batch.max(1);
         self.in_flight = self.in_flight.max(1);
         self.attempts = self.attempts.max(1);
@@ -163,18 +168,19 @@ impl<S: Sink> Publisher<S> {
     }
 }
 
-/// Renews the leases, for as long as anybody works.
+/// Renews the leases, for as long as anybody works: no less often while the store fails, for the leases run on.
 async fn hold_on<S>(shared: &Shared<S>, wake: &watch::Sender<u64>) {
-    let (_never, stopped) = watch::channel(());
-    let mut pace = Pace::new(shared.options.lease / 4, stopped);
     let mut held = false;
     loop {
-        let beat = shared.holding.beat(&*shared.queue).await;
-        if beat.is_ok() && !held {
-            held = true;
-            wake.send_modify(|times| *times = times.wrapping_add(1));
+        match shared.holding.beat(&*shared.queue).await {
+            Ok(()) if !held => wake.send_modify(|times| *times = times.wrapping_add(1)),
+            Err(error) if held => {
+                tracing::warn!(%error, "the outbox's publisher cannot renew its leases: trying on")
+            }
+            _ => {}
         }
-        pace.pause("the outbox's publisher", beat.err()).await;
+        held = shared.holding.is_good();
+        tokio::time::sleep(spread(shared.options.renew_every)).await;
     }
 }
 

@@ -12,7 +12,9 @@ pub(crate) async fn what_was_published_and_not_settled_is_published_again(outbox
     outbox.append(numbered("payment/pay_1", 0..10)).await;
     let queue = Through { stuck: true, ..Through::to(outbox.queue()) };
     let mut settlings = queue.settlings.subscribe();
-    let first = Running::start(Publisher::new(queue, receiver.sink(), hasty()));
+    // Dies soon in the eyes of the others.
+    let options = PublisherOptions { lease: Duration::from_secs(1), ..hasty() };
+    let first = Running::start(Publisher::new(queue, receiver.sink(), options));
     settlings.wait_for(|times| *times > 0).await.unwrap();
     first.kill().await;
     assert_eq!(receiver.first_times("payment/pay_1"), (0..10).collect::<Vec<_>>());
@@ -33,8 +35,7 @@ pub(crate) async fn a_store_that_fails_between_publishing_and_settling_costs_no_
     queue.lost.store(3, Ordering::SeqCst);
     let lost = queue.lost.clone();
     let mut settlings = queue.settlings.subscribe();
-    let options = PublisherOptions { lease: Duration::from_secs(60), ..hasty() };
-    let running = Running::start(Publisher::new(queue, receiver.sink(), options));
+    let running = Running::start(Publisher::new(queue, receiver.sink(), hasty()));
     settlings.wait_for(|times| *times > 3).await.unwrap();
     outbox.append(numbered("payment/pay_1", 10..11)).await;
     receiver.until_confirmed(11).await;

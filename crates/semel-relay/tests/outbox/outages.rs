@@ -12,7 +12,7 @@ pub(crate) async fn a_receiver_that_cannot_be_reached_costs_nothing_but_time(out
         outbox.append(numbered(&format!("order/{aggregate}"), 0..3)).await;
     }
     let running = outbox.publish(receiver.sink());
-    // The first ones more often than an event may be refused.
+    // Each of them, and some again and again.
     receiver.until_tried(60).await;
     let page = outbox.desk().list(EntryFilter::default(), None, 1000).await.unwrap();
     assert_eq!(page.entries.len(), 3 * AGGREGATES as usize);

@@ -1,18 +1,17 @@
 //! What only PostgreSQL has: several transactions open at once, connections that are not durable, and poolers.
 
 use crate::receiver::Receiver;
-use crate::subject::Running;
-use crate::subject::{Subject, hasty, numbered, until};
+use crate::subject::{PATIENCE, Running, Subject, hasty, numbered, until};
 use semel_postgres::{PgOptions, PgStore};
 use semel_relay::outbox::Publisher;
 use semel_relay::outbox::postgres::{AppendError, PgOutbox, append, append_all};
-use sqlx::postgres::PgPool;
+use sqlx::postgres::{PgPool, PgPoolOptions};
 use sqlx::{Connection as _, Row as _, raw_sql};
 
 async fn postgres() -> (Subject, PgPool) {
     let subject = Subject::postgres().await;
-    let Subject::Postgres { store, .. } = &subject else { unreachable!("it is PostgreSQL") };
-    let pool = store.pool().clone();
+    let Subject::Postgres { db, .. } = &subject else { unreachable!("it is PostgreSQL") };
+    let pool = db.clone();
     (subject, pool)
 }
 
@@ -102,7 +101,10 @@ async fn all_of_it_works_behind_a_pooler_in_transaction_mode() {
     let Subject::Postgres { database, .. } = &outbox else { unreachable!("it is PostgreSQL") };
     let options = PgOptions::new().without_prepared_statements();
     let store: PgStore = options.connect(&database.url_by_pgbouncer()).await.unwrap();
-    let behind = Subject::Postgres { store: store.clone(), database: database.clone() };
+    // PgBouncer refuses a connection that asks for a setting which it does not know.
+    let way = database.options_by_pgbouncer().extra_float_digits(None);
+    let db = PgPoolOptions::new().acquire_timeout(PATIENCE).connect_with(way).await.unwrap();
+    let behind = Subject::Postgres { store: store.clone(), db, database: database.clone() };
     let receiver = Receiver::new();
     let publishers: Vec<_> = (0..2)
         .map(|_| Running::start(Publisher::new(PgOutbox::of(&store), receiver.sink(), hasty())))

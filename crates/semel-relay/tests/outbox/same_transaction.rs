@@ -63,8 +63,8 @@ async fn complete(outbox: &Subject, claim: Claim) -> bool {
             );
             finished.is_ok()
         }
-        Subject::Postgres { store, .. } => {
-            let mut tx = store.pool().begin().await.unwrap();
+        Subject::Postgres { store, db, .. } => {
+            let mut tx = db.begin().await.unwrap();
             postgres::append_all(&mut tx, &events).await.unwrap();
             let committed = store.commit_with(tx, &claim, &completion).await;
             assert!(matches!(committed, Ok(_) | Err(CommitError::Refused(Refusal::Fenced))), "{committed:?}");

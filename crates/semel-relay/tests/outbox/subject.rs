@@ -9,6 +9,7 @@ use semel_relay::outbox::{Desk, EntryFilter, Publisher, PublisherOptions, Queue}
 use semel_relay::outbox::{postgres, sqlite};
 use semel_relay::sink::Sink;
 use semel_sqlite::{SqliteOptions, SqliteStore};
+use sqlx::PgPool;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -19,8 +20,16 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Clone)]
 pub(crate) enum Subject {
-    Sqlite { store: SqliteStore, _directory: Arc<tempfile::TempDir> },
-    Postgres { store: PgStore, database: Arc<Database> },
+    Sqlite {
+        store: SqliteStore,
+        _directory: Arc<tempfile::TempDir>,
+    },
+    /// With connections of the application's own, which wait for each other as long as it takes.
+    Postgres {
+        store: PgStore,
+        db: PgPool,
+        database: Arc<Database>,
+    },
 }
 
 impl Subject {
@@ -35,7 +44,7 @@ impl Subject {
     pub(crate) async fn postgres() -> Self {
         let database = Arc::new(Database::without_records().await);
         let store = PgStore::connect(&database.url()).await.unwrap();
-        Self::Postgres { store, database }
+        Self::Postgres { store, db: database.pool().await, database }
     }
 
     pub(crate) fn queue(&self) -> Arc<dyn Queue> {
@@ -65,8 +74,8 @@ impl Subject {
                     semel_sqlite::TransactionError::Application(error) => error,
                     other => other.to_string(),
                 }),
-            Self::Postgres { store, .. } => {
-                let mut tx = store.pool().begin().await.unwrap();
+            Self::Postgres { db, .. } => {
+                let mut tx = db.begin().await.unwrap();
                 postgres::append_all(&mut tx, &events).await.map_err(|error| error.to_string())?;
                 if commit {
                     tx.commit().await.map_err(|error| error.to_string())
@@ -118,10 +127,10 @@ pub(crate) async fn until(mut happened: impl AsyncFnMut() -> bool) {
     tokio::time::timeout(PATIENCE, waiting).await.expect("it happens");
 }
 
-/// Retries at once, and dies soon in the eyes of the others.
+/// Retries at once, and shares with others at once.
 pub(crate) fn hasty() -> PublisherOptions {
     PublisherOptions {
-        lease: Duration::from_secs(1),
+        renew_every: Duration::from_millis(20),
         poll_every: Duration::from_millis(10),
         attempts: 3,
         retry_every: Duration::from_millis(1),

@@ -47,7 +47,8 @@ impl From<StoreError> for Failure {
     }
 }
 
-/// A connection, a pool or a server that is not there now is no failure of the message; what the server says about its statements is.
+/// A connection, a pool, a server or a table that is not there now is no failure of the message: else a deploy in the wrong order would
+/// set all of them aside. What the server says about values is.
 #[cfg(feature = "postgres")]
 impl From<sqlx::Error> for Failure {
     fn from(error: sqlx::Error) -> Self {
@@ -63,15 +64,20 @@ impl From<sqlx::Error> for Failure {
     }
 }
 
-/// A file that is locked, full or away is no failure of the message; what SQLite says about its statements is.
+/// A file that is locked, full, read-only or away, or without a table, is no failure of the message; what SQLite says about values is.
 #[cfg(feature = "sqlite")]
 impl From<rusqlite::Error> for Failure {
     fn from(error: rusqlite::Error) -> Self {
-        use rusqlite::ErrorCode::{CannotOpen, DatabaseBusy, DatabaseLocked, DiskFull, SystemIoFailure};
+        use rusqlite::ErrorCode::{
+            CannotOpen, DatabaseBusy, DatabaseLocked, DiskFull, PermissionDenied, ReadOnly, SystemIoFailure,
+            Unknown,
+        };
         match error.sqlite_error_code() {
-            Some(CannotOpen | DatabaseBusy | DatabaseLocked | DiskFull | SystemIoFailure) => {
-                Self::NotNow(error.to_string())
-            }
+            // Unknown is what statements get that do not fit the tables.
+            Some(
+                CannotOpen | DatabaseBusy | DatabaseLocked | DiskFull | PermissionDenied | ReadOnly
+                | SystemIoFailure | Unknown,
+            ) => Self::NotNow(error.to_string()),
             _ => Self::Failed(error.to_string()),
         }
     }

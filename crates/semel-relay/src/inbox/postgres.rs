@@ -339,8 +339,10 @@ fn not_committed<E>(error: &sqlx::Error) -> InboxError<E> {
     }
 }
 
-/// Whether what the server says by this code is a matter of the moment: its connections, its resources, its shutting down, a deadlock
-/// or another transaction in the way. The same statements may well succeed the next time.
+/// Whether what the server says by this code is no fault of the message: its connections, rights, resources or tables, its shutting
+/// down, a deadlock or another transaction in the way. The same statements may well succeed the next time, or once somebody has
+/// migrated.
 pub(crate) fn passes(code: Option<&str>) -> bool {
-    code.is_some_and(|code| ["08", "40", "53", "55", "57", "58"].iter().any(|class| code.starts_with(class)))
+    const CLASSES: [&str; 11] = ["08", "25", "28", "3D", "3F", "40", "42", "53", "55", "57", "58"];
+    code.is_some_and(|code| CLASSES.iter().any(|class| code.starts_with(class)))
 }

@@ -8,7 +8,7 @@
 use crate::broker::{TestStream, address, event, until};
 use crate::ledger::{Ledger, enter_delivery};
 use semel_conformance::kill::Dice;
-use semel_relay::consumer::{Delivery, NatsConsumer};
+use semel_relay::consumer::{ConsumerOptions, Delivery, NatsConsumer};
 use semel_relay::inbox::PgInbox;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -25,6 +25,8 @@ async fn the_consumer_that_is_killed() {
     let inbox = PgInbox::new(sqlx::PgPool::connect(database).await.unwrap(), "ledger").unwrap();
     let client = async_nats::connect(address("SEMEL_TEST_NATS_URL")).await.unwrap();
     let consumer = NatsConsumer::new(async_nats::jetstream::new(client), stream, "ledger")
+        // However often it is delivered: it is not the messages that kill the process.
+        .options(ConsumerOptions { deliveries: u32::MAX, ..ConsumerOptions::default() })
         .ack_wait(Duration::from_millis(500));
     let handler = move |delivery: Delivery| {
         let inbox = inbox.clone();

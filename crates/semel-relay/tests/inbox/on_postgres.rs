@@ -257,6 +257,22 @@ async fn behind_a_pooler_in_transaction_mode_it_is_the_same() {
 }
 
 #[tokio::test]
+async fn what_the_database_lacks_is_no_failure_of_the_message_and_a_wrong_value_is() {
+    let ledger = Ledger::new().await;
+    for (sql, of_the_message) in [
+        ("INSERT INTO ledgre (payment) VALUES ('pay_1')", false),
+        ("SELECT pg_terminate_backend(pg_backend_pid())", false),
+        ("INSERT INTO ledger (payment) VALUES (NULL)", true),
+        ("SELECT 1 / 0", true),
+    ] {
+        let failed = ledger.inbox.handle(&id("m1"), async |tx| sqlx::query(sql).execute(tx).await).await;
+        let failure = Failure::from(failed.unwrap_err());
+        assert_eq!(matches!(failure, Failure::Failed(_)), of_the_message, "{sql}: {failure}");
+        assert_eq!(matches!(failure, Failure::NotNow(_)), !of_the_message, "{sql}: {failure}");
+    }
+}
+
+#[tokio::test]
 async fn an_identity_that_cannot_be_one_is_refused() {
     let ledger = Ledger::new().await;
     assert!(PgInbox::new(ledger.pool.clone(), "").is_err());

@@ -71,6 +71,20 @@ async fn an_effect_that_fails_or_panics_leaves_neither_rows_nor_a_mark() {
     assert_eq!(ledger.inbox.handle(&id("m1"), enter("pay_1")).await.unwrap(), Handled::Now(1));
 }
 
+#[tokio::test]
+async fn what_the_file_lacks_is_no_failure_of_the_message_and_a_wrong_value_is() {
+    let ledger = Ledger::new().await;
+    for (sql, of_the_message) in [
+        ("INSERT INTO ledgre (payment) VALUES ('pay_1')", false),
+        ("INSERT INTO semel_inbox (consumer, message_id, marked_at) VALUES (NULL, 'm1', 0)", true),
+    ] {
+        let failed = ledger.inbox.handle(&id("m1"), move |tx| tx.execute(sql, [])).await;
+        let failure = Failure::from(failed.unwrap_err());
+        assert_eq!(matches!(failure, Failure::Failed(_)), of_the_message, "{sql}: {failure}");
+        assert_eq!(matches!(failure, Failure::NotNow(_)), !of_the_message, "{sql}: {failure}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crowd_of_deliveries_in_two_processes_has_one_effect() {
     let ledger = Ledger::new().await;

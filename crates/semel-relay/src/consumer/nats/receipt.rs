@@ -36,11 +36,7 @@ fn read(message: &Message) -> Result<Delivery, String> {
     let header = |name: &str| Some(message.headers.as_ref()?.get(name)?.as_str().to_owned());
     let id = match header("Nats-Msg-Id") {
         Some(id) => id,
-        // Somebody else's, without one: its place in the stream is as good.
-        None => {
-            let info = message.info().map_err(|error| error.to_string())?;
-            format!("{}:{}", info.stream, info.stream_sequence)
-        }
+        None => message.reply.as_deref().and_then(place).ok_or("it is no message of JetStream's")?,
     };
     Ok(Delivery {
         id: MessageId::new(id).map_err(|error| error.to_string())?,
@@ -49,6 +45,16 @@ fn read(message: &Message) -> Result<Delivery, String> {
         content_type: header(wire::CONTENT_TYPE).unwrap_or_else(|| wire::UNKNOWN_CONTENT.to_owned()),
         payload: message.payload.clone(),
     })
+}
+
+/// What tells a message apart that somebody else published without an id: its stream, its number there, and when it came, for a stream
+/// that is deleted and made anew counts from one again.
+fn place(reply: &str) -> Option<String> {
+    // $JS.ACK.STREAM.CONSUMER.DELIVERIES.NUMBER.(its number for the consumer).TIME.PENDING, in later servers with domain and account first.
+    let tokens: Vec<&str> = reply.split('.').collect();
+    let stream = if tokens.len() > 9 { 4 } else { 2 };
+    let [name, number, time] = [stream, stream + 3, stream + 5].map(|place| tokens.get(place));
+    Some(format!("{}:{}:{}", name?, number?, time?))
 }
 
 impl NatsReceipt {
@@ -114,5 +120,19 @@ impl Receipt for NatsReceipt {
 
     async fn give_back(&self) {
         self.say(AckKind::Nak(None)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::place;
+
+    #[test]
+    fn a_place_is_the_same_however_the_server_spells_it() {
+        let replies = ["$JS.ACK.S.c.2.17.4.1700000000.0", "$JS.ACK._.hash.S.c.1.17.3.1700000000.9.token"];
+        for reply in replies {
+            assert_eq!(place(reply).as_deref(), Some("S:17:1700000000"));
+        }
+        assert_eq!(place("_INBOX.x"), None);
     }
 }

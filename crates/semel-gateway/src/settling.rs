@@ -9,7 +9,6 @@ use semel_relay::{
 };
 use std::collections::HashMap;
 use std::sync::Arc;
-use tokio::sync::watch;
 
 /// Why doubt cannot be settled as the configuration says.
 #[derive(Debug, thiserror::Error)]

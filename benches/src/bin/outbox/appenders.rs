@@ -28,7 +28,9 @@ impl Appenders {
     /// Everything is made beforehand, so that writing alone is measured.
     pub(crate) fn new(pool: PgPool, way: Way, arguments: &Arguments) -> Self {
         let event = |number: usize| {
-            let aggregate = format!("payment/pay_{}", number % arguments.aggregates.max(1));
+            // Scattered, so that no two connections go through the aggregates in step.
+            let scattered = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+            let aggregate = format!("payment/pay_{}", scattered % arguments.aggregates.max(1));
             Event::json(aggregate, "PaymentCreated", format!(r#"{{"amount":"12.50","number":{number}}}"#))
         };
         let events: Vec<Event> = (0..arguments.events).map(event).collect();

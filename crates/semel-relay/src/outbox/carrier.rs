@@ -24,6 +24,9 @@ const SHORTEST_OUTAGE: Duration = Duration::from_millis(100);
 /// and at most.
 const LONGEST_OUTAGE: Duration = Duration::from_secs(15);
 
+/// How long a round with little in it waits before the next: each costs the store as much as one with a thousand events.
+const GATHERING: Duration = Duration::from_millis(20);
+
 /// So often an event may find the receiver unreachable while others reach it. Then it is the event that is the matter.
 const SUSPICIONS: u32 = 3;
 
@@ -57,8 +60,10 @@ pub(crate) struct Carrier<S> {
 
 /// How a round went.
 enum Round {
-    /// Something was done: there may be more.
+    /// Something was done, and there is more.
     Went,
+    /// Something was done, but not much: the next round is worth more if it waits for company.
+    Trickled,
     /// There was nothing to do.
     Idle,
     /// The receiver cannot be reached.
@@ -90,6 +95,7 @@ impl<S: Sink> Carrier<S> {
                     self.pace.pause("the outbox's publisher", Some(error)).await;
                 }
                 (Ok(Round::Went), _) => tokio::task::yield_now().await,
+                (Ok(Round::Trickled), _) => tokio::time::sleep(GATHERING).await,
                 (Ok(Round::Idle), _) => self.rest().await,
                 (Ok(Round::CutOff), _) => self.wait_for_receiver().await,
             }
@@ -140,14 +146,15 @@ impl<S: Sink> Carrier<S> {
         let delivered = deliver(&shared.sink, batch.events, &terms).await;
         let cut_off = self.look_at(&delivered);
         let settlement = self.settlement(delivered, batch.behind);
-        let nothing = settlement.is_empty();
-        if !nothing {
+        let settled = settlement.len();
+        if settled > 0 {
             self.settle(settlement).await;
         }
-        Ok(match (nothing, cut_off) {
-            (_, true) => Round::CutOff,
-            (true, false) => Round::Idle,
-            (false, false) => Round::Went,
+        Ok(match settled {
+            _ if cut_off => Round::CutOff,
+            0 => Round::Idle,
+            few if few < shared.options.batch / 4 => Round::Trickled,
+            _ => Round::Went,
         })
     }
 

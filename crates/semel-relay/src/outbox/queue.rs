@@ -107,8 +107,9 @@ pub struct Settlement {
 }
 
 impl Settlement {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.published.is_empty() && self.refused.is_empty() && self.behind.is_empty()
+    /// How many events it is about.
+    pub(crate) fn len(&self) -> usize {
+        self.published.len() + self.refused.len() + self.behind.len()
     }
 }
 

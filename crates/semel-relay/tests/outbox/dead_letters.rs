@@ -3,7 +3,9 @@
 use crate::receiver::{Does, Receiver, number};
 use crate::subject::{Running, Subject, hasty, numbered};
 use semel_relay::message::Event;
-use semel_relay::outbox::{EntryFilter, Place, Publisher, PublisherOptions, Touched};
+use semel_relay::outbox::{
+    EntryFilter, Place, Publisher, PublisherOptions, Refused, Settlement, Token, Touched,
+};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -129,6 +131,26 @@ pub(crate) async fn only_what_was_refused_can_be_requeued_or_dropped(outbox: Sub
     assert!(matches!(desk.discard(id, "ada".into(), "no".into()).await.unwrap(), Touched::NotRefused(_)));
     assert_eq!(desk.requeue(Uuid::from_u128(7)).await.unwrap(), Touched::Missing);
     assert_eq!(outbox.left().await, 1);
+}
+
+pub(crate) async fn a_refusal_from_before_it_was_requeued_does_not_count(outbox: Subject) {
+    let (queue, desk, token) = (outbox.queue(), outbox.desk(), Token::random());
+    outbox.append(numbered("payment/pay_1", 0..1)).await;
+    let lanes = queue.beat(token, Duration::from_secs(3600)).await.unwrap().lanes;
+    let refuse = async |retry_in| {
+        let event = queue.read(lanes.clone(), 10).await.unwrap().events.remove(0);
+        Settlement { refused: vec![Refused { event, error: "no".into(), retry_in }], ..Settlement::default() }
+    };
+    let first = refuse(Some(Duration::ZERO)).await;
+    let id = first.refused[0].event.event.id;
+    queue.settle(token, first).await.unwrap();
+    let second = refuse(None).await;
+    assert_eq!(second.refused[0].event.attempts, 1);
+    assert!(matches!(desk.requeue(id).await.unwrap(), Touched::Done(_)));
+    queue.settle(token, second).await.unwrap();
+    let entry = desk.find(id).await.unwrap().1.unwrap();
+    assert_eq!((entry.attempts, entry.dead_letter), (0, false));
+    assert!(entry.retry.is_some(), "it is still on its way");
 }
 
 pub(crate) async fn the_outbox_can_be_listed_page_by_page(outbox: Subject) {

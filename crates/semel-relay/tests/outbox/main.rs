@@ -45,6 +45,7 @@ on_both_stores! {
     dead_letters: a_poison_event_stops_its_aggregate_alone, a_requeued_dead_letter_is_delivered_with_those_behind_it_in_order,
         a_dropped_dead_letter_lets_those_behind_it_go, many_events_behind_a_dead_letter_do_not_fill_their_lane,
         an_event_that_alone_does_not_get_through_is_counted_in_the_end, only_what_was_refused_can_be_requeued_or_dropped,
+        a_refusal_from_before_it_was_requeued_does_not_count,
         the_outbox_can_be_listed_page_by_page;
     delivering: several_publishers_deliver_everything_in_order, nothing_is_left_of_what_was_published,
         whoever_stops_finishes_what_is_under_way_and_leaves_its_lanes, an_application_can_wake_its_publisher;

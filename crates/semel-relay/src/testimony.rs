@@ -12,7 +12,7 @@ use std::time::Duration;
 pub(crate) enum Heard {
     /// It settled the outcome, now or when it came before.
     Settled(Box<Record>),
-    /// It says what is known already. Kept in the history, if there is one.
+    /// It says what is known already. What others told by themselves is kept in the history.
     Known,
     /// It is about a state of affairs that is over, or contradicts what is there: kept in the history, nothing else changed.
     Kept(Box<Record>, Refusal),
@@ -72,16 +72,11 @@ pub(crate) async fn refused(
         return Ok(Heard::Settled(record));
     }
     // Each piece of evidence is kept once, however often it is brought.
-    let kept_before = history.iter().any(|line| told(&line.entry));
-    if agrees {
-        // An operation without a history is the plain happy path, and that others say so too is a part of it.
-        if !history.is_empty() && !kept_before && history.len() < MOST_LINES {
-            keep(engine, &record, &settlement.actor, settlement.note.as_deref()).await?;
-        }
-        return Ok(Heard::Known);
-    }
-    if !kept_before && history.len() < MOST_LINES {
+    if !history.iter().any(|line| told(&line.entry)) && history.len() < MOST_LINES {
         keep(engine, &record, &settlement.actor, settlement.note.as_deref()).await?;
+    }
+    if agrees {
+        return Ok(Heard::Known);
     }
     let may_still_count =
         matches!(settlement.evidence, Evidence::Completed { .. }) || about.attempt == record.attempt;

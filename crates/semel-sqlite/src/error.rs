@@ -161,6 +161,8 @@ impl From<rusqlite::Error> for Fault {
             Some(ErrorCode::ConstraintViolation | ErrorCode::TooBig) => {
                 Self::Job(StoreError::Unavailable(format!("the record cannot be written: {error}")))
             }
+            // A large record may have no room where small ones do.
+            Some(ErrorCode::DiskFull) => Self::Job(unavailable(&error)),
             _ => Self::Group(error),
         }
     }

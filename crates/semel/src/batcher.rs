@@ -127,6 +127,8 @@ struct Lane<I, O> {
     call: Call<I, O>,
     width: usize,
     queue: Mutex<Queue<I, O>>,
+    /// Whose turn it is to be sent alone.
+    alone: tokio::sync::Mutex<()>,
 }
 
 struct Queue<I, O> {
@@ -148,6 +150,7 @@ impl<I: Clone + Send + 'static, O: Send + 'static> Lane<I, O> {
             way,
             call,
             queue: Mutex::new(Queue { waiting: VecDeque::new(), next_number: 0, in_flight: 0 }),
+            alone: tokio::sync::Mutex::new(()),
         })
     }
 
@@ -172,17 +175,23 @@ impl<I: Clone + Send + 'static, O: Send + 'static> Lane<I, O> {
         match tokio::time::timeout(timeout, answer).await {
             Ok(Ok(Ok(answer))) => Ok(answer),
             Ok(Ok(Err(Unanswered::Failed(error)))) => Err(error),
-            Ok(Ok(Err(Unanswered::Apart))) => {
-                let mut answer = self.send(vec![item.clone()]).await?;
-                let missing = || StoreError::Lost("the store's answer does not fit the batch".into());
-                answer.items.pop().map(|item| (answer.now, item)).ok_or_else(missing)
-            }
+            Ok(Ok(Err(Unanswered::Apart))) => self.send_alone(item, timeout).await,
             Ok(Err(_)) => Err(StoreError::Lost("the batch was abandoned".into())),
             Err(_) if self.withdraw(number) => {
                 Err(StoreError::Unavailable("the store did not get to it in time".into()))
             }
             Err(_) => Err(StoreError::Lost("the store did not answer in time".into())),
         }
+    }
+
+    /// Sends an item whose batch met a damaged record. One at a time: a store that puts what comes together into one transaction would
+    /// meet all the damage of the batch again.
+    async fn send_alone(&self, item: &I, timeout: Duration) -> Result<(Timestamp, O), StoreError> {
+        let Ok(_turn) = tokio::time::timeout(timeout, self.alone.lock()).await else {
+            return Err(StoreError::Unavailable("the store did not get to it in time".into()));
+        };
+        let Answer { now, mut items } = self.send(vec![item.clone()]).await?;
+        items.pop().map(|item| (now, item)).ok_or_else(unfit)
     }
 
     /// Sends batch after batch until nothing waits.
@@ -205,7 +214,7 @@ impl<I: Clone + Send + 'static, O: Send + 'static> Lane<I, O> {
         let count = items.len();
         let answer = self.way.go(count, (self.call)(&*self.way.store, items)).await?;
         if answer.items.len() != count {
-            return Err(StoreError::Lost("the store's answer does not fit the batch".into()));
+            return Err(unfit());
         }
         Ok(answer)
     }
@@ -253,6 +262,10 @@ impl<I: Clone + Send + 'static, O: Send + 'static> Drop for Running<I, O> {
             queue.in_flight -= 1;
         }
     }
+}
+
+fn unfit() -> StoreError {
+    StoreError::Lost("the store's answer does not fit the batch".into())
 }
 
 fn hand_out<O>(outcome: Result<Answer<O>, Unanswered>, replies: Vec<Reply<O>>) {

@@ -89,6 +89,43 @@ async fn a_closure_that_fills_the_file_does_not_take_the_others_along() {
     assert!(read(&store, "beside").await.is_some());
 }
 
+#[tokio::test]
+async fn a_record_that_has_no_room_does_not_take_the_others_along() {
+    let place = Place::new();
+    let store = SqliteOptions::new().max_file_size(300_000).open(place.path()).await.unwrap();
+    // While the writer is busy, both are queued: they are of one group then.
+    let (entered, inside) = std::sync::mpsc::channel();
+    let (go_on, waiting) = std::sync::mpsc::channel::<()>();
+    let busy = tokio::spawn({
+        let store = store.clone();
+        let work = move |_: &semel_sqlite::Transaction<'_>| {
+            entered.send(()).unwrap();
+            waiting.recv().map_err(|_| ())
+        };
+        async move { store.transaction(work).await }
+    });
+    tokio::task::spawn_blocking(move || inside.recv().unwrap()).await.unwrap();
+    let large = Draft { checkpoint: Some(vec![7; 1_000_000].into()), ..draft("large") };
+    let mut large = std::pin::pin!(store.create(vec![large]));
+    let mut small = std::pin::pin!(store.create(vec![draft("small")]));
+    assert!(futures_are_pending(&mut large, &mut small).await);
+    go_on.send(()).unwrap();
+    let (large, small) = tokio::join!(large, small);
+    assert!(matches!(&large, Err(StoreError::Unavailable(text)) if text.contains("full")), "{large:?}");
+    assert_eq!(small.unwrap().items, [Created::Inserted]);
+    busy.await.unwrap().unwrap();
+}
+
+/// Polls both once: from then on they are in the writer's queue.
+async fn futures_are_pending(first: &mut (impl Future + Unpin), second: &mut (impl Future + Unpin)) -> bool {
+    std::future::poll_fn(|context| {
+        let first = std::pin::Pin::new(&mut *first).poll(context).is_pending();
+        let second = std::pin::Pin::new(&mut *second).poll(context).is_pending();
+        std::task::Poll::Ready(first && second)
+    })
+    .await
+}
+
 #[cfg(unix)]
 #[tokio::test]
 async fn a_file_that_was_moved_away_takes_no_more_writes_until_it_is_back() {

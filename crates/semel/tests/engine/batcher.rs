@@ -196,6 +196,27 @@ async fn a_damaged_record_is_told_to_whoever_asked_for_it_and_to_nobody_else_of_
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_sent_apart_is_sent_one_at_a_time() {
+    let (store, batcher) = store();
+    store.damage(&key(1));
+    let gate = Gate::new();
+    store.next(Call::Create, [Fault::None, Fault::Held(gate.clone())]);
+    let batcher = &batcher;
+    let all = async { tokio::join!(create(batcher, 0), create(batcher, 1), create(batcher, 2)) };
+    let look = async {
+        gate.reached().await;
+        // Time passes only while nobody can go on.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        let meanwhile = store.batches(Call::Create);
+        gate.open();
+        meanwhile
+    };
+    let ((first, damaged, third), meanwhile) = tokio::join!(all, look);
+    assert_eq!(meanwhile, [3, 1], "the others wait for their turn");
+    assert!(first.is_ok() && third.is_ok() && matches!(damaged, Err(StoreError::Damaged(_))));
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_error_of_the_store_is_told_to_the_whole_batch() {
     let (store, batcher) = store();
     store.next(Call::Create, [Fault::Unavailable]);

@@ -2,9 +2,9 @@
 //!
 //! No table has a unique key: whatever is booked twice is there twice.
 
-use crate::broker::until;
 use crate::on_postgres::PgBooks;
 use crate::on_sqlite::SqliteBooks;
+use crate::processes::until_none_are_left;
 use crate::trap::Traps;
 use semel_relay::consumer::{Delivery, Failure};
 use semel_relay::message::Event;
@@ -135,7 +135,7 @@ impl Books {
                 books.publish(partner, PublisherOptions::default(), stop).await;
             }
         });
-        until("the last notification", async || (self.backlog().await == 0).then_some(())).await;
+        until_none_are_left("notifications", async || Some(self.backlog().await)).await;
         drop(stop);
         notifying.await.unwrap();
         let notified = std::mem::take(&mut *partner.0.lock().unwrap());

@@ -19,7 +19,7 @@ use tokio::process::{Child, Command};
 const TASK: &str = "SEMEL_CAMPAIGN_TASK";
 
 /// Longer than anything takes on a machine that is busy with other things.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Starts a process that works until it is killed, at the latest when it is dropped.
 pub(crate) fn start(task: &str, database: &str, broker: &str, stream: &str, traps: &[Trap]) -> Child {
@@ -44,8 +44,18 @@ pub(crate) async fn consume(plan: &Plan, database: &str, stream: &TestStream, br
         live("consume", life, database, &stream.name, broker).await;
     }
     let last = start("consume", database, &broker.url(), &stream.name, &[]);
-    stream.until_all_acknowledged().await;
+    let left = async || stream.open().await.map(|(pending, unacknowledged)| pending + unacknowledged as u64);
+    until_none_are_left("messages to be acknowledged", left).await;
     drop(last);
+}
+
+/// Waits until nothing is left, for as long as it gets less: how long all of it takes depends on the machine.
+pub(crate) async fn until_none_are_left(of_what: &str, mut left: impl AsyncFnMut() -> Option<u64>) {
+    let mut least = u64::MAX;
+    while least > 0 {
+        let less = async || left().await.filter(|left| *left < least);
+        least = crate::broker::until(&format!("less than {least} {of_what}"), less).await;
+    }
 }
 
 async fn live(task: &str, life: &Life, database: &str, stream: &str, broker: &mut Nats) {

@@ -41,7 +41,7 @@ pub(crate) fn all_in_order(messages: &[Message], payments: usize, seed: u64) {
     assert_eq!(told.iter().sum::<usize>(), payments, "seed {seed}: some payments were never told");
 }
 
-/// Tells everything on in any order, and then half of it once more.
+/// Tells everything on in any order, and then a fifth of it once more.
 pub(crate) async fn again_and_shuffled(
     stream: &TestStream,
     mut messages: Vec<Message>,
@@ -49,7 +49,7 @@ pub(crate) async fn again_and_shuffled(
     seed: u64,
 ) {
     let mut dice = Dice::seeded(seed);
-    for round in [messages.len(), messages.len() / 2] {
+    for round in [messages.len(), messages.len() / 5] {
         for place in (1..messages.len()).rev() {
             messages.swap(place, usize::try_from(dice.below(place as u64 + 1)).unwrap());
         }
@@ -67,7 +67,7 @@ pub(crate) async fn again_and_shuffled(
     }
     let kept = stream.context.get_stream(&stream.name).await.unwrap().cached_info().state.messages;
     assert!(
-        kept > payments as u64 * 5 / 4,
+        kept > payments as u64 * 11 / 10,
         "seed {seed}: the broker has dropped repetitions, {kept} are left"
     );
 }

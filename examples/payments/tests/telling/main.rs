@@ -20,7 +20,7 @@ use partner::Partner;
 use payments::{PaymentsOptions, PaymentsService};
 use semel_private_brokers::Nats;
 use std::time::Duration;
-use support::{Database, Kind};
+use support::{Database, Kind, until_settled};
 use tokio::net::TcpListener;
 
 /// A payment service that tells others, if there is a broker to tell.
@@ -35,7 +35,7 @@ async fn service(database: &Database, nats: Option<String>) -> Service {
 
 /// Makes a payment; its id.
 async fn pay(service: Service, reference: &str) -> String {
-    let paid = service.pay(&key(reference), &payment("10.00", reference)).await;
+    let paid = until_settled(service, "/payments", &key(reference), &payment("10.00", reference)).await;
     assert_eq!(paid.status, 201, "{paid:?}");
     paid.json()["id"].as_str().unwrap().to_owned()
 }
@@ -66,7 +66,8 @@ async fn once_each(kind: Kind) {
         ..stream::Config::default()
     };
     broker.create_stream(config).await.unwrap();
-    let service = service(&Database::new(kind).await, Some(nats.url())).await;
+    let database = Database::new(kind).await;
+    let service = service(&database, Some(nats.url())).await;
     let (books, partner) = (Books::new(kind).await, Partner::start().await);
     let id = pay(service, "invoice-1").await;
 

@@ -9,6 +9,9 @@
 //! If the provider does not answer, nobody knows what became of the payment. Then the provider is asked, or tells by itself
 //! (`settling.rs`).
 //!
+//! With a broker, others are told: the event is written in the completing commit and published from there (`telling.rs`). A second
+//! process takes it and books it: a ledger entry, a receipt by mail and word to a partner, once each (`bookkeeping/`).
+//!
 //! Without a provider there is nothing outside, and the whole payment is that one commit.
 //!
 //! Two things keep a payment from happening twice, and they are not the same. The `Idempotency-Key` recognises a *request* that
@@ -19,6 +22,7 @@
 
 mod account;
 mod api;
+mod bookkeeping;
 mod database;
 mod demo;
 mod error;
@@ -28,7 +32,9 @@ mod provider;
 mod refund;
 mod service;
 mod settling;
+mod telling;
 
+pub use bookkeeping::{BOOKKEEPING_FAIL_POINTS, Bookkeeping, BookkeepingOptions, PartnerOptions};
 pub use database::DatabaseError;
 pub use demo::{DELAY, HOLD, PROVIDER_MODE};
 pub use fail_point::FAIL_POINTS;

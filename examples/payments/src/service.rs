@@ -7,16 +7,19 @@ use crate::demo::Demo;
 use crate::fail_point::FailPoint;
 use crate::provider::ProviderOptions;
 use crate::settling::{Settler, SettlingOptions};
+use crate::telling;
+use async_nats::jetstream::Context;
 use axum::Router;
 use axum::middleware::map_request;
 use semel::{Engine, EngineOptions, Policy, Stale};
+use semel_relay::sink::InvalidWebhook;
 use semel_relay::{OperationRules, Rules, WebhookIntake, Worker, WorkerOptions};
 use semel_tower::{IdempotencyLayer, InvalidProtection, Protection};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
+use tokio::sync::watch;
 
 /// How a payment service runs.
 #[derive(Clone, Debug)]
@@ -31,6 +34,9 @@ pub struct PaymentsOptions {
     pub provider: Option<ProviderOptions>,
     /// How doubt about the provider is settled.
     pub settling: SettlingOptions,
+    /// The NATS server that others are told through, such as `nats://127.0.0.1:4222`: every payment that completes is published there
+    /// as `payments.PaymentCreated`. Default: none, and nobody is told.
+    pub nats: Option<String>,
     /// Whether nobody but a gateway reaches the service: its `Semel-Operation-Id` is then believed, and it may ask about operations
     /// under its own name. Default: no.
     pub behind_gateway: bool,
@@ -48,6 +54,7 @@ impl Default for PaymentsOptions {
             timeout: Duration::from_secs(25),
             provider: None,
             settling: SettlingOptions::default(),
+            nats: None,
             behind_gateway: false,
             demo_delays: false,
             fail_point: None,
@@ -65,6 +72,12 @@ pub enum StartError {
     /// The options contradict each other.
     #[error(transparent)]
     Options(#[from] InvalidProtection),
+    /// The broker's address is none.
+    #[error("the NATS server's address is none: it looks like nats://127.0.0.1:4222")]
+    Broker(#[from] async_nats::ConnectError),
+    /// The partner's address is none.
+    #[error(transparent)]
+    Partner(#[from] InvalidWebhook),
 }
 
 /// A payment service that is ready to serve.
@@ -73,6 +86,7 @@ pub struct PaymentsService {
     layer: IdempotencyLayer,
     worker: Worker,
     router: Router,
+    broker: Option<Context>,
 }
 
 impl PaymentsService {
@@ -81,7 +95,11 @@ impl PaymentsService {
     /// # Errors
     /// The database cannot be used, or the options contradict each other.
     pub async fn open(database: &str, options: PaymentsOptions) -> Result<Self, StartError> {
-        let database = Database::open(database).await?;
+        let broker = match &options.nats {
+            Some(nats) => Some(telling::connect(nats).await?),
+            None => None,
+        };
+        let database = Database::open(database, broker.is_some()).await?;
         let demo = if options.demo_delays { Demo::enabled() } else { Demo::default() };
         // With a provider the work is built of recovery points, and whoever takes over goes on after the last one. Without one all
         // that a payment does is in its completing transaction, and `Stale::Rerun` would be right as well. It stays at `Unknown`:
@@ -127,7 +145,7 @@ impl PaymentsService {
         }
         // After the layer, and so outside of it: these need no key.
         let router = protected.merge(demo.routes()).merge(webhooks.unwrap_or_default());
-        Ok(Self { database, layer, worker, router })
+        Ok(Self { database, layer, worker, router, broker })
     }
 
     /// Serves until `stop` comes, then lets what has begun come to its end.
@@ -139,15 +157,26 @@ impl PaymentsService {
         listener: TcpListener,
         stop: impl Future<Output = ()> + Send + 'static,
     ) -> std::io::Result<()> {
-        let (rest, resting) = oneshot::channel::<()>();
-        let working = tokio::spawn(self.worker.run(async { drop(resting.await) }));
+        let (rest, resting) = watch::channel(());
+        let working = tokio::spawn(self.worker.run(until_dropped(resting.clone())));
+        let telling = self.broker.map(|broker| {
+            tokio::spawn(telling::publish(self.database.outbox(), broker, until_dropped(resting)))
+        });
         axum::serve(listener, self.router).with_graceful_shutdown(stop).await?;
         // A client that hung up has left its request behind: the connection is gone, the work is not.
         self.layer.engine().drained().await;
         drop(rest);
         // Whoever was asked has a deadline of its own.
         let _ended = working.await;
+        if let Some(telling) = telling {
+            let _ended = telling.await;
+        }
         self.database.close().await;
         Ok(())
     }
+}
+
+/// For what runs beside the requests: ends when `serve` has no more for it to do.
+pub(crate) async fn until_dropped(mut sender: watch::Receiver<()>) {
+    drop(sender.changed().await);
 }

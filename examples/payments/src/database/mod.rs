@@ -15,6 +15,10 @@ use crate::provider::{Call, Verdict};
 use crate::refund::{Granted, Refund};
 use postgres::PostgresDatabase;
 use semel::{OperationId, PhaseError, Phases, Store};
+use semel_relay::inbox::InvalidIdentity;
+use semel_relay::outbox::Queue;
+use semel_relay::outbox::postgres::PgOutbox;
+use semel_relay::outbox::sqlite::SqliteOutbox;
 use semel_tower::{Operation, Replayable, Reply};
 use serde::{Deserialize, Serialize};
 use sqlite::SqliteDatabase;
@@ -34,6 +38,24 @@ pub enum DatabaseError {
     /// The tables were not made, or cannot be read.
     #[error("the tables of the payments could not be made")]
     Tables(#[source] BoxError),
+    /// The consumer's name cannot be one.
+    #[error(transparent)]
+    Inbox(#[from] InvalidIdentity),
+}
+
+/// Where a database is.
+pub(crate) enum Address<'a> {
+    Sqlite(&'a Path),
+    Postgres(&'a str),
+}
+
+impl<'a> Address<'a> {
+    pub(crate) fn of(url: &'a str) -> Self {
+        if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+            return Self::Postgres(url);
+        }
+        Self::Sqlite(Path::new(url.strip_prefix("sqlite:").unwrap_or(url)))
+    }
 }
 
 /// The service's database.
@@ -88,13 +110,21 @@ pub(crate) struct RefundAsked {
 }
 
 impl Database {
-    /// Opens `sqlite:path`, a bare path, or `postgres://…`.
-    pub(crate) async fn open(url: &str) -> Result<Self, DatabaseError> {
-        if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-            return PostgresDatabase::open(url).await.map(Self::Postgres);
+    /// Opens `sqlite:path`, a bare path, or `postgres://…`. With `tells`, every payment that completes leaves an event in the outbox;
+    /// without anybody who publishes them they would pile up there.
+    pub(crate) async fn open(url: &str, tells: bool) -> Result<Self, DatabaseError> {
+        match Address::of(url) {
+            Address::Postgres(url) => PostgresDatabase::open(url, tells).await.map(Self::Postgres),
+            Address::Sqlite(path) => SqliteDatabase::open(path, tells).await.map(Self::Sqlite),
         }
-        let path = Path::new(url.strip_prefix("sqlite:").unwrap_or(url));
-        SqliteDatabase::open(path).await.map(Self::Sqlite)
+    }
+
+    /// What others are to be told.
+    pub(crate) fn outbox(&self) -> Arc<dyn Queue> {
+        match self {
+            Self::Sqlite(database) => Arc::new(SqliteOutbox::of(&database.store)),
+            Self::Postgres(database) => Arc::new(PgOutbox::of(&database.store)),
+        }
     }
 
     /// Semel's records.

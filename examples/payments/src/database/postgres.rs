@@ -7,8 +7,10 @@ use crate::error::{ApiError, BoxError, GivenUp};
 use crate::fail_point::FailPoint;
 use crate::payment::{Amount, CREATED, CreatePayment, Payment, Status};
 use crate::refund::{Granted, Refund};
+use crate::telling::PaymentCreated;
 use semel::{OperationId, PhaseError, Phases};
 use semel_postgres::PgStore;
+use semel_relay::outbox::postgres::append;
 use semel_tower::{Operation, Replayable, Reply};
 use sqlx::postgres::{PgConnection, PgPoolOptions, PgRow};
 use sqlx::{PgPool, Row as _};
@@ -61,10 +63,12 @@ const NEWEST: &str = "SELECT id, amount_hundredths, currency, merchant_reference
 #[derive(Clone)]
 pub(crate) struct PostgresDatabase {
     pub(super) store: PgStore,
+    /// Whether others are told of payments.
+    tells: bool,
 }
 
 impl PostgresDatabase {
-    pub(super) async fn open(url: &str) -> Result<Self, DatabaseError> {
+    pub(super) async fn open(url: &str, tells: bool) -> Result<Self, DatabaseError> {
         let tables = |error: sqlx::Error| DatabaseError::Tables(error.into());
         let pool = PgPoolOptions::new().max_connections(16).connect(url).await.map_err(tables)?;
         let store = PgStore::new(pool).await?;
@@ -73,7 +77,7 @@ impl PostgresDatabase {
             sqlx::query(statement).execute(&mut *tx).await.map_err(tables)?;
         }
         tx.commit().await.map_err(tables)?;
-        Ok(Self { store })
+        Ok(Self { store, tells })
     }
 
     fn pool(&self) -> &PgPool {
@@ -121,14 +125,14 @@ impl PostgresDatabase {
     ) -> Result<Replayable, ApiError> {
         let nothing_written = |error: sqlx::Error| ApiError::NothingWritten(error.into());
         let mut tx = self.pool().begin().await.map_err(nothing_written)?;
-        let reply = conclude(&mut tx, account, conclusion).await?;
+        let reply = conclude(&mut tx, account, conclusion, self.tells).await?;
         fail_point.reached("completing:in_transaction").await;
         Ok(operation.complete_in(tx, reply).await?)
     }
 
     pub(super) async fn settle(&self, account: &Account, conclusion: Conclusion) -> Result<Reply, GivenUp> {
         let mut tx = self.pool().begin().await?;
-        let reply = conclude(&mut tx, account, conclusion).await?;
+        let reply = conclude(&mut tx, account, conclusion, self.tells).await?;
         tx.commit().await?;
         Ok(reply)
     }
@@ -230,10 +234,11 @@ async fn conclude(
     tx: &mut PgConnection,
     account: &Account,
     conclusion: Conclusion,
+    tells: bool,
 ) -> Result<Reply, GivenUp> {
     match &conclusion {
         Conclusion::Booked(payment) => match record(tx, account, payment).await? {
-            Recorded::New => enter_payment(tx, account, payment).await?,
+            Recorded::New => paid(tx, account, payment, tells).await?,
             Recorded::Before(existing) => {
                 let asked = payment.terms.clone();
                 return Conclusion::Existing { asked, existing }.reply();
@@ -249,7 +254,7 @@ async fn conclude(
                 .execute(&mut *tx)
                 .await?;
             if concluded.rows_affected() == 1 && payment.status == Status::Completed {
-                enter_payment(tx, account, payment).await?;
+                paid(tx, account, payment, tells).await?;
             }
         }
         Conclusion::Refunded { refund, status } => {
@@ -269,9 +274,19 @@ async fn conclude(
     conclusion.reply()
 }
 
-async fn enter_payment(tx: &mut PgConnection, account: &Account, payment: &Payment) -> sqlx::Result<()> {
+/// The payment is made: its entry in the books, and the event that others are told.
+async fn paid(
+    tx: &mut PgConnection,
+    account: &Account,
+    payment: &Payment,
+    tells: bool,
+) -> Result<(), GivenUp> {
     let CreatePayment { amount, currency, .. } = &payment.terms;
-    enter(tx, &format!("payment/{}", payment.id), account, amount.hundredths(), currency.as_str()).await
+    enter(tx, &format!("payment/{}", payment.id), account, amount.hundredths(), currency.as_str()).await?;
+    if tells {
+        append(tx, &PaymentCreated::of(account, payment).event()?).await?;
+    }
+    Ok(())
 }
 
 /// One entry in the books. Its name is the effect's own: a second one of the same name is an error, and rolls everything back.

@@ -7,9 +7,11 @@ use crate::error::{ApiError, BoxError, GivenUp};
 use crate::fail_point::FailPoint;
 use crate::payment::{Amount, CREATED, CreatePayment, Payment, Status};
 use crate::refund::{Granted, Refund};
+use crate::telling::PaymentCreated;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, named_params};
 use semel::{OperationId, PhaseError, Phases, Timestamp};
-use semel_sqlite::{SqliteStore, TransactionError};
+use semel_relay::outbox::sqlite::append;
+use semel_sqlite::{SqliteStore, Transaction, TransactionError};
 use semel_tower::{Operation, Replayable, Reply};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -56,17 +58,19 @@ pub(crate) struct SqliteDatabase {
     pub(super) store: SqliteStore,
     /// What only reads has a connection of its own, and never waits for a write.
     reader: Arc<Mutex<Connection>>,
+    /// Whether others are told of payments.
+    tells: bool,
 }
 
 impl SqliteDatabase {
-    pub(super) async fn open(path: &Path) -> Result<Self, DatabaseError> {
+    pub(super) async fn open(path: &Path, tells: bool) -> Result<Self, DatabaseError> {
         let store = SqliteStore::open(path).await?;
         let made = store.transaction(|tx| tx.execute_batch(TABLES)).await;
         made.map_err(|error| DatabaseError::Tables(error.into()))?;
         let reader = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
             .and_then(|reader| reader.pragma_update(None, "query_only", true).map(|()| reader))
             .map_err(|error| DatabaseError::Tables(error.into()))?;
-        Ok(Self { store, reader: Arc::new(Mutex::new(reader)) })
+        Ok(Self { store, reader: Arc::new(Mutex::new(reader)), tells })
     }
 
     pub(super) async fn create_payment(
@@ -110,10 +114,10 @@ impl SqliteDatabase {
         conclusion: Conclusion,
         fail_point: &FailPoint,
     ) -> Result<Replayable, ApiError> {
-        let (account, fail_point) = (account.clone(), fail_point.clone());
+        let (account, fail_point, tells) = (account.clone(), fail_point.clone(), self.tells);
         let concluded = operation
             .complete_with(&self.store, move |tx| {
-                let reply = conclude(tx, &account, conclusion, tx.now())?;
+                let reply = conclude(tx, &account, conclusion, tells)?;
                 fail_point.reached_blocking("completing:in_transaction");
                 Ok::<_, GivenUp>(reply)
             })
@@ -122,8 +126,8 @@ impl SqliteDatabase {
     }
 
     pub(super) async fn settle(&self, account: &Account, conclusion: Conclusion) -> Result<Reply, GivenUp> {
-        let account = account.clone();
-        let settled = self.store.transaction(move |tx| conclude(tx, &account, conclusion, tx.now())).await;
+        let (account, tells) = (account.clone(), self.tells);
+        let settled = self.store.transaction(move |tx| conclude(tx, &account, conclusion, tells)).await;
         settled.map_err(|error| match error {
             TransactionError::Application(why) => why,
             error => GivenUp::Failed(error.to_string().into()),
@@ -271,14 +275,14 @@ fn record_refund(tx: &Connection, account: &Account, asked: RefundAsked) -> Resu
 /// Writes what an operation came to, and says what every request of it is answered. What is concluded already stays as it is: a
 /// handler that comes late and whoever asked the provider meanwhile have heard the same.
 fn conclude(
-    tx: &Connection,
+    tx: &Transaction<'_>,
     account: &Account,
     conclusion: Conclusion,
-    now: Timestamp,
+    tells: bool,
 ) -> Result<Reply, GivenUp> {
     match &conclusion {
-        Conclusion::Booked(payment) => match record(tx, account, payment, now)? {
-            Recorded::New => enter_payment(tx, account, payment)?,
+        Conclusion::Booked(payment) => match record(tx, account, payment, tx.now())? {
+            Recorded::New => paid(tx, account, payment, tells)?,
             Recorded::Before(existing) => {
                 let asked = payment.terms.clone();
                 return Conclusion::Existing { asked, existing }.reply();
@@ -291,7 +295,7 @@ fn conclude(
                 )?
                 .execute((&payment.id, payment.status.in_row(), charge_id))?;
             if concluded == 1 && payment.status == Status::Completed {
-                enter_payment(tx, account, payment)?;
+                paid(tx, account, payment, tells)?;
             }
         }
         Conclusion::Refunded { refund, status } => {
@@ -308,9 +312,14 @@ fn conclude(
     conclusion.reply()
 }
 
-fn enter_payment(tx: &Connection, account: &Account, payment: &Payment) -> rusqlite::Result<()> {
+/// The payment is made: its entry in the books, and the event that others are told.
+fn paid(tx: &Transaction<'_>, account: &Account, payment: &Payment, tells: bool) -> Result<(), GivenUp> {
     let CreatePayment { amount, currency, .. } = &payment.terms;
-    enter(tx, &format!("payment/{}", payment.id), account, amount.hundredths(), currency.as_str())
+    enter(tx, &format!("payment/{}", payment.id), account, amount.hundredths(), currency.as_str())?;
+    if tells {
+        append(tx, &[PaymentCreated::of(account, payment).event()?])?;
+    }
+    Ok(())
 }
 
 /// One entry in the books. Its name is the effect's own: a second one of the same name is an error, and rolls everything back.

@@ -153,7 +153,7 @@ impl Process {
     }
 }
 
-async fn said(lines: &mut Lines<BufReader<ChildStdout>>) -> String {
+pub(crate) async fn said(lines: &mut Lines<BufReader<ChildStdout>>) -> String {
     let line = tokio::time::timeout(PATIENCE, lines.next_line()).await.expect("it says something");
     line.expect("its output can be read").expect("it is alive")
 }

@@ -52,6 +52,10 @@ poll = "http://127.0.0.1:9000/operations/{operation_id}"
 [[webhook]]
 source = "provider"
 secrets = ["env:SEMEL_WEBHOOK_SECRET"]
+
+[outbox]
+sink = "nats://semel:word@nats.internal:4222"
+subject = "payments"
 "#;
 
 #[test]
@@ -72,6 +76,7 @@ semel.toml is right.
   worker    in the gateway
   poll      refund: http://127.0.0.1:9000/operations/{operation_id} after 5s, 12 times at most
   webhook   /v1/webhooks/provider (1 secret)
+  outbox    events go to nats://nats.internal:4222, under payments.KIND
 
   OPERATION       REQUEST                      KEY       WINDOW  TIMEOUT  IN FLIGHT
   create_payment  POST /payments               required  24h     25s      conflict

@@ -68,10 +68,12 @@ impl Instance {
     }
 
     /// What is done beside the requests.
-    pub(crate) fn beside(&self, config: &Config) -> Result<Beside, StartError> {
-        let publishing = config.outbox.as_ref().map(|told| Publishing::new(told, self.outbox.as_ref()));
-        let worker = settling::worker(self.engine.clone(), config, &self.rules);
-        Ok(Beside { worker, publishing: publishing.transpose()? })
+    pub(crate) async fn beside(&self, config: &Config) -> Result<Beside, StartError> {
+        let publishing = match &config.outbox {
+            Some(told) => Some(Publishing::new(told, self.outbox.as_ref()).await?),
+            None => None,
+        };
+        Ok(Beside { worker: settling::worker(self.engine.clone(), config, &self.rules), publishing })
     }
 
     /// The operators' side, of a process that does this beside the requests.

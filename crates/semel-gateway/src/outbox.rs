@@ -4,7 +4,7 @@ use crate::config::{OutboxConfig, SinkConfig};
 use semel_relay::outbox::postgres::PgOutbox;
 use semel_relay::outbox::sqlite::SqliteOutbox;
 use semel_relay::outbox::{Counts, Desk, Publisher, PublisherOptions, Queue};
-use semel_relay::sink::{InvalidWebhook, Sink, Webhook};
+use semel_relay::sink::{InvalidBroker, InvalidWebhook, NatsSink, RabbitMqSink, Sink, Webhook};
 use semel_relay::{InvalidSecret, WebhookSecret};
 use std::future::Future;
 use std::pin::Pin;
@@ -17,6 +17,9 @@ pub enum OutboxError {
     /// The address is none.
     #[error("the outbox's receiver cannot be reached there")]
     Address(#[from] InvalidWebhook),
+    /// The broker's address is none.
+    #[error("the outbox's broker cannot be reached there")]
+    Broker(#[from] InvalidBroker),
     /// The secret is none.
     #[error("the outbox's secret is none")]
     Secret(#[from] InvalidSecret),
@@ -55,8 +58,8 @@ pub(crate) struct Publishing {
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Publishing {
-    /// What the configuration asks for.
-    pub(crate) fn new(config: &OutboxConfig, outbox: Option<&Outbox>) -> Result<Self, OutboxError> {
+    /// What the configuration asks for. Nobody has to be there yet: events wait until their receiver is.
+    pub(crate) async fn new(config: &OutboxConfig, outbox: Option<&Outbox>) -> Result<Self, OutboxError> {
         let outbox = outbox.ok_or(OutboxError::NoOutbox)?;
         let options = PublisherOptions {
             attempts: config.attempts,
@@ -67,6 +70,15 @@ impl Publishing {
             SinkConfig::Webhook { url, secret } => {
                 let webhook = Webhook::new(url, WebhookSecret::parse(secret.reveal())?)?;
                 Ok(Self::by(outbox, webhook, options))
+            }
+            SinkConfig::Nats { url, subject, stream } => {
+                let nats = NatsSink::connect(url, subject).await?;
+                let nats = stream.iter().fold(nats, NatsSink::stream);
+                Ok(Self::by(outbox, nats, options))
+            }
+            SinkConfig::RabbitMq { url, exchange } => {
+                RabbitMqSink::check(url)?;
+                Ok(Self::by(outbox, RabbitMqSink::new(url, exchange), options))
             }
         }
     }

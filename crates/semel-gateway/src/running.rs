@@ -77,7 +77,7 @@ impl Running {
             tracing::warn!("the store is in memory: what was done is forgotten when the gateway ends");
         }
         let instance = Instance::open(&config).await?;
-        let beside = config.worker.in_gateway.then(|| instance.beside(&config)).transpose()?;
+        let beside = if config.worker.in_gateway { Some(instance.beside(&config).await?) } else { None };
         let admin = instance.admin(&config, beside.as_ref())?;
         let Instance { engine, routes, .. } = instance;
         let selecting = Arc::clone(&routes);

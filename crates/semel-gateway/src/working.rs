@@ -22,7 +22,7 @@ impl Working {
     /// What is in the way, before anything is done.
     pub async fn start(config: &Config, admin_listen: Option<SocketAddr>) -> Result<Self, StartError> {
         let instance = Instance::open(config).await?;
-        let beside = instance.beside(config)?;
+        let beside = instance.beside(config).await?;
         let admin = match admin_listen {
             None => None,
             Some(address) => {

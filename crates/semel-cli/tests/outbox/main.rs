@@ -8,10 +8,15 @@
 )]
 #![cfg(unix)]
 
+mod brokers;
 mod operators;
 mod publishing;
 mod receiver;
 mod support;
+
+#[allow(dead_code, reason = "shared with the tests of several gateways, which use other parts of it")]
+#[path = "../gateways/support/database.rs"]
+mod database;
 
 use receiver::Receiver;
 use semel_relay::message::Event;
@@ -54,6 +59,12 @@ impl Shop {
             store.transaction(move |tx| append(tx, &events)).await.unwrap();
             store.close().await;
         });
+    }
+
+    /// How many events are in the outbox.
+    fn backlog(&self) -> i64 {
+        let file = rusqlite::Connection::open(self.path().join("semel.db")).unwrap();
+        file.query_row("SELECT count(*) FROM semel_outbox", [], |row| row.get(0)).unwrap()
     }
 }
 

@@ -1,11 +1,12 @@
 //! `[outbox]`: where events are published to.
 
 use super::error::Wrong;
+use super::nearest::nearest;
 use super::section::{Given, Kind, Section};
 use crate::secret::Secret;
 use semel_relay::WebhookSecret;
 use semel_relay::outbox::PublisherOptions;
-use semel_relay::sink::{InvalidWebhook, Webhook};
+use semel_relay::sink::{InvalidBroker, InvalidWebhook, NatsSink, RabbitMqSink, Webhook};
 use std::fmt;
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ pub struct OutboxConfig {
     pub retry_every: Duration,
 }
 
-/// The receiver of events.
+/// The receiver of events. Shown without anything that is secret.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SinkConfig {
@@ -31,15 +32,45 @@ pub enum SinkConfig {
         /// What signs.
         secret: Secret,
     },
+    /// A stream of NATS JetStream.
+    Nats {
+        /// The server, or several with commas between them, passwords and all.
+        url: String,
+        /// What subjects begin with, before the event's kind.
+        subject: String,
+        /// The one stream that may take the events; none: whichever has the subject.
+        stream: Option<String>,
+    },
+    /// An exchange of RabbitMQ.
+    RabbitMq {
+        /// The broker, password and all.
+        url: String,
+        /// The exchange, which is made if it is not there.
+        exchange: String,
+    },
 }
 
 impl fmt::Display for SinkConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // A query may hold what is nobody else's business.
-            Self::Webhook { url, .. } => f.write_str(url.split_once('?').map_or(url, |(address, _)| address)),
+            Self::Webhook { url, .. } => f.write_str(&shown(url)),
+            Self::Nats { url, subject, stream } => {
+                let servers: Vec<_> = url.split(',').map(|server| shown(server.trim())).collect();
+                write!(f, "{}, under {subject}.KIND", servers.join(", "))?;
+                stream.as_ref().map_or(Ok(()), |stream| write!(f, " in the stream {stream}"))
+            }
+            Self::RabbitMq { url, exchange } => write!(f, "{}, to the exchange {exchange}", shown(url)),
         }
     }
+}
+
+/// Without who asks, and without a query: of NATS, the user may be a token, and a query may hold what is nobody else's business.
+fn shown(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    // First of all: a password may have a question mark in it.
+    let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
+    let place = place.split_once('?').map_or(place, |(place, _)| place);
+    format!("{scheme}://{place}")
 }
 
 impl fmt::Debug for SinkConfig {
@@ -50,52 +81,185 @@ impl fmt::Debug for SinkConfig {
 
 const EXAMPLE: &str = "http://127.0.0.1:9100/events";
 const SECRET_EXAMPLE: &str = "env:SEMEL_OUTBOX_SECRET";
+const NAME_EXAMPLE: &str = "payments";
+
+/// What sort of receiver an address is of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Receiver {
+    Webhook,
+    Nats,
+    RabbitMq,
+}
+
+impl Receiver {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Webhook => "a webhook",
+            Self::Nats => "NATS",
+            Self::RabbitMq => "RabbitMQ",
+        }
+    }
+
+    /// The setting that it cannot do without, and an example.
+    fn needs(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Webhook => ("secret", SECRET_EXAMPLE),
+            Self::Nats => ("subject", NAME_EXAMPLE),
+            Self::RabbitMq => ("exchange", NAME_EXAMPLE),
+        }
+    }
+}
 
 pub(super) fn read(mut section: Section<'_, '_>, durable: bool) -> Option<OutboxConfig> {
     let default = PublisherOptions::default();
-    let there = section.is_there();
     section.hide_credentials("sink");
     let sink = section.parsed("sink", Kind { what: "an address", example: EXAMPLE }, address);
-    let secret = section.secret("secret");
+    let own = Own::read(&mut section);
     let attempts = section.number("attempts", 1..=1000);
     let longest = Duration::from_secs(60 * 60);
     let retry_every = section.duration("retry_every", "5s", Duration::from_millis(10)..=longest);
-    if there && !section.has("sink") {
+    if section.is_there() && !section.has("sink") {
         section.missing("sink", EXAMPLE);
     }
-    if there && !section.has("secret") {
-        section.missing("secret", SECRET_EXAMPLE);
-    }
+    own.check(&section, sink.as_ref().map(|sink| sink.value.0));
     if let Some(Given { at, .. }) = sink.as_ref().filter(|_| !durable) {
         let cure =
             "write a `store` that lasts, \"sqlite:semel.db\" or \"postgres://…\", or leave [outbox] out";
         section.wrong(at, "a store in memory has no outbox", cure);
     }
-    if let Some(Given { value, at }) = &secret
-        && let Err(error) = WebhookSecret::parse(value.reveal())
-    {
-        section.wrong(at, error.to_string(), "give the receiver the same one");
-    }
     section.end();
+    let (receiver, url) = sink?.value;
     Some(OutboxConfig {
-        sink: SinkConfig::Webhook { url: sink?.value, secret: secret?.value },
+        sink: own.sink(receiver, url)?,
         attempts: attempts.and_then(|given| u32::try_from(given.value).ok()).unwrap_or(default.attempts),
         retry_every: retry_every.map_or(default.retry_every, |given| given.value),
     })
 }
 
-/// The address of a receiver that this build can publish to.
-fn address(text: &str) -> Result<String, Wrong> {
-    let cure = format!("write an address such as \"{EXAMPLE}\"");
-    match text.split_once("://").map(|(scheme, _)| scheme) {
-        Some(scheme @ ("nats" | "tls" | "amqp" | "amqps")) => Err(Wrong::new(
-            format!("this version does not publish to `{scheme}`"),
-            format!("{cure}, of a receiver that passes events on"),
-        )),
-        Some("https") => Err(Wrong::new(InvalidWebhook::Scheme.to_string(), cure)),
-        _ => match Webhook::check(text) {
-            Ok(()) => Ok(text.to_owned()),
-            Err(error) => Err(Wrong::new(error.to_string(), cure)),
-        },
+/// The settings that belong to one sort of receiver each.
+struct Own {
+    secret: Option<Given<Secret>>,
+    subject: Option<Given<String>>,
+    stream: Option<Given<String>>,
+    exchange: Option<Given<String>>,
+}
+
+impl Own {
+    fn read(section: &mut Section<'_, '_>) -> Self {
+        let kind = |what| Kind { what, example: NAME_EXAMPLE };
+        Self {
+            secret: section.secret("secret"),
+            subject: section.parsed("subject", kind("the beginning of subjects"), subject),
+            stream: section.parsed("stream", kind("the name of a stream"), stream),
+            exchange: section.parsed("exchange", kind("the name of an exchange"), exchange),
+        }
     }
+
+    /// Says what the receiver lacks, and what is not for it.
+    fn check(&self, section: &Section<'_, '_>, receiver: Option<Receiver>) {
+        if let Some(Given { value, at }) = &self.secret
+            && receiver.is_none_or(|receiver| receiver == Receiver::Webhook)
+            && let Err(error) = WebhookSecret::parse(value.reveal())
+        {
+            section.wrong(at, error.to_string(), "give the receiver the same one");
+        }
+        // Whoever has written no sink yet, and nothing that is for a broker, is shown the whole of a webhook.
+        let begun = ["sink", "subject", "stream", "exchange"].iter().any(|name| section.has(name));
+        let receiver = receiver.or_else(|| (section.is_there() && !begun).then_some(Receiver::Webhook));
+        let Some(receiver) = receiver else { return };
+        let (needed, example) = receiver.needs();
+        if !section.has(needed) {
+            section.missing(needed, example);
+        }
+        let place = |given: &Option<Given<String>>| given.as_ref().map(|given| given.at.clone());
+        for (name, whose, at) in [
+            ("secret", Receiver::Webhook, self.secret.as_ref().map(|given| given.at.clone())),
+            ("subject", Receiver::Nats, place(&self.subject)),
+            ("stream", Receiver::Nats, place(&self.stream)),
+            ("exchange", Receiver::RabbitMq, place(&self.exchange)),
+        ] {
+            if let Some(at) = at.filter(|_| whose != receiver) {
+                let problem =
+                    format!("`{name}` is for {}, and this `sink` is {}", whose.name(), receiver.name());
+                let cure = match (name, receiver) {
+                    ("secret", _) => "leave it out: a broker takes user and password in the address",
+                    _ => "leave it out",
+                };
+                section.wrong(&at, problem, cure);
+            }
+        }
+    }
+
+    fn sink(self, receiver: Receiver, url: String) -> Option<SinkConfig> {
+        Some(match receiver {
+            Receiver::Webhook => SinkConfig::Webhook { url, secret: self.secret?.value },
+            Receiver::Nats => {
+                let stream = self.stream.map(|given| given.value);
+                SinkConfig::Nats { url, subject: self.subject?.value, stream }
+            }
+            Receiver::RabbitMq => SinkConfig::RabbitMq { url, exchange: self.exchange?.value },
+        })
+    }
+}
+
+/// The address of a receiver that this build can publish to.
+fn address(text: &str) -> Result<(Receiver, String), Wrong> {
+    let scheme = text.split_once("://").map_or("", |(scheme, _)| scheme);
+    let right = |receiver| (receiver, text.to_owned());
+    let broker = |error: InvalidBroker, example| {
+        Wrong::new(error.to_string(), format!("write an address such as \"{example}\""))
+    };
+    let http = format!("write an address such as \"{EXAMPLE}\"");
+    match scheme {
+        "nats" if text.split(',').all(|server| server.trim().starts_with("nats://")) => {
+            let checked = NatsSink::check(text);
+            checked.map(|()| right(Receiver::Nats)).map_err(|error| broker(error, "nats://127.0.0.1:4222"))
+        }
+        "nats" => Err(broker(InvalidBroker::Nats, "nats://10.0.0.1:4222,nats://10.0.0.2:4222")),
+        "amqp" => {
+            let checked = RabbitMqSink::check(text);
+            checked
+                .map(|()| right(Receiver::RabbitMq))
+                .map_err(|error| broker(error, "amqp://127.0.0.1:5672/%2f"))
+        }
+        "tls" | "amqps" => Err(Wrong::new(
+            "events are taken to brokers without TLS, over a network of your own or through a local proxy that speaks it",
+            "write nats://… or amqp://…, or let the service publish by itself, with a client that speaks TLS",
+        )),
+        "https" => Err(Wrong::new(InvalidWebhook::Scheme.to_string(), http)),
+        "" | "http" => {
+            let checked = Webhook::check(text);
+            checked.map(|()| right(Receiver::Webhook)).map_err(|error| Wrong::new(error.to_string(), http))
+        }
+        other => {
+            let cure = match nearest(other, ["http", "nats", "amqp"]) {
+                Some(meant) => format!("did you mean \"{meant}://…\"?"),
+                None => "write an address that begins with http://, nats:// or amqp://".to_owned(),
+            };
+            Err(Wrong::new("there is no receiver of that kind", cure))
+        }
+    }
+}
+
+fn subject(text: &str) -> Result<String, Wrong> {
+    let cure = format!("write something like \"{NAME_EXAMPLE}\": events go to {NAME_EXAMPLE}.KIND then");
+    let checked = NatsSink::check_prefix(text);
+    checked.map(|()| text.to_owned()).map_err(|error| Wrong::new(error.to_string(), cure))
+}
+
+fn stream(text: &str) -> Result<String, Wrong> {
+    let wrong = |letter: char| letter.is_whitespace() || letter.is_control() || ".*>/\\".contains(letter);
+    if text.is_empty() || text.contains(wrong) {
+        let problem = "the name of a stream has no spaces, dots, slashes, * or >";
+        return Err(Wrong::new(problem, "write the name that the stream was created with"));
+    }
+    Ok(text.to_owned())
+}
+
+fn exchange(text: &str) -> Result<String, Wrong> {
+    if (1..=255).contains(&text.len()) && !text.contains(char::is_control) {
+        return Ok(text.to_owned());
+    }
+    let problem = "the name of an exchange has 1 to 255 characters";
+    Err(Wrong::new(problem, format!("write something like \"{NAME_EXAMPLE}\"")))
 }

@@ -114,6 +114,34 @@ format = "json"
 level = "debug"
 "#;
 
+const NATS: &str = r#"
+upstream = "http://127.0.0.1:9000"
+[outbox]
+sink = "nats://me:word@10.0.0.1:4222, nats://t0ken@10.0.0.2:4222"
+subject = "shop.payments"
+stream = "PAYMENTS"
+"#;
+
+const RABBITMQ: &str = r#"
+upstream = "http://127.0.0.1:9000"
+[outbox]
+sink = "amqp://me:w%3Frd@10.0.0.1:5672/shop?heartbeat=5"
+exchange = "payments"
+"#;
+
+#[test]
+fn events_go_to_brokers_too_and_no_password_is_shown() {
+    for (toml, shown) in [
+        (NATS, "nats://10.0.0.1:4222, nats://10.0.0.2:4222, under shop.payments.KIND in the stream PAYMENTS"),
+        (RABBITMQ, "amqp://10.0.0.1:5672/shop, to the exchange payments"),
+    ] {
+        let config = right(toml);
+        assert_eq!(config.outbox.as_ref().unwrap().sink.to_string(), shown);
+        let all = format!("{config:?}");
+        assert!(!["word", "w%3Frd", "t0ken"].iter().any(|secret| all.contains(secret)), "{all}");
+    }
+}
+
 #[test]
 fn every_setting_is_taken() {
     let config = right(ALL);
@@ -307,7 +335,8 @@ fn the_guide_has_every_setting() {
             line.contains('=') && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
         is_name.then_some(name)
     };
-    let known: Vec<_> = ALL.lines().filter_map(settings).chain(["defaults"]).collect();
+    let all = [ALL, NATS, RABBITMQ].into_iter().flat_map(str::lines);
+    let known: Vec<_> = all.filter_map(settings).chain(["defaults"]).collect();
     for setting in &known {
         assert!(GUIDE.contains(&format!("\n| `{setting}` | ")), "{setting} is missing");
     }

@@ -1,5 +1,7 @@
 //! Where events are published to.
 
+#[cfg(any(feature = "nats", feature = "rabbitmq"))]
+mod broker;
 #[cfg(feature = "nats")]
 mod nats;
 #[cfg(feature = "rabbitmq")]
@@ -8,6 +10,8 @@ mod webhook;
 #[cfg(any(feature = "nats", feature = "rabbitmq"))]
 pub(crate) mod wire;
 
+#[cfg(any(feature = "nats", feature = "rabbitmq"))]
+pub use broker::InvalidBroker;
 #[cfg(feature = "nats")]
 pub use nats::NatsSink;
 #[cfg(feature = "rabbitmq")]

@@ -1,11 +1,13 @@
 //! Events published to a JetStream stream.
 
+use super::broker::{InvalidBroker, Trouble};
 use super::{Sink, Undelivered, wire};
 use crate::message::Event;
 use async_nats::connection::State;
 use async_nats::header::HeaderValue;
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use async_nats::jetstream::{self, Context, ErrorCode, message::PublishMessage};
+use async_nats::{ConnectOptions, Event as Happened, ServerAddr};
 use std::error::Error as _;
 use std::str::FromStr;
 
@@ -30,12 +32,58 @@ pub struct NatsSink {
     context: Context,
     prefix: String,
     stream: Option<String>,
+    trouble: Trouble,
 }
 
 impl NatsSink {
     /// Publishes under subjects that begin with `prefix`.
     pub fn new(context: Context, prefix: impl Into<String>) -> Self {
-        Self { context, prefix: prefix.into(), stream: None }
+        Self { context, prefix: prefix.into(), stream: None, trouble: Trouble::default() }
+    }
+
+    /// Publishes to the server at `nats://user:password@host:4222`, or to a cluster of several, with commas between them.
+    ///
+    /// The connection is made beside, as soon as somebody is there, and made anew whenever it is lost. Events cannot be delivered
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// There can be no server at this address, or no subject begins like this.
+    pub async fn connect(address: &str, prefix: impl Into<String>) -> Result<Self, InvalidBroker> {
+        let (servers, prefix) = (servers(address)?, prefix.into());
+        Self::check_prefix(&prefix)?;
+        let trouble = Trouble::default();
+        let told = trouble.clone();
+        let options = ConnectOptions::new().name("semel outbox").retry_on_initial_connect();
+        let options = options.event_callback(move |happened| {
+            match happened {
+                Happened::Connected => told.over(),
+                Happened::ServerError(error) => told.is(error.to_string()),
+                Happened::ClientError(error) => told.is(error.to_string()),
+                _ => {}
+            }
+            std::future::ready(())
+        });
+        // It does not wait for the server, and so there is nothing else that could go wrong.
+        let client = options.connect(servers).await.map_err(|_| InvalidBroker::Nats)?;
+        Ok(Self { trouble, ..Self::new(jetstream::new(client), prefix) })
+    }
+
+    /// Whether there can be a server at this address, or servers.
+    ///
+    /// # Errors
+    /// There can be none.
+    pub fn check(address: &str) -> Result<(), InvalidBroker> {
+        servers(address).map(drop)
+    }
+
+    /// Whether subjects can begin like this.
+    ///
+    /// # Errors
+    /// They cannot.
+    pub fn check_prefix(prefix: &str) -> Result<(), InvalidBroker> {
+        // What begins with a dollar sign is the server's own.
+        let fits = is_subject(prefix) && !prefix.starts_with('$');
+        if fits { Ok(()) } else { Err(InvalidBroker::Subject) }
     }
 
     /// Has the server refuse what another stream than this one would take.
@@ -46,17 +94,30 @@ impl NatsSink {
     }
 
     fn subject(&self, kind: &str) -> Result<String, Undelivered> {
-        let fits = |token: &str| {
-            !token.is_empty()
-                && !token.contains(|letter: char| {
-                    letter.is_whitespace() || letter.is_control() || "*>".contains(letter)
-                })
-        };
-        if kind.split('.').all(fits) {
+        if is_subject(kind) {
             return Ok(format!("{}.{kind}", self.prefix));
         }
         Err(Undelivered::Refused(format!("{kind:?} cannot be part of a NATS subject")))
     }
+}
+
+/// Whether the text is words with dots between them, and no pattern.
+fn is_subject(text: &str) -> bool {
+    let fits = |word: &str| {
+        !word.is_empty()
+            && !word.contains(|letter: char| {
+                letter.is_whitespace() || letter.is_control() || "*>".contains(letter)
+            })
+    };
+    text.split('.').all(fits)
+}
+
+fn servers(address: &str) -> Result<Vec<ServerAddr>, InvalidBroker> {
+    let server = |text: &str| {
+        let server: ServerAddr = text.trim().parse().map_err(|_| InvalidBroker::Nats)?;
+        if server.host().is_empty() { Err(InvalidBroker::Nats) } else { Ok(server) }
+    };
+    address.split(',').map(server).collect()
 }
 
 impl Sink for NatsSink {
@@ -77,7 +138,7 @@ impl Sink for NatsSink {
         }
         // The client would keep it until it is connected again, and we would wait for a confirmation meanwhile.
         if self.context.client().connection_state() != State::Connected {
-            return Err(Undelivered::Unreachable("there is no connection to NATS".into()));
+            return Err(Undelivered::Unreachable(format!("there is no connection to NATS{}", self.trouble)));
         }
         let failed = |error| undelivered(&subject, &error);
         let sent = self.context.send_publish(subject.clone(), message).await.map_err(failed)?;

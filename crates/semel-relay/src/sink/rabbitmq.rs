@@ -1,9 +1,11 @@
 //! Events published to an exchange of RabbitMQ.
 
+use super::broker::InvalidBroker;
 use super::{Sink, Undelivered, wire};
 use crate::message::Event;
 use lapin::options::{BasicPublishOptions, ConfirmSelectOptions, ExchangeDeclareOptions};
 use lapin::types::{AMQPValue, FieldTable, ShortString};
+use lapin::uri::AMQPUri;
 use lapin::{BasicProperties, Channel, Confirmation, Connection, ConnectionProperties, ExchangeKind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -50,6 +52,18 @@ impl RabbitMqSink {
             idle: Mutex::new(Vec::new()),
             room: Semaphore::new(CHANNELS),
         }
+    }
+
+    /// Whether there can be a broker at this address.
+    ///
+    /// # Errors
+    /// There can be none.
+    pub fn check(url: &str) -> Result<(), InvalidBroker> {
+        let parsed: AMQPUri = url.parse().map_err(|_| InvalidBroker::RabbitMq)?;
+        // The client would go to localhost instead.
+        let in_brackets = url.contains("://[") || url.contains("@[");
+        // `amqp://host/`: a virtual host without a name, which is not the one that everybody means.
+        if in_brackets || parsed.vhost.is_empty() { Err(InvalidBroker::RabbitMq) } else { Ok(()) }
     }
 
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Channel>> {

@@ -10,4 +10,4 @@ mod http;
 #[path = "../../settling/support/wrong_clock.rs"]
 mod wrong_clock;
 
-pub(crate) use gateway::{Gateway, SECRET, Worker, config, semel, until};
+pub(crate) use gateway::{Gateway, SECRET, Worker, config, config_on, semel, until};

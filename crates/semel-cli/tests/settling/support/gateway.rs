@@ -177,8 +177,12 @@ pub(crate) struct Worker(Child);
 
 impl Worker {
     pub(crate) fn start(config: &Path) -> Self {
-        let mut command = semel();
-        Self(command.args(["worker", "--config"]).arg(config).stderr(Stdio::null()).spawn().unwrap())
+        Self::start_logging(config, Stdio::null())
+    }
+
+    /// What it logs goes there.
+    pub(crate) fn start_logging(config: &Path, log: impl Into<Stdio>) -> Self {
+        Self(semel().args(["worker", "--config"]).arg(config).stderr(log).spawn().unwrap())
     }
 
     /// With an admin API of its own, and where that is.

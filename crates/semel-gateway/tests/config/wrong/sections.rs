@@ -363,10 +363,110 @@ error: this [outbox] has no `secret`
 }
 
 #[test]
+fn what_one_receiver_needs_is_nothing_for_another() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[outbox]
+sink = "nats://me:word@127.0.0.1:4222"
+secret = "env:SET"
+exchange = "payments"
+"#,
+        r#"
+error: this [outbox] has no `subject`
+ --> semel.toml:2:1
+  |
+2 | [outbox]
+  | ^^^^^^^^
+  = help: add subject = "payments"
+
+error: `secret` is for a webhook, and this `sink` is NATS
+ --> semel.toml:4:10
+  |
+4 | secret = "env:SET"
+  |          ^^^^^^^^^
+  = help: leave it out: a broker takes user and password in the address
+
+error: `exchange` is for RabbitMQ, and this `sink` is NATS
+ --> semel.toml:5:12
+  |
+5 | exchange = "payments"
+  |            ^^^^^^^^^^
+  = help: leave it out
+"#,
+    );
+}
+
+#[test]
+fn brokers() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[outbox]
+sink = "amqp://me:word@127.0.0.1:5672/"
+subjct = "payments.>"
+exchange = ""
+"#,
+        r#"
+error: this is no address of RabbitMQ: it looks like amqp://user:password@127.0.0.1:5672/%2f
+ --> semel.toml:3:8
+  |
+3 | sink = ********************************
+  |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+  = help: write an address such as "amqp://127.0.0.1:5672/%2f"
+
+error: `subjct` is not a setting of [outbox]
+ --> semel.toml:4:1
+  |
+4 | subjct = "payments.>"
+  | ^^^^^^
+  = help: did you mean `subject`?
+
+error: the name of an exchange has 1 to 255 characters
+ --> semel.toml:5:12
+  |
+5 | exchange = ""
+  |            ^^
+  = help: write something like "payments"
+"#,
+    );
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[outbox]
+sink = "nats://127.0.0.1:4222"
+subject = "payments.>"
+stream = "pay.ments"
+"#,
+        r#"
+error: no subject begins like this: it is words with dots between them, such as payments or shop.payments, without * and >
+ --> semel.toml:4:11
+  |
+4 | subject = "payments.>"
+  |           ^^^^^^^^^^^^
+  = help: write something like "payments": events go to payments.KIND then
+
+error: the name of a stream has no spaces, dots, slashes, * or >
+ --> semel.toml:5:10
+  |
+5 | stream = "pay.ments"
+  |          ^^^^^^^^^^^
+  = help: write the name that the stream was created with
+"#,
+    );
+}
+
+#[test]
 fn receivers_that_cannot_be_published_to() {
     for (sink, problem) in [
-        ("nats://127.0.0.1:4222", "this version does not publish to `nats`"),
-        ("amqp://127.0.0.1", "this version does not publish to `amqp`"),
+        ("tls://127.0.0.1:4222", "without TLS"),
+        ("amqps://127.0.0.1", "without TLS"),
+        ("nats://", "no address of a NATS server"),
+        ("nats://127.0.0.1:4222,tls://me:word@127.0.0.1:4223", "no address of a NATS server"),
+        ("nats://127.0.0.1:many", "no address of a NATS server"),
+        ("amqp://[2001:db8::1]:5672", "no address of RabbitMQ"),
+        ("nat://127.0.0.1:4222", "did you mean \"nats://…\"?"),
+        ("kafka://127.0.0.1:9092", "write an address that begins with http://, nats:// or amqp://"),
         ("https://partner.example/events", "plain HTTP"),
         ("http://me:word@partner/events", "no address"),
         ("partner", "no address"),

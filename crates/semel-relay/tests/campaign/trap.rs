@@ -78,7 +78,8 @@ impl Traps {
         let holds = next.holds;
         traps.pop();
         // On a line of its own, whatever the test runner has begun to print.
-        writeln!(std::io::stdout(), "\n{REACHED}").unwrap();
+        let mut out = std::io::stdout();
+        writeln!(out, "\n{REACHED}").unwrap();
         holds
     }
 }

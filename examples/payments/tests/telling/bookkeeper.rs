@@ -49,7 +49,7 @@ impl Books {
 
     /// Which payments are entered, and how much.
     pub(crate) async fn ledger(&self) -> Vec<(String, i64)> {
-        let entries = "SELECT payment, amount_hundredths FROM general_ledger";
+        let entries = "SELECT payment, amount_hundredths FROM general_ledger ORDER BY payment";
         match self.kind {
             Kind::Postgres => {
                 let rows = sqlx::query(entries).fetch_all(&mut self.connection().await).await.unwrap();
@@ -78,7 +78,9 @@ impl Books {
     /// The receipts that are in the directory.
     pub(crate) fn mailed(&self) -> Vec<String> {
         let files = std::fs::read_dir(self.receipts.path()).unwrap();
-        files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect()
+        let mut names: Vec<_> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort_unstable();
+        names
     }
 
     async fn connection(&self) -> PgConnection {

@@ -12,10 +12,10 @@ use tokio::sync::watch;
 use crate::support::PATIENCE;
 
 /// What the partner knows a webhook by, and what it is about.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Webhook {
-    id: String,
     pub(crate) payment: String,
+    id: String,
 }
 
 #[derive(Clone)]
@@ -27,7 +27,7 @@ pub(crate) struct Partner {
 #[derive(Clone, Default)]
 struct Ears {
     heard: watch::Sender<Vec<Webhook>>,
-    confirmed: watch::Sender<usize>,
+    confirmed: watch::Sender<Vec<String>>,
     answers: watch::Sender<bool>,
 }
 
@@ -59,9 +59,9 @@ impl Partner {
         tokio::time::timeout(PATIENCE, hearing).await.expect("the partner hears of it").unwrap();
     }
 
-    pub(crate) async fn has_confirmed(&self) {
+    pub(crate) async fn has_confirmed(&self, payment: &String) {
         let mut confirmed = self.ears.confirmed.subscribe();
-        let confirming = confirmed.wait_for(|times| *times > 0);
+        let confirming = confirmed.wait_for(|confirmed| confirmed.contains(payment));
         tokio::time::timeout(PATIENCE, confirming).await.expect("the partner confirms it").unwrap();
     }
 }
@@ -71,10 +71,10 @@ async fn hear(State(ears): State<Ears>, headers: HeaderMap, Json(body): Json<Val
     assert!(header("webhook-signature").starts_with("v1,"));
     let webhook = Webhook { id: header("webhook-id"), payment: body["id"].as_str().unwrap().into() };
     let answers = *ears.answers.borrow();
-    ears.heard.send_modify(|heard| heard.push(webhook));
+    ears.heard.send_modify(|heard| heard.push(webhook.clone()));
     if !answers {
         std::future::pending::<()>().await;
     }
-    ears.confirmed.send_modify(|times| *times += 1);
+    ears.confirmed.send_modify(|confirmed| confirmed.push(webhook.payment));
     StatusCode::NO_CONTENT
 }

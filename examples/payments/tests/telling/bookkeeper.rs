@@ -66,12 +66,18 @@ impl Books {
 
     /// How many receipts are queued and not known to be sent.
     pub(crate) async fn unsent(&self) -> i64 {
-        let unsent = "SELECT count(*) FROM receipts WHERE NOT sent";
+        self.count("SELECT count(*) FROM receipts WHERE NOT sent").await
+    }
+
+    /// How many notifications the partner has not confirmed, as far as is noted.
+    pub(crate) async fn unconfirmed(&self) -> i64 {
+        self.count("SELECT count(*) FROM semel_outbox").await
+    }
+
+    async fn count(&self, sql: &'static str) -> i64 {
         match self.kind {
-            Kind::Postgres => {
-                sqlx::query(unsent).fetch_one(&mut self.connection().await).await.unwrap().get(0)
-            }
-            Kind::Sqlite => self.file().query_row(unsent, [], |row| row.get(0)).unwrap(),
+            Kind::Postgres => sqlx::query(sql).fetch_one(&mut self.connection().await).await.unwrap().get(0),
+            Kind::Sqlite => self.file().query_row(sql, [], |row| row.get(0)).unwrap(),
         }
     }
 

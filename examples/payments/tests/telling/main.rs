@@ -99,10 +99,9 @@ async fn once_each(kind: Kind) {
     dying.kill().await;
 
     let last = books.keep(&nats, &partner, None).await;
-    partner.has_confirmed(&id).await;
-    partner.has_confirmed(&second).await;
     until("the last acknowledgement", async || all_acknowledged(&broker).await.filter(|all| *all)).await;
     until("the note of the receipts", async || (books.unsent().await == 0).then_some(())).await;
+    until("the note of the notifications", async || (books.unconfirmed().await == 0).then_some(())).await;
     last.kill().await;
 
     assert_eq!(told(&broker).await, Some(3), "the first one twice");

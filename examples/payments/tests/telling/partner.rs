@@ -27,7 +27,6 @@ pub(crate) struct Partner {
 #[derive(Clone, Default)]
 struct Ears {
     heard: watch::Sender<Vec<Webhook>>,
-    confirmed: watch::Sender<Vec<String>>,
     answers: watch::Sender<bool>,
 }
 
@@ -58,12 +57,6 @@ impl Partner {
         let hearing = heard.wait_for(|heard| !heard.is_empty());
         tokio::time::timeout(PATIENCE, hearing).await.expect("the partner hears of it").unwrap();
     }
-
-    pub(crate) async fn has_confirmed(&self, payment: &String) {
-        let mut confirmed = self.ears.confirmed.subscribe();
-        let confirming = confirmed.wait_for(|confirmed| confirmed.contains(payment));
-        tokio::time::timeout(PATIENCE, confirming).await.expect("the partner confirms it").unwrap();
-    }
 }
 
 async fn hear(State(ears): State<Ears>, headers: HeaderMap, Json(body): Json<Value>) -> StatusCode {
@@ -71,10 +64,9 @@ async fn hear(State(ears): State<Ears>, headers: HeaderMap, Json(body): Json<Val
     assert!(header("webhook-signature").starts_with("v1,"));
     let webhook = Webhook { id: header("webhook-id"), payment: body["id"].as_str().unwrap().into() };
     let answers = *ears.answers.borrow();
-    ears.heard.send_modify(|heard| heard.push(webhook.clone()));
+    ears.heard.send_modify(|heard| heard.push(webhook));
     if !answers {
         std::future::pending::<()>().await;
     }
-    ears.confirmed.send_modify(|confirmed| confirmed.push(webhook.payment));
     StatusCode::NO_CONTENT
 }

@@ -45,7 +45,7 @@ pub(crate) fn number_of(name: &[u8]) -> usize {
 
 /// Most payments are booked in one commit. These are booked in three, so that there is something in between.
 pub(crate) fn is_booked_in_steps(payment: &str) -> bool {
-    number_of(payment.as_bytes()).is_multiple_of(8)
+    number_of(payment.as_bytes()).is_multiple_of(16)
 }
 
 /// What the partner is told.

@@ -35,8 +35,9 @@ const CONSUMER: &str = "bookkeeping";
 /// Marks are forgotten so often, two weeks later.
 const FORGET_EVERY: Duration = Duration::from_secs(60);
 
-/// Where a test stops the process to kill it: between two effects, and between a receipt's file and the note of it.
-pub const BOOKKEEPING_FAIL_POINTS: [&str; 2] = ["ledger", "receipt:written"];
+/// Where a test stops the process to kill it: between two effects, between the last one and the message's mark, and between a
+/// receipt's file and the note of it.
+pub const BOOKKEEPING_FAIL_POINTS: [&str; 3] = ["ledger", "partner", "receipt:written"];
 
 /// How the books are kept.
 #[derive(Clone, Debug)]

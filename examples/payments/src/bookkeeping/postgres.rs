@@ -70,6 +70,7 @@ impl PostgresBooks {
             let telling = async |tx: &mut PgConnection| append(tx, notification).await.map_err(not_appended);
             let _either = steps.effect(&booking.identity("partner"), telling).await?;
         }
+        self.fail_point.reached("partner").await;
         Ok(steps.finish::<Failure>().await?)
     }
 

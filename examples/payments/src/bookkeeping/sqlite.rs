@@ -63,6 +63,7 @@ impl SqliteBooks {
             let telling = move |tx: &Transaction<'_>| append(tx, &[notification]).map_err(not_appended);
             let _either = steps.effect(&booking.identity("partner"), telling).await?;
         }
+        self.fail_point.reached("partner").await;
         Ok(steps.finish::<Failure>().await?)
     }
 

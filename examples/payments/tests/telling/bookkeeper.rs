@@ -49,7 +49,7 @@ impl Books {
 
     /// Which payments are entered, and how much.
     pub(crate) async fn ledger(&self) -> Vec<(String, i64)> {
-        let entries = "SELECT payment, amount_hundredths FROM general_ledger";
+        let entries = "SELECT payment, amount_hundredths FROM general_ledger ORDER BY payment";
         match self.kind {
             Kind::Postgres => {
                 let rows = sqlx::query(entries).fetch_all(&mut self.connection().await).await.unwrap();
@@ -66,19 +66,27 @@ impl Books {
 
     /// How many receipts are queued and not known to be sent.
     pub(crate) async fn unsent(&self) -> i64 {
-        let unsent = "SELECT count(*) FROM receipts WHERE NOT sent";
+        self.count("SELECT count(*) FROM receipts WHERE NOT sent").await
+    }
+
+    /// How many notifications the partner has not confirmed, as far as is noted.
+    pub(crate) async fn unconfirmed(&self) -> i64 {
+        self.count("SELECT count(*) FROM semel_outbox").await
+    }
+
+    async fn count(&self, sql: &'static str) -> i64 {
         match self.kind {
-            Kind::Postgres => {
-                sqlx::query(unsent).fetch_one(&mut self.connection().await).await.unwrap().get(0)
-            }
-            Kind::Sqlite => self.file().query_row(unsent, [], |row| row.get(0)).unwrap(),
+            Kind::Postgres => sqlx::query(sql).fetch_one(&mut self.connection().await).await.unwrap().get(0),
+            Kind::Sqlite => self.file().query_row(sql, [], |row| row.get(0)).unwrap(),
         }
     }
 
     /// The receipts that are in the directory.
     pub(crate) fn mailed(&self) -> Vec<String> {
         let files = std::fs::read_dir(self.receipts.path()).unwrap();
-        files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect()
+        let mut names: Vec<_> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort_unstable();
+        names
     }
 
     async fn connection(&self) -> PgConnection {

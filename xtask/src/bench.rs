@@ -1,8 +1,9 @@
 //! `cargo xtask bench`: what is measured.
 
 use crate::step::{self, Outcome};
-use crate::tools;
+use crate::{nats, tools};
 use clap::Subcommand;
+use semel_private_brokers::NATS_SERVER;
 
 #[derive(Subcommand)]
 pub(crate) enum Subject {
@@ -26,7 +27,7 @@ pub(crate) enum Subject {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
-    /// Compare the outbox on a private PostgreSQL with the bare INSERT of its rows.
+    /// Compare the outbox, on a private PostgreSQL and to a private NATS, with the bare INSERT of its rows and the bare publishing.
     Outbox {
         /// Passed on to the benchmark.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -65,8 +66,13 @@ pub(crate) fn run(subject: &Subject) -> Outcome {
         }
         Subject::Outbox { arguments } => {
             tools::postgres()?;
+            tools::nats()?;
             let run = ["run", "--release", "-p", "semel-benches", "--bin", "outbox", "--"];
-            step::run("the outbox against the bare INSERT", step::cargo(run).args(arguments))
+            let mut run = step::cargo(run);
+            if let Some(program) = nats::program() {
+                run.env(NATS_SERVER, program);
+            }
+            step::run("the outbox against its two halves alone", run.args(arguments))
         }
         Subject::Store { postgres: true, arguments } => {
             tools::postgres()?;

@@ -133,6 +133,12 @@ pub(crate) fn postgres() -> Outcome {
     provide(&[&POSTGRES])
 }
 
+/// Checks for nats-server.
+pub(crate) fn nats() -> Outcome {
+    provide(&[&NATS])?;
+    nats::provide()
+}
+
 /// Checks for what the gateway is measured with.
 pub(crate) fn load() -> Outcome {
     provide(&[&NGINX, &WRK])

@@ -9,7 +9,7 @@ use std::{env, fs};
 /// The variable that names the program, where it is not on the search path.
 pub const NATS_SERVER: &str = "SEMEL_TEST_NATS_SERVER";
 
-/// A server with JetStream, which syncs every message before it confirms it. It ends, and its directory goes, with this value.
+/// A server with JetStream, which syncs every message before it confirms it unless told otherwise. It ends, and its directory goes, with this value.
 #[derive(Debug)]
 pub struct Nats {
     program: PathBuf,
@@ -25,13 +25,16 @@ impl Nats {
     /// # Errors
     /// nats-server is not there, or did not start: what it said.
     pub fn start() -> Result<Self, String> {
-        let program = nats_server().ok_or_else(|| {
-            format!(
-                "nats-server 2.10 or newer is not to be found: `cargo xtask test` finds or installs it, or name it in \
-                 {NATS_SERVER}"
-            )
-        })?;
-        Self::start_program(program)
+        Self::start_program(found()?)
+    }
+
+    /// As [`start`](Self::start), but it syncs as it does by default, every two minutes: what it has confirmed can be lost with its
+    /// machine. For measurements.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn start_unsynced() -> Result<Self, String> {
+        Self::start_with(found()?, "2m")
     }
 
     /// As [`start`](Self::start), with this program.
@@ -39,12 +42,16 @@ impl Nats {
     /// # Errors
     /// As there.
     pub fn start_program(program: PathBuf) -> Result<Self, String> {
+        Self::start_with(program, "always")
+    }
+
+    fn start_with(program: PathBuf, sync_interval: &str) -> Result<Self, String> {
         let directory = Directory::new(&env::temp_dir(), "nats")?;
         let port = free_port()?;
         let place = directory.path().display();
         let settings = format!(
             "listen: \"127.0.0.1:{port}\"\npid_file: \"{place}/nats.pid\"\nlog_file: \"{place}/nats.log\"\n\
-             jetstream {{ store_dir: \"{place}/data\", sync_interval: always }}\n",
+             jetstream {{ store_dir: \"{place}/data\", sync_interval: {sync_interval} }}\n",
         );
         let file = directory.path().join("nats.conf");
         fs::write(&file, settings).map_err(|error| format!("{}: {error}", file.display()))?;
@@ -93,6 +100,15 @@ impl Drop for Nats {
     fn drop(&mut self) {
         let _gone = self.kill();
     }
+}
+
+fn found() -> Result<PathBuf, String> {
+    nats_server().ok_or_else(|| {
+        format!(
+            "nats-server 2.10 or newer is not to be found: `cargo xtask test` finds or installs it, or name it in \
+             {NATS_SERVER}"
+        )
+    })
 }
 
 fn run(program: &Path, directory: &Path) -> Result<Child, String> {

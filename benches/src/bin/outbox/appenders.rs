@@ -17,6 +17,17 @@ pub(crate) enum Way {
     Insert,
 }
 
+/// The events of one round, each with an identity of its own.
+pub(crate) fn events(arguments: &Arguments) -> Vec<Event> {
+    let event = |number: usize| {
+        // Scattered, so that no two connections go through the aggregates in step.
+        let scattered = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+        let aggregate = format!("payment/pay_{}", scattered % arguments.aggregates.max(1));
+        Event::json(aggregate, "PaymentCreated", format!(r#"{{"amount":"12.50","number":{number}}}"#))
+    };
+    (0..arguments.events).map(event).collect()
+}
+
 pub(crate) struct Appenders {
     pool: PgPool,
     way: Way,
@@ -27,14 +38,7 @@ pub(crate) struct Appenders {
 impl Appenders {
     /// Everything is made beforehand, so that writing alone is measured.
     pub(crate) fn new(pool: PgPool, way: Way, arguments: &Arguments) -> Self {
-        let event = |number: usize| {
-            // Scattered, so that no two connections go through the aggregates in step.
-            let scattered = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
-            let aggregate = format!("payment/pay_{}", scattered % arguments.aggregates.max(1));
-            Event::json(aggregate, "PaymentCreated", format!(r#"{{"amount":"12.50","number":{number}}}"#))
-        };
-        let events: Vec<Event> = (0..arguments.events).map(event).collect();
-        let batches = events.chunks(arguments.batch.max(1)).map(<[Event]>::to_vec).collect();
+        let batches = events(arguments).chunks(arguments.batch.max(1)).map(<[Event]>::to_vec).collect();
         Self { pool, way, batches, connections: arguments.connections.max(1) }
     }
 

@@ -1,20 +1,25 @@
-//! Events through the outbox on PostgreSQL, from the application's transaction to the receiver's word, against the bare INSERT.
+//! Events through the outbox on PostgreSQL, from the application's transaction to the receiver's word, against the two halves of it
+//! alone: the bare INSERT of the same rows, and the bare publishing of the same messages.
 //!
-//! Both sides write the same rows in the same batches over as many connections, each in a database of its own on one private server.
-//! The bare side stops there. Ours also takes every event to a receiver and deletes it, and is done when the outbox is empty.
+//! All sides write the same rows in the same batches over as many connections, ours and the bare one each in a database of its own on
+//! one private server, and publish to the same stream of one private NATS. Ours is done when the outbox is empty. A receiver that
+//! confirms at once shows what the outbox costs by itself.
 #![allow(clippy::print_stdout, reason = "a report is printed")]
 
 mod appenders;
+mod broker;
 mod receiver;
 
-use appenders::{Appenders, Way};
+use appenders::{Appenders, Way, events};
+use broker::Broker;
 use clap::Parser;
-use receiver::Receiver;
+use receiver::{AtOnce, Counting};
 use semel_benches::{Bar, Comparison, progress, report};
 use semel_postgres::PgStore;
 use semel_private_postgres::Cluster;
 use semel_relay::outbox::postgres::PgOutbox;
 use semel_relay::outbox::{Publisher, PublisherOptions};
+use semel_relay::sink::Sink;
 use sqlx::Executor as _;
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -28,13 +33,15 @@ const SETTINGS: [&str; 4] =
     ["max_connections = 200", "max_wal_size = 8GB", "checkpoint_timeout = 1h", "shared_buffers = 512MB"];
 
 #[derive(Parser)]
-#[command(about = "Events through the outbox on PostgreSQL, against the bare INSERT")]
+#[command(
+    about = "Events through the outbox on PostgreSQL to NATS, against the bare INSERT and the bare publishing"
+)]
 struct Arguments {
     /// Rounds; each measures all sides once.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
     /// Events per round and side.
-    #[arg(long, default_value_t = 100_000)]
+    #[arg(long, default_value_t = 40_000)]
     events: usize,
     /// Events per transaction.
     #[arg(long, default_value_t = 100)]
@@ -45,6 +52,9 @@ struct Arguments {
     /// Aggregates that the events are of.
     #[arg(long, default_value_t = 10_000)]
     aggregates: usize,
+    /// Lets NATS sync every two minutes, as it does by default, and not before each confirmation.
+    #[arg(long)]
+    nats_unsynced: bool,
     /// Where the server's files go: on a real disk, and readable by its user.
     #[arg(long, default_value = "target/bench")]
     directory: PathBuf,
@@ -57,13 +67,14 @@ async fn database(cluster: &Cluster, name: &'static str) -> Result<PgStore, Fail
     Ok(PgStore::connect(&cluster.url(name)).await?)
 }
 
-fn per_second(events: usize, took: Duration) -> f64 {
-    events as f64 / took.as_secs_f64()
-}
-
 /// Publishes until so many events have arrived and are deleted; how long that took from `begun`.
-async fn publish(store: &PgStore, events: usize, begun: Instant) -> Result<Duration, Failure> {
-    let receiver = Receiver::default();
+async fn publish(
+    store: &PgStore,
+    sink: impl Sink + Clone,
+    events: usize,
+    begun: Instant,
+) -> Result<Duration, Failure> {
+    let receiver = Counting::new(sink);
     let publisher = Publisher::new(PgOutbox::of(store), receiver.clone(), PublisherOptions::default());
     let (stop, stopped) = oneshot::channel::<()>();
     let running = tokio::spawn(publisher.run(async move { drop(stopped.await) }));
@@ -74,38 +85,113 @@ async fn publish(store: &PgStore, events: usize, begun: Instant) -> Result<Durat
     Ok(begun.elapsed())
 }
 
-async fn measure(arguments: &Arguments, cluster: &Cluster) -> Result<Vec<Comparison>, Failure> {
-    let (ours, bare) = (database(cluster, "ours").await?, database(cluster, "bare").await?);
-    let appenders = |store: &PgStore, way| Appenders::new(store.pool().clone(), way, arguments);
-    let (mut through, mut drained) = (Vec::new(), Vec::new());
-    for round in 0..=arguments.rounds {
-        progress(&format!("round {round} of {} (the first is a warm-up)", arguments.rounds));
-        bare.pool().execute("TRUNCATE semel_outbox").await?;
-        let begun = Instant::now();
-        appenders(&bare, Way::Insert).run().await?;
-        let inserted = per_second(arguments.events, begun.elapsed());
+/// The sides of one round, in events per second.
+struct Round {
+    inserted: f64,
+    sent: f64,
+    through_nats: f64,
+    through: f64,
+    drained: f64,
+}
 
+struct Sides<'a> {
+    arguments: &'a Arguments,
+    ours: PgStore,
+    bare: PgStore,
+    broker: Broker,
+}
+
+impl Sides<'_> {
+    async fn round(&self) -> Result<Round, Failure> {
+        let count = self.arguments.events;
+        Ok(Round {
+            inserted: self.per_second(self.insert().await?),
+            sent: self.per_second(self.send().await?),
+            through_nats: {
+                let took = self.through(self.broker.sink()).await?;
+                self.broker.empty(count).await?;
+                self.per_second(took)
+            },
+            through: self.per_second(self.through(AtOnce).await?),
+            drained: {
+                self.appenders(&self.ours, Way::Append).run().await?;
+                self.per_second(publish(&self.ours, AtOnce, count, Instant::now()).await?)
+            },
+        })
+    }
+
+    fn per_second(&self, took: Duration) -> f64 {
+        self.arguments.events as f64 / took.as_secs_f64()
+    }
+
+    fn appenders(&self, store: &PgStore, way: Way) -> Appenders {
+        Appenders::new(store.pool().clone(), way, self.arguments)
+    }
+
+    async fn insert(&self) -> Result<Duration, Failure> {
+        self.bare.pool().execute("TRUNCATE semel_outbox").await?;
+        let appenders = self.appenders(&self.bare, Way::Insert);
         let begun = Instant::now();
-        let appending = tokio::spawn(appenders(&ours, Way::Append).run());
-        let took = publish(&ours, arguments.events, begun).await?;
+        appenders.run().await?;
+        Ok(begun.elapsed())
+    }
+
+    async fn send(&self) -> Result<Duration, Failure> {
+        let events = events(self.arguments);
+        let begun = Instant::now();
+        self.broker.publish(events).await?;
+        let took = begun.elapsed();
+        self.broker.empty(self.arguments.events).await?;
+        Ok(took)
+    }
+
+    async fn through(&self, sink: impl Sink + Clone) -> Result<Duration, Failure> {
+        let appenders = self.appenders(&self.ours, Way::Append);
+        let begun = Instant::now();
+        let appending = tokio::spawn(appenders.run());
+        let took = publish(&self.ours, sink, self.arguments.events, begun).await?;
         appending.await??;
+        let mut left = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM semel_outbox")
+            .fetch_all(self.ours.pool())
+            .await?;
+        match left.pop() {
+            Some(0) => Ok(took),
+            left => Err(format!("the outbox is not empty: {left:?}").into()),
+        }
+    }
+}
 
-        appenders(&ours, Way::Append).run().await?;
-        let alone = publish(&ours, arguments.events, Instant::now()).await?;
-        if round > 0 {
-            through.push((per_second(arguments.events, took), inserted));
-            drained.push((per_second(arguments.events, alone), inserted));
+async fn measure(arguments: &Arguments, cluster: &Cluster) -> Result<Vec<Comparison>, Failure> {
+    let sides = Sides {
+        arguments,
+        ours: database(cluster, "ours").await?,
+        bare: database(cluster, "bare").await?,
+        broker: Broker::start(arguments.nats_unsynced).await?,
+    };
+    let mut rounds = Vec::new();
+    for number in 0..=arguments.rounds {
+        progress(&format!("round {number} of {} (the first is a warm-up)", arguments.rounds));
+        let round = sides.round().await?;
+        if number > 0 {
+            rounds.push(round);
         }
     }
     progress("");
+    let of = |name: &str, bar: Bar, pair: fn(&Round) -> (f64, f64)| {
+        Comparison::of(name, "events/s", bar, &rounds.iter().map(pair).collect::<Vec<_>>())
+    };
     Ok(vec![
-        Comparison::of(
-            "appended and published, against the bare INSERT",
-            "events/s",
-            Bar::AtLeast(0.5),
-            &through,
-        ),
-        Comparison::of("published out of a full outbox, against the same", "events/s", Bar::Open, &drained),
+        of("appended and published to NATS, against the slower of both alone", Bar::AtLeast(0.5), |round| {
+            (round.through_nats, round.inserted.min(round.sent))
+        }),
+        of("the same, against the bare INSERT", Bar::Open, |round| (round.through_nats, round.inserted)),
+        of("the same, against the bare publishing", Bar::Open, |round| (round.through_nats, round.sent)),
+        of("to a receiver that confirms at once, against the bare INSERT", Bar::AtLeast(0.5), |round| {
+            (round.through, round.inserted)
+        }),
+        of("out of a full outbox to such a receiver, against the same", Bar::Open, |round| {
+            (round.drained, round.inserted)
+        }),
     ])
 }
 

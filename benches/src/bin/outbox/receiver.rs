@@ -1,4 +1,4 @@
-//! A receiver that confirms at once, and counts: what is measured is the outbox.
+//! Counts what a receiver has confirmed.
 
 use semel_relay::message::Event;
 use semel_relay::sink::{Sink, Undelivered};
@@ -6,8 +6,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::Notify;
 
-#[derive(Clone, Default)]
-pub(crate) struct Receiver(Arc<Counted>);
+/// A receiver that confirms at once: what is measured is the outbox.
+#[derive(Clone)]
+pub(crate) struct AtOnce;
+
+impl Sink for AtOnce {
+    async fn publish(&self, _: &Event) -> Result<(), Undelivered> {
+        Ok(())
+    }
+}
+
+/// A receiver, and how much it has confirmed.
+#[derive(Clone)]
+pub(crate) struct Counting<S> {
+    sink: S,
+    counted: Arc<Counted>,
+}
 
 #[derive(Default)]
 struct Counted {
@@ -16,20 +30,26 @@ struct Counted {
     enough: Notify,
 }
 
-impl Receiver {
-    /// Waits until so many events have come. Nothing is published twice here, for nobody is killed.
+impl<S> Counting<S> {
+    pub(crate) fn new(sink: S) -> Self {
+        Self { sink, counted: Arc::default() }
+    }
+
+    /// Waits until so many events are confirmed. Nothing is published twice here, for nobody is killed.
     pub(crate) async fn until(&self, events: usize) {
-        self.0.wanted.store(events, Ordering::SeqCst);
-        while self.0.events.load(Ordering::SeqCst) < events {
-            self.0.enough.notified().await;
+        self.counted.wanted.store(events, Ordering::SeqCst);
+        while self.counted.events.load(Ordering::SeqCst) < events {
+            self.counted.enough.notified().await;
         }
     }
 }
 
-impl Sink for Receiver {
-    async fn publish(&self, _: &Event) -> Result<(), Undelivered> {
-        if self.0.events.fetch_add(1, Ordering::SeqCst) + 1 == self.0.wanted.load(Ordering::SeqCst) {
-            self.0.enough.notify_one();
+impl<S: Sink> Sink for Counting<S> {
+    async fn publish(&self, event: &Event) -> Result<(), Undelivered> {
+        self.sink.publish(event).await?;
+        let counted = &self.counted;
+        if counted.events.fetch_add(1, Ordering::SeqCst) + 1 == counted.wanted.load(Ordering::SeqCst) {
+            counted.enough.notify_one();
         }
         Ok(())
     }

@@ -200,7 +200,7 @@ async fn what_is_sent_apart_is_sent_one_at_a_time() {
     let (store, batcher) = store();
     store.damage(&key(1));
     let gate = Gate::new();
-    store.next(Call::Create, [Fault::None, Fault::Held(gate.clone())]);
+    store.next(Call::Create, [Fault::Held(gate.clone())]);
     let batcher = &batcher;
     let all = async { tokio::join!(create(batcher, 0), create(batcher, 1), create(batcher, 2)) };
     let look = async {

@@ -2,14 +2,17 @@
 //!
 //! - `api.rs`: asked over HTTP;
 //! - `problem.rs`: why it refused;
+//! - `listing.rs`: listings, page after page;
 //! - `table.rs`, `age.rs`: how answers are shown.
 
 pub(crate) mod age;
 mod api;
+mod listing;
 mod problem;
 pub(crate) mod table;
 
 pub(crate) use api::{Admin, Connection};
+pub(crate) use listing::{Page, Paging};
 
 use clap::Args;
 use std::process::ExitCode;

@@ -2,9 +2,9 @@
 
 use super::answer::Listed;
 use crate::admin::table::{Cell, Table};
-use crate::admin::{Admin, Common, Failure, age};
+use crate::admin::{Failure, Page, Paging, age};
 use clap::Args;
-use std::io::Write as _;
+use std::io::{Result as Written, Write};
 
 /// List operations, newest first.
 #[derive(Args)]
@@ -40,91 +40,47 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "BOOL", hide_possible_values = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     dead_letter: Option<bool>,
 
-    /// So many to a page, up to 1000.
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    limit: u16,
-
-    /// Where to go on: what the page before has said.
-    #[arg(long, conflicts_with = "all")]
-    cursor: Option<String>,
-
-    /// Page after page, to the end; with --json, one line of JSON for each page.
-    #[arg(long)]
-    all: bool,
-
     #[command(flatten)]
-    common: Common,
-}
-
-impl Arguments {
-    fn path(&self, cursor: Option<&str>) -> String {
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        let dead_letter = self.dead_letter.map(|wanted| wanted.to_string());
-        for (name, value) in [
-            ("state", self.state.as_deref()),
-            ("tenant", self.tenant.as_deref()),
-            ("operation", self.operation.as_deref()),
-            ("key", self.key.as_deref()),
-            ("dead_letter", dead_letter.as_deref()),
-            ("limit", Some(self.limit.to_string().as_str())),
-            ("cursor", cursor),
-        ] {
-            if let Some(value) = value {
-                query.append_pair(name, value);
-            }
-        }
-        format!("/v1/operations?{}", query.finish())
-    }
+    paging: Paging,
 }
 
 pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let admin = Admin::new(&arguments.common.connection)?;
-    let mut cursor = arguments.cursor.clone();
-    let mut shown = 0;
-    loop {
-        let reply = admin.get(&arguments.path(cursor.as_deref())).await?;
-        if arguments.common.json {
-            reply.print()?;
-        }
-        let page: Listed = reply.document()?;
-        shown += page.operations.len();
-        if !arguments.common.json {
-            print(&page)?;
-        }
-        cursor = page.next_cursor;
-        if cursor.is_none() || !arguments.all {
-            break;
-        }
-    }
-    if !arguments.common.json {
-        // Beside the rows, so that they can be counted and cut.
-        match cursor {
-            Some(cursor) => anstream::eprintln!("{shown} shown. More: --cursor {cursor}, or --all"),
-            None if shown == 0 => anstream::eprintln!("No such operation."),
-            None => {}
-        }
-    }
-    Ok(())
+    let dead_letter = arguments.dead_letter.map(|wanted| wanted.to_string());
+    let filters = [
+        ("state", arguments.state.as_deref()),
+        ("tenant", arguments.tenant.as_deref()),
+        ("operation", arguments.operation.as_deref()),
+        ("key", arguments.key.as_deref()),
+        ("dead_letter", dead_letter.as_deref()),
+    ];
+    arguments.paging.show::<Listed>("/v1/operations", &filters).await
 }
 
-fn print(page: &Listed) -> Result<(), Failure> {
-    if page.operations.is_empty() {
-        return Ok(());
+impl Page for Listed {
+    const NOTHING: &'static str = "No such operation.";
+
+    fn len(&self) -> usize {
+        self.operations.len()
     }
-    let mut table =
-        Table::new(["OPERATION ID", "STATE", "BEGAN", "OPERATION", "TENANT", "KEY", "LAST ERROR"]);
-    for operation in &page.operations {
-        table.row([
-            Cell::whole(&operation.operation_id),
-            Cell::state(&operation.standing()),
-            Cell::plain(&age::relative(&operation.times.created, page.now)),
-            Cell::plain(&operation.operation),
-            Cell::plain(&operation.tenant),
-            Cell::plain(&operation.key),
-            Cell::plain(operation.last_error.as_deref().unwrap_or_default()),
-        ]);
+
+    fn write(&self, out: &mut impl Write) -> Written<()> {
+        let mut table =
+            Table::new(["OPERATION ID", "STATE", "BEGAN", "OPERATION", "TENANT", "KEY", "LAST ERROR"]);
+        for operation in &self.operations {
+            table.row([
+                Cell::whole(&operation.operation_id),
+                Cell::state(&operation.standing()),
+                Cell::plain(&age::relative(&operation.times.created, self.now)),
+                Cell::plain(&operation.operation),
+                Cell::plain(&operation.tenant),
+                Cell::plain(&operation.key),
+                Cell::plain(operation.last_error.as_deref().unwrap_or_default()),
+            ]);
+        }
+        table.print(out, "")
     }
-    let mut out = anstream::stdout().lock();
-    table.print(&mut out, "")?;
-    Ok(out.flush()?)
+
+    fn next_cursor(self) -> Option<String> {
+        self.next_cursor
+    }
 }

@@ -2,9 +2,9 @@
 
 use super::answer::Listed;
 use crate::admin::table::{Cell, Table};
-use crate::admin::{Admin, Common, Failure, age};
+use crate::admin::{Failure, Page, Paging, age};
 use clap::Args;
-use std::io::Write as _;
+use std::io::{Result as Written, Write};
 
 /// List events that are not published yet, latest first.
 #[derive(Args)]
@@ -29,89 +29,45 @@ pub(super) struct Arguments {
     #[arg(long)]
     kind: Option<String>,
 
-    /// So many to a page, up to 1000.
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    limit: u16,
-
-    /// Where to go on: what the page before has said.
-    #[arg(long, conflicts_with = "all")]
-    cursor: Option<String>,
-
-    /// Page after page, to the end; with --json, one line of JSON for each page.
-    #[arg(long)]
-    all: bool,
-
     #[command(flatten)]
-    common: Common,
-}
-
-impl Arguments {
-    fn path(&self, cursor: Option<&str>) -> String {
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        let dead_letter = self.dead_letter.map(|wanted| wanted.to_string());
-        for (name, value) in [
-            ("dead_letter", dead_letter.as_deref()),
-            ("aggregate", self.aggregate.as_deref()),
-            ("kind", self.kind.as_deref()),
-            ("limit", Some(self.limit.to_string().as_str())),
-            ("cursor", cursor),
-        ] {
-            if let Some(value) = value {
-                query.append_pair(name, value);
-            }
-        }
-        format!("/v1/outbox?{}", query.finish())
-    }
+    paging: Paging,
 }
 
 pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let admin = Admin::new(&arguments.common.connection)?;
-    let mut cursor = arguments.cursor.clone();
-    let mut shown = 0;
-    loop {
-        let reply = admin.get(&arguments.path(cursor.as_deref())).await?;
-        if arguments.common.json {
-            reply.print()?;
-        }
-        let page: Listed = reply.document()?;
-        shown += page.events.len();
-        if !arguments.common.json {
-            print(&page)?;
-        }
-        cursor = page.next_cursor;
-        if cursor.is_none() || !arguments.all {
-            break;
-        }
-    }
-    if !arguments.common.json {
-        // Beside the rows, so that they can be counted and cut.
-        match cursor {
-            Some(cursor) => anstream::eprintln!("{shown} shown. More: --cursor {cursor}, or --all"),
-            None if shown == 0 => anstream::eprintln!("No such event."),
-            None => {}
-        }
-    }
-    Ok(())
+    let dead_letter = arguments.dead_letter.map(|wanted| wanted.to_string());
+    let filters = [
+        ("dead_letter", dead_letter.as_deref()),
+        ("aggregate", arguments.aggregate.as_deref()),
+        ("kind", arguments.kind.as_deref()),
+    ];
+    arguments.paging.show::<Listed>("/v1/outbox", &filters).await
 }
 
-fn print(page: &Listed) -> Result<(), Failure> {
-    if page.events.is_empty() {
-        return Ok(());
+impl Page for Listed {
+    const NOTHING: &'static str = "No such event.";
+
+    fn len(&self) -> usize {
+        self.events.len()
     }
-    let mut table =
-        Table::new(["EVENT ID", "STATE", "APPENDED", "AGGREGATE", "KIND", "REFUSED", "LAST ERROR"]);
-    for event in &page.events {
-        table.row([
-            Cell::whole(&event.event_id),
-            Cell::state(&event.standing()),
-            Cell::plain(&age::relative(&event.created, page.now)),
-            Cell::plain(&event.aggregate),
-            Cell::plain(&event.kind),
-            Cell::plain(&event.attempts.to_string()),
-            Cell::plain(event.last_error.as_deref().unwrap_or_default()),
-        ]);
+
+    fn write(&self, out: &mut impl Write) -> Written<()> {
+        let mut table =
+            Table::new(["EVENT ID", "STATE", "APPENDED", "AGGREGATE", "KIND", "REFUSED", "LAST ERROR"]);
+        for event in &self.events {
+            table.row([
+                Cell::whole(&event.event_id),
+                Cell::state(&event.standing()),
+                Cell::plain(&age::relative(&event.created, self.now)),
+                Cell::plain(&event.aggregate),
+                Cell::plain(&event.kind),
+                Cell::plain(&event.attempts.to_string()),
+                Cell::plain(event.last_error.as_deref().unwrap_or_default()),
+            ]);
+        }
+        table.print(out, "")
     }
-    let mut out = anstream::stdout().lock();
-    table.print(&mut out, "")?;
-    Ok(out.flush()?)
+
+    fn next_cursor(self) -> Option<String> {
+        self.next_cursor
+    }
 }

@@ -69,7 +69,7 @@ struct Broken {
 }
 
 fn folded(mut draft: Draft) -> Draft {
-    draft.key.key = draft.key.key.to_lowercase();
+    draft.key.key = draft.key.key.to_lowercase().into();
     draft
 }
 

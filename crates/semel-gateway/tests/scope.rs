@@ -56,7 +56,8 @@ impl Shop {
 
     async fn tenants(&self) -> Vec<String> {
         let page = self.layer.engine().store().list(Filter::default(), None, 100).await.unwrap();
-        let mut tenants: Vec<_> = page.records.into_iter().map(|record| record.key.tenant).collect();
+        let mut tenants: Vec<_> =
+            page.records.into_iter().map(|record| record.key.tenant.to_string()).collect();
         tenants.sort();
         tenants
     }

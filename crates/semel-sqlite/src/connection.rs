@@ -53,8 +53,11 @@ pub(crate) fn open_writer(path: &Path, options: &SqliteOptions) -> Result<Connec
     conn.pragma_update(None, "checkpoint_fullfsync", options.fsync).map_err(failed)?;
     conn.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES).map_err(failed)?;
     conn.pragma_update(None, "journal_size_limit", 64 << 20).map_err(failed)?;
-    // In KiB, as negative numbers are: the pages of a random index of some million records.
-    conn.pragma_update(None, "cache_size", -64 * 1024).map_err(failed)?;
+    // In KiB, as negative numbers are. Small on purpose: where a commit has rearranged the pages of an index, SQLite looks through all
+    // of its cache at the end of it (as long as the file is smaller than 1 GiB). What is not in it is in the system's.
+    conn.pragma_update(None, "cache_size", -8 * 1024).map_err(failed)?;
+    // A large transaction may need more for a moment; written early, its pages would be written twice.
+    conn.pragma_update(None, "cache_spill", false).map_err(failed)?;
     // What a savepoint keeps for rolling back needs no file.
     conn.pragma_update(None, "temp_store", "MEMORY").map_err(failed)?;
     if options.fsync {

@@ -90,6 +90,7 @@ fn sql_limit(limit: usize) -> i64 {
 
 /// The statement of a listing, and the values of its filter; the place to begin before and the limit come after them.
 pub(crate) fn list_sql(filter: &Filter) -> (String, Vec<Value>) {
+    let index = index_for(filter);
     let (mut terms, mut values) = (String::new(), Vec::new());
     let mut term = |words: &str, value: Value| {
         terms.push_str(words);
@@ -112,38 +113,39 @@ pub(crate) fn list_sql(filter: &Filter) -> (String, Vec<Value>) {
     text("tenant = ?", &filter.tenant);
     text("operation = ?", &filter.operation);
     text("key = ?", &filter.key);
+    // Spelt out, for only then can SQLite tell that a partial index will do.
     if let Some(state) = filter.state {
-        term("state = ?", Value::Text(state.as_str().into()));
+        terms.push_str(&format!("state = '{}' AND ", state.as_str()));
+    }
+    match index {
+        // All that are in progress and no others wait for their lease, and there is an index of what records wait for.
+        Some("due") => terms.push_str("due_kind = 'lease' AND "),
+        Some("rare") => terms.push_str("state IN ('failed_replayable', 'failed_retryable', 'unknown') AND "),
+        _ => {}
     }
     match filter.dead_letter {
-        // Spelt out, for only then can SQLite tell that the index of dead letters will do.
         Some(true) => terms.push_str("dead_letter = 1 AND "),
         Some(false) => terms.push_str("dead_letter = 0 AND "),
         None => {}
     }
-    let index =
-        index_for(filter).map_or("NOT INDEXED".into(), |name| format!("INDEXED BY semel_records_{name}"));
+    let index = index.map_or("NOT INDEXED".into(), |name| format!("INDEXED BY semel_records_{name}"));
     let columns = columns!();
     let sql =
         format!("SELECT {columns} FROM semel_records {index} WHERE {terms}id < ? ORDER BY id DESC LIMIT ?");
     (sql, values)
 }
 
-/// The index that leaves the fewest records to look at.
+/// The index that leaves the fewest records to look at. Without one: the table itself, newest first.
 fn index_for(filter: &Filter) -> Option<&'static str> {
-    // Most records are completed or tombstones; the other states pass.
-    let rare = filter.state.is_some_and(|state| !matches!(state, State::Completed | State::Expired));
     if filter.key.is_some() {
-        Some("key")
-    } else if filter.dead_letter == Some(true) {
-        Some("dead_letter")
-    } else if rare {
-        Some("state")
-    } else if filter.tenant.is_some() {
-        Some("tenant")
-    } else if filter.operation.is_some() {
-        Some("operation")
-    } else {
-        filter.state.map(|_| "state")
+        return Some("key");
+    }
+    if filter.dead_letter == Some(true) {
+        return Some("dead_letter");
+    }
+    match filter.state {
+        Some(State::InProgress) => Some("due"),
+        Some(State::FailedReplayable | State::FailedRetryable | State::Unknown) => Some("rare"),
+        Some(State::Completed | State::Expired) | None => filter.tenant.as_ref().map(|_| "tenant"),
     }
 }

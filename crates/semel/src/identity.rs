@@ -1,26 +1,30 @@
 //! The names that a record is known by: its key, its operation id, its owner, its fingerprint.
 
-use alloc::string::String;
+use alloc::sync::Arc;
 use core::fmt;
 use uuid::Uuid;
 
 /// What one record stands for: a client's key within a tenant and an operation.
 ///
 /// Two tenants, or two operations, never meet. `Debug` hides the key, which may carry what a client should not have
-/// put into it.
+/// put into it. A record is copied several times on its way through the engine, and its names with it: they are shared.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RecordKey {
     /// Who asks: account, merchant, user or the keyed hash of a credential.
-    pub tenant: String,
+    pub tenant: Arc<str>,
     /// What is asked for: the name of the operation, such as `create_payment`.
-    pub operation: String,
+    pub operation: Arc<str>,
     /// The client's `Idempotency-Key`.
-    pub key: String,
+    pub key: Arc<str>,
 }
 
 impl RecordKey {
     /// A key within a tenant and an operation.
-    pub fn new(tenant: impl Into<String>, operation: impl Into<String>, key: impl Into<String>) -> Self {
+    pub fn new(
+        tenant: impl Into<Arc<str>>,
+        operation: impl Into<Arc<str>>,
+        key: impl Into<Arc<str>>,
+    ) -> Self {
         Self { tenant: tenant.into(), operation: operation.into(), key: key.into() }
     }
 }

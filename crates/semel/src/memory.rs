@@ -209,14 +209,12 @@ fn without_body(record: &Record) -> Record {
 }
 
 fn passes(filter: &Filter, record: &Record) -> bool {
-    fn is<T: PartialEq>(wanted: &Option<T>, found: &T) -> bool {
-        wanted.as_ref().is_none_or(|wanted| wanted == found)
-    }
-    is(&filter.state, &record.state)
+    let is = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
+    filter.state.is_none_or(|state| state == record.state)
         && is(&filter.tenant, &record.key.tenant)
         && is(&filter.operation, &record.key.operation)
         && is(&filter.key, &record.key.key)
-        && is(&filter.dead_letter, &record.dead_letter)
+        && filter.dead_letter.is_none_or(|dead_letter| dead_letter == record.dead_letter)
 }
 
 // Each call is one critical section without an await: atomic, and nothing is done before the future is polled.

@@ -82,7 +82,7 @@ pub async fn what_is_due_comes_in_the_order_of_time_then_of_ids(bench: Bench) ->
         for (number, moment) in (0..).zip(moments) {
             let number = number + 100 * u32::try_from(expected.len()).expect("small");
             let mut draft = waiting(kind, When::At(Timestamp::from_millis(moment)), number);
-            draft.key.operation = format!("{kind:?}");
+            draft.key.operation = format!("{kind:?}").into();
             draft.operation_id = OperationId::from_u128(
                 u128::from(number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835) ^ kind as u128,
             );

@@ -112,7 +112,7 @@ async fn a_mixed_store(client: &Client) -> Vec<Record> {
                     let key = RecordKey::new(tenant, operation, format!("key-{}", number % 5));
                     let mut draft = in_state(state, key);
                     if client.read(&draft.key).await.is_some() {
-                        draft.key.key = format!("key-{number}");
+                        draft.key.key = format!("key-{number}").into();
                     }
                     draft.dead_letter = dead_letter;
                     records.push(client.insert(draft).await);
@@ -146,9 +146,9 @@ pub async fn every_filter_lets_through_what_it_says_and_nothing_else(bench: Benc
                             .rev()
                             .filter(|record| {
                                 state.is_none_or(|state| record.state == state)
-                                    && tenant.as_ref().is_none_or(|tenant| record.key.tenant == *tenant)
-                                    && operation.as_ref().is_none_or(|name| record.key.operation == *name)
-                                    && key.as_ref().is_none_or(|key| record.key.key == *key)
+                                    && tenant.as_ref().is_none_or(|tenant| *record.key.tenant == **tenant)
+                                    && operation.as_ref().is_none_or(|name| *record.key.operation == **name)
+                                    && key.as_ref().is_none_or(|key| *record.key.key == **key)
                                     && dead_letter.is_none_or(|dead| record.dead_letter == dead)
                             })
                             .map(|record| record.operation_id)

@@ -165,7 +165,7 @@ impl Reference {
             by_state(State::InProgress),
             by_state(State::Unknown),
             Filter { dead_letter: Some(true), ..Filter::default() },
-            Filter { tenant: Some("acme".into()), key: Some(key(1).key), ..Filter::default() },
+            Filter { tenant: Some("acme".into()), key: Some(key(1).key.to_string()), ..Filter::default() },
         ];
         for filter in filters {
             let listed = client.list(&filter, 3).await;
@@ -174,7 +174,7 @@ impl Reference {
                 .iter()
                 .filter(|held| filter.state.is_none_or(|state| held.record.state == state))
                 .filter(|held| filter.dead_letter.is_none_or(|dead| held.record.dead_letter == dead))
-                .filter(|held| filter.key.as_ref().is_none_or(|key| held.record.key.key == *key))
+                .filter(|held| filter.key.as_ref().is_none_or(|key| *held.record.key.key == **key))
                 .collect();
             expected.sort_by_key(|held| std::cmp::Reverse(held.created_by));
             let order = |record: &Record| {

@@ -71,7 +71,7 @@ async fn a_poll_names_the_operation_and_the_attempt_and_nothing_of_the_client() 
     assert_eq!(headers["semel-operation-id"], id.to_string().as_str());
     assert_eq!(headers["semel-attempt"], "3");
     assert_eq!(headers["host"], service.address.as_str());
-    assert!(!asked.contains(&question().key.key));
+    assert!(!asked.contains(&*question().key.key));
 }
 
 #[tokio::test]

@@ -18,15 +18,15 @@ async fn filled(place: &Place) -> SqliteStore {
     store
 }
 
-async fn keys(store: &SqliteStore, filter: Filter) -> Vec<(String, String, String)> {
+async fn keys(store: &SqliteStore, filter: Filter) -> Vec<[String; 3]> {
     let mut found = Vec::new();
     let mut cursor = None;
     loop {
         let page = store.list(filter.clone(), cursor, 4).await.unwrap();
         assert!(page.records.len() <= 4);
-        found.extend(
-            page.records.into_iter().map(|record| (record.key.tenant, record.key.operation, record.key.key)),
-        );
+        found.extend(page.records.into_iter().map(|record| {
+            [record.key.tenant, record.key.operation, record.key.key].map(|name| name.to_string())
+        }));
         match page.next {
             Some(next) => cursor = Some(next),
             None => return found,
@@ -40,7 +40,7 @@ async fn each_combination_of_filters_lets_the_right_ones_through_newest_first() 
     let store = filled(&place).await;
     let all = keys(&store, Filter::default()).await;
     assert_eq!(all.len(), 30);
-    assert_eq!(all[0], ("c".into(), "refund".into(), "key-4".into()));
+    assert_eq!(all[0], ["c", "refund", "key-4"]);
     for bits in 0..8 {
         let filter = Filter {
             tenant: (bits & 1 != 0).then(|| "b".into()),
@@ -48,7 +48,7 @@ async fn each_combination_of_filters_lets_the_right_ones_through_newest_first() 
             key: (bits & 4 != 0).then(|| "key-3".into()),
             ..Filter::default()
         };
-        let through = |(tenant, operation, key): &&(String, String, String)| {
+        let through = |[tenant, operation, key]: &&[String; 3]| {
             filter.tenant.as_ref().is_none_or(|asked| asked == tenant)
                 && filter.operation.as_ref().is_none_or(|asked| asked == operation)
                 && filter.key.as_ref().is_none_or(|asked| asked == key)

@@ -122,5 +122,5 @@ async fn two_instances_on_one_file_execute_once() {
         assert_eq!((replay.status, &replay.body, replay.is_replay()), (201, &first.body, true));
     }
     let record = shop.record().await;
-    assert_eq!((record.state, record.key.key.as_str()), (State::Completed, KEY));
+    assert_eq!((record.state, &*record.key.key), (State::Completed, KEY));
 }

@@ -58,7 +58,7 @@ impl Counted {
 
 impl Observer for Counted {
     fn count(&self, operation: &str, event: Event) {
-        assert_eq!(operation, key().operation);
+        assert_eq!(*operation, *key().operation);
         *self.events.lock().unwrap().entry(event.as_str()).or_default() += 1;
     }
 

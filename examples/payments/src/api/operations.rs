@@ -29,7 +29,7 @@ pub(super) async fn show(
         return Ok(shown(&record.ok_or(ApiError::NotFound)?));
     }
     let account = Account::of(&headers).ok_or(ApiError::NoAccount)?;
-    let record = find(&shared, id).await?.filter(|record| record.key.tenant == account.as_str());
+    let record = find(&shared, id).await?.filter(|record| *record.key.tenant == *account.as_str());
     Ok(shown(&record.ok_or(ApiError::NotFound)?))
 }
 

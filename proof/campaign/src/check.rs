@@ -1,0 +1,210 @@
+//! The judgement: what clients were told, held against the provider's ledger. Pure, so that doctored logs can be given to it.
+
+use crate::log::{Answer, Meaning, Told};
+use crate::plan::{Operation, Variant, foreign_canaries};
+use serde_json::Value;
+use std::borrow::Borrow;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What the judgement came to.
+#[derive(Default, Debug)]
+pub(crate) struct Judged {
+    /// What should not have happened. Empty, or the campaign has failed.
+    pub(crate) violations: Vec<String>,
+    /// How often each answer was given; `None`: no answer came.
+    pub(crate) answers: BTreeMap<Option<Meaning>, usize>,
+    pub(crate) replays: usize,
+    pub(crate) effects: u32,
+}
+
+/// Operations whose plain request has an answer that stays.
+pub(crate) fn definite<O: Borrow<Operation>>(plan: &[O], told: &[Told]) -> usize {
+    let known: BTreeSet<u32> = told
+        .iter()
+        .filter(|told| told.variant == Variant::Plain)
+        .filter(|told| told.answer.as_ref().is_some_and(|answer| answer.meaning().is_definite()))
+        .map(|told| told.operation)
+        .collect();
+    plan.iter().filter(|operation| known.contains(&(*operation).borrow().number)).count()
+}
+
+/// Holds everything against everything. `ledger`: how often each reference was charged; `open`: what Semel says is open at the end.
+pub(crate) fn judge<O: Borrow<Operation>>(
+    plan: &[O],
+    told: &[Told],
+    ledger: &BTreeMap<String, u32>,
+    open: &Value,
+) -> Judged {
+    let mut judged = Judged::default();
+    let mut by_operation: BTreeMap<u32, Vec<&Told>> = BTreeMap::new();
+    for told in told {
+        let meaning = told.answer.as_ref().map(Answer::meaning);
+        *judged.answers.entry(meaning).or_default() += 1;
+        judged.replays += usize::from(told.answer.as_ref().is_some_and(|answer| answer.replayed));
+        by_operation.entry(told.operation).or_default().push(told);
+    }
+    let mut expected = BTreeSet::new();
+    for operation in plan {
+        let operation = operation.borrow();
+        let told = by_operation.get(&operation.number).map_or(&[][..], Vec::as_slice);
+        let mut case = Case { operation, told, ledger, violations: Vec::new() };
+        case.judge();
+        judged.violations.append(&mut case.violations);
+        expected.extend(Variant::EXECUTABLE.map(|variant| operation.reference(variant)));
+    }
+    for (reference, charged) in ledger {
+        judged.effects += charged;
+        if !expected.contains(reference) {
+            judged.violations.push(format!("I6 {reference}: charged, though nobody may ask for it"));
+        }
+    }
+    for state in ["in_progress", "unknown", "dead_letters"] {
+        if open[state] != 0 {
+            judged.violations.push(format!("I4 after healing {} operations are {state}", open[state]));
+        }
+    }
+    judged
+}
+
+/// One operation.
+struct Case<'a> {
+    operation: &'a Operation,
+    told: &'a [&'a Told],
+    ledger: &'a BTreeMap<String, u32>,
+    violations: Vec<String>,
+}
+
+impl<'a> Case<'a> {
+    fn object(&mut self, rule: &str, what: &str) {
+        self.violations.push(format!("{rule} operation {}: {what}", self.operation.number));
+    }
+
+    fn charged(&self, variant: Variant) -> u32 {
+        self.ledger.get(&self.operation.reference(variant)).copied().unwrap_or_default()
+    }
+
+    fn answers(&self, variant: Variant) -> Vec<(&'a Told, &'a Answer)> {
+        let of_variant = self.told.iter().filter(|told| told.variant == variant);
+        of_variant.filter_map(|told| Some((*told, told.answer.as_ref()?))).collect()
+    }
+
+    fn judge(&mut self) {
+        // A key of an account, and every body that came under it.
+        self.one_key(&[Variant::Plain, Variant::Altered]);
+        self.one_key(&[Variant::Neighbour]);
+        for (_, answer) in self.answers(Variant::Malformed) {
+            let meaning = answer.meaning();
+            if meaning != Meaning::InvalidKey {
+                self.object("I6", &format!("a malformed key got {meaning:?}"));
+            }
+        }
+        for variant in [Variant::Plain, Variant::Altered, Variant::Neighbour, Variant::Malformed] {
+            self.words(variant);
+        }
+    }
+
+    fn one_key(&mut self, variants: &[Variant]) {
+        let effects: u32 = variants.iter().map(|variant| self.charged(*variant)).sum();
+        if effects > 1 {
+            self.object("I1", &format!("charged {effects} times under {variants:?}"));
+        }
+        let won: Vec<Variant> =
+            variants.iter().copied().filter(|variant| self.was_executed(*variant)).collect();
+        if won.len() > 1 {
+            self.object("I6", &format!("one key stood for {won:?}"));
+        }
+        let firsts = variants.iter().flat_map(|variant| self.answers(*variant)).filter(|(_, answer)| {
+            matches!(answer.meaning(), Meaning::Paid | Meaning::Declined) && !answer.replayed
+        });
+        let firsts = firsts.count();
+        if firsts > 1 {
+            self.object("I2", &format!("{firsts} answers claim to be the first"));
+        }
+        for variant in variants {
+            self.outcome(*variant);
+        }
+    }
+
+    /// Whether an answer says so.
+    fn was_executed(&self, variant: Variant) -> bool {
+        self.answers(variant)
+            .iter()
+            .any(|(_, answer)| matches!(answer.meaning(), Meaning::Paid | Meaning::Declined))
+    }
+
+    fn outcome(&mut self, variant: Variant) {
+        let answers = self.answers(variant);
+        let finals: Vec<_> = answers.iter().filter(|(_, answer)| answer.meaning().is_definite()).collect();
+        let charged = self.charged(variant);
+        let Some((heard, first)) =
+            finals.iter().map(|(told, answer)| (told.heard, answer)).min_by_key(|(heard, _)| *heard)
+        else {
+            if self.operation.has(variant) {
+                self.object("I4", &format!("{variant:?} has no answer that stays, after healing"));
+            }
+            return;
+        };
+        match first.meaning() {
+            Meaning::Paid if charged != 1 => {
+                self.object(
+                    "I1",
+                    &format!("{variant:?} was told that it is paid, and charged {charged} times"),
+                );
+            }
+            Meaning::Declined | Meaning::Mismatch if charged != 0 => {
+                self.object(
+                    "I1",
+                    &format!("{variant:?} was told {:?}, and charged {charged} times", first.meaning()),
+                );
+            }
+            _ => {}
+        }
+        for (_, answer) in &finals {
+            if kept(answer) != kept(first) {
+                self.object(
+                    "I2",
+                    &format!("{variant:?} was told {:?}, and also {:?}", kept(first), kept(answer)),
+                );
+            }
+        }
+        // Once it was told, nobody who asks afterwards is told anything else, but that the store cannot be reached.
+        for (told, answer) in &answers {
+            let sent = told.sent;
+            let meaning = answer.meaning();
+            if sent > heard && !meaning.is_definite() && meaning != Meaning::NoStore {
+                self.object("I3", &format!("{variant:?} had its answer, and was told {meaning:?} later"));
+            }
+            if sent > heard && matches!(meaning, Meaning::Paid | Meaning::Declined) && !answer.replayed {
+                self.object("I2", &format!("{variant:?} got an old answer that does not say so"));
+            }
+        }
+    }
+
+    /// What is in the answers, whatever they mean.
+    fn words(&mut self, variant: Variant) {
+        let (own, tenant) = (self.operation.reference(variant), self.operation.tenant_of(variant));
+        for (_, answer) in self.answers(variant) {
+            match answer.meaning() {
+                Meaning::Undocumented => {
+                    self.object("answers", &format!("{variant:?} got {} {}", answer.status, answer.body));
+                }
+                Meaning::Paid | Meaning::Declined if answer.json()["reference"] != own.as_str() => {
+                    self.object("I5", &format!("{variant:?} got the answer of another: {}", answer.body));
+                }
+                _ => {}
+            }
+            if foreign_canaries(tenant).any(|canary| answer.body.contains(&canary)) {
+                self.object("I5", &format!("{variant:?} heard of another account: {}", answer.body));
+            }
+        }
+    }
+}
+
+/// What every replay has to be the same in.
+fn kept(answer: &Answer) -> (u16, &str, Option<&str>, Option<&str>) {
+    let body = matches!(answer.meaning(), Meaning::Paid | Meaning::Declined).then_some(answer.body.as_str());
+    (answer.status, &answer.content_type, answer.operation_id.as_deref(), body)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+use super::*;
+use crate::plan::{Request, operations};
+use serde_json::json;
+use std::time::Duration;
+
+const OPEN: fn() -> Value = || json!({ "in_progress": 0, "unknown": 0, "dead_letters": 0 });
+
+/// One operation with a request of each variant.
+fn operation() -> Operation {
+    let mut operation = operations(1, 1, 1).remove(0);
+    operation.requests = [Variant::Plain, Variant::Altered, Variant::Neighbour, Variant::Malformed]
+        .map(|variant| Request { after: Duration::ZERO, gateway: 0, variant, hangs_up: false })
+        .into();
+    operation
+}
+
+fn told(operation: &Operation, variant: Variant, at: u64, answer: Answer) -> Told {
+    let (sent, heard) = (Duration::from_millis(at), Duration::from_millis(at + 5));
+    Told { operation: operation.number, variant, sent, heard, answer: Some(answer) }
+}
+
+fn answer(status: u16, body: &Value) -> Answer {
+    Answer {
+        status,
+        replayed: false,
+        content_type: "application/json".into(),
+        operation_id: Some("0198".into()),
+        body: body.to_string(),
+    }
+}
+
+fn paid(operation: &Operation, variant: Variant) -> Answer {
+    answer(201, &json!({ "charge": "ch_1", "reference": operation.reference(variant) }))
+}
+
+fn replayed(answer: Answer) -> Answer {
+    Answer { replayed: true, ..answer }
+}
+
+fn problem(status: u16, code: &str) -> Answer {
+    answer(status, &json!({ "code": code }))
+}
+
+/// A log in which everything is as it should be.
+fn good() -> (Operation, Vec<Told>, BTreeMap<String, u32>) {
+    let operation = operation();
+    let mismatch = problem(422, "idempotency_key_reused_with_different_payload");
+    let log = vec![
+        told(&operation, Variant::Plain, 0, paid(&operation, Variant::Plain)),
+        told(&operation, Variant::Plain, 100, replayed(paid(&operation, Variant::Plain))),
+        told(&operation, Variant::Altered, 100, mismatch),
+        told(&operation, Variant::Neighbour, 100, paid(&operation, Variant::Neighbour)),
+        told(&operation, Variant::Malformed, 100, problem(400, "idempotency_key_invalid")),
+    ];
+    let charged = [Variant::Plain, Variant::Neighbour].map(|variant| (operation.reference(variant), 1));
+    (operation, log, charged.into())
+}
+
+fn objections(change: impl FnOnce(&Operation, &mut Vec<Told>, &mut BTreeMap<String, u32>)) -> Vec<String> {
+    let (operation, mut log, mut ledger) = good();
+    change(&operation, &mut log, &mut ledger);
+    judge(&[operation], &log, &ledger, &OPEN()).violations
+}
+
+fn objects_to(rule: &str, change: impl FnOnce(&Operation, &mut Vec<Told>, &mut BTreeMap<String, u32>)) {
+    let objections = objections(change);
+    assert!(objections.iter().any(|words| words.starts_with(rule)), "{rule} should object: {objections:?}");
+}
+
+#[test]
+fn nothing_is_wrong_with_a_good_log() {
+    assert_eq!(objections(|_, _, _| {}), Vec::<String>::new());
+}
+
+#[test]
+fn two_charges_are_noticed() {
+    objects_to("I1", |operation, _, ledger| {
+        ledger.insert(operation.reference(Variant::Plain), 2);
+    });
+    objects_to("I1", |operation, _, ledger| {
+        ledger.insert(operation.reference(Variant::Altered), 1);
+    });
+}
+
+#[test]
+fn an_acknowledged_payment_that_was_never_charged_is_noticed() {
+    objects_to("I1", |operation, _, ledger| {
+        ledger.remove(&operation.reference(Variant::Plain));
+    });
+}
+
+#[test]
+fn a_replay_that_differs_is_noticed() {
+    objects_to("I2", |_, log, _| {
+        if let Some(answer) = &mut log[1].answer {
+            answer.body = answer.body.replace("ch_1", "ch_2");
+        }
+    });
+    objects_to("I2", |_, log, _| {
+        if let Some(answer) = &mut log[1].answer {
+            answer.operation_id = Some("0199".into());
+        }
+    });
+}
+
+#[test]
+fn a_second_first_answer_and_an_unmarked_replay_are_noticed() {
+    objects_to("I2", |_, log, _| {
+        if let Some(answer) = &mut log[1].answer {
+            answer.replayed = false;
+        }
+    });
+}
+
+#[test]
+fn a_forgotten_answer_is_noticed() {
+    objects_to("I3", |operation, log, _| {
+        log.push(told(operation, Variant::Plain, 200, problem(409, "idempotency_key_in_progress")));
+    });
+    assert!(
+        objections(|operation, log, _| {
+            log.push(told(operation, Variant::Plain, 200, problem(503, "idempotency_store_unavailable")));
+        })
+        .is_empty(),
+        "a store that is not there may say so"
+    );
+}
+
+#[test]
+fn what_is_never_settled_is_noticed() {
+    objects_to("I4", |_, log, _| {
+        log.retain(|told| told.variant != Variant::Neighbour);
+    });
+    let (operation, log, ledger) = good();
+    let open = json!({ "in_progress": 0, "unknown": 3, "dead_letters": 0 });
+    assert_eq!(judge(&[operation], &log, &ledger, &open).violations.len(), 1);
+}
+
+#[test]
+fn another_tenants_words_are_noticed() {
+    objects_to("I5", |operation, log, _| {
+        log[1].answer = Some(replayed(paid(operation, Variant::Neighbour)));
+    });
+}
+
+#[test]
+fn an_altered_body_that_was_executed_is_noticed() {
+    objects_to("I6", |operation, log, ledger| {
+        log[2].answer = Some(paid(operation, Variant::Altered));
+        ledger.insert(operation.reference(Variant::Altered), 1);
+    });
+    objects_to("I6", |operation, log, _| {
+        log[4].answer = Some(paid(operation, Variant::Malformed));
+    });
+    objects_to("I6", |operation, _, ledger| {
+        ledger.insert(operation.reference(Variant::Malformed), 1);
+    });
+}
+
+#[test]
+fn an_answer_that_nobody_documented_is_noticed() {
+    objects_to("answers", |operation, log, _| {
+        log.push(told(operation, Variant::Plain, 0, problem(500, "internal")));
+    });
+}
+
+#[test]
+fn whoever_has_no_answer_that_stays_is_not_counted_as_definite() {
+    let (operation, mut log, _) = good();
+    assert_eq!(definite(std::slice::from_ref(&operation), &log), 1);
+    log.retain(|told| told.variant != Variant::Plain);
+    assert_eq!(definite(&[operation], &log), 0);
+}

@@ -1,6 +1,7 @@
 //! `cargo xtask prove`: what is proved at a larger bound than a test has time for.
 
 use crate::step::{self, Outcome};
+use crate::tools;
 use clap::Subcommand;
 
 #[derive(Subcommand)]
@@ -13,6 +14,18 @@ pub(crate) enum Subject {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Run gateways, services, a worker, a provider and both databases as processes, do to them what a bad night does, and judge
+    /// by the provider's ledger.
+    ///
+    /// A short one runs in `cargo xtask test`.
+    Campaign {
+        /// A million operations for each store, instead of 20,000 in all
+        #[arg(long)]
+        long: bool,
+        /// Passed on to the campaign: --seed, --store, --operations, …
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
 }
 
 pub(crate) fn run(subject: &Subject) -> Outcome {
@@ -21,5 +34,18 @@ pub(crate) fn run(subject: &Subject) -> Outcome {
             "model at the large bound",
             step::cargo(["run", "--release", "-p", "semel-model", "--", "--large"]).args(arguments),
         ),
+        Subject::Campaign { long, arguments } => {
+            tools::databases()?;
+            let operations = if *long { "1000000" } else { "10000" };
+            campaign(&["--release"], &[&["--operations", operations].map(str::to_owned)[..], arguments].concat())
+        }
     }
+}
+
+/// Builds what takes part, and runs it.
+pub(crate) fn campaign(profile: &[&str], arguments: &[String]) -> Outcome {
+    let parts = ["build", "-p", "semel-cli", "-p", "payment-provider", "-p", "semel-campaign"];
+    step::run("campaign: build", step::cargo(parts).args(profile))?;
+    let mut run = step::cargo(["run", "-p", "semel-campaign"]);
+    step::run("campaign", run.args(profile).arg("--").args(arguments))
 }

@@ -1,5 +1,6 @@
 //! The judgement: what clients were told, held against the provider's ledger. Pure, so that doctored logs can be given to it.
 
+use crate::linear::is_linearizable;
 use crate::log::{Answer, Meaning, Told};
 use crate::plan::{Operation, Variant, foreign_canaries};
 use serde_json::Value;
@@ -108,14 +109,20 @@ impl<'a> Case<'a> {
         if effects > 1 {
             self.object("I1", &format!("charged {effects} times under {variants:?}"));
         }
+        let history: Vec<_> =
+            self.told.iter().copied().filter(|told| variants.contains(&told.variant)).collect();
+        if !is_linearizable(&history) {
+            self.object("I9", &format!("what was told of {variants:?} is not linearizable"));
+        }
         let won: Vec<Variant> =
             variants.iter().copied().filter(|variant| self.was_executed(*variant)).collect();
         if won.len() > 1 {
             self.object("I6", &format!("one key stood for {won:?}"));
         }
-        let firsts = variants.iter().flat_map(|variant| self.answers(*variant)).filter(|(_, answer)| {
-            matches!(answer.meaning(), Meaning::Paid | Meaning::Declined) && !answer.replayed
-        });
+        let firsts = variants
+            .iter()
+            .flat_map(|variant| self.answers(*variant))
+            .filter(|(_, answer)| is_outcome(answer) && !answer.replayed);
         let firsts = firsts.count();
         if firsts > 1 {
             self.object("I2", &format!("{firsts} answers claim to be the first"));
@@ -127,55 +134,47 @@ impl<'a> Case<'a> {
 
     /// Whether an answer says so.
     fn was_executed(&self, variant: Variant) -> bool {
-        self.answers(variant)
-            .iter()
-            .any(|(_, answer)| matches!(answer.meaning(), Meaning::Paid | Meaning::Declined))
+        self.answers(variant).iter().any(|(_, answer)| is_outcome(answer))
     }
 
     fn outcome(&mut self, variant: Variant) {
         let answers = self.answers(variant);
-        let finals: Vec<_> = answers.iter().filter(|(_, answer)| answer.meaning().is_definite()).collect();
         let charged = self.charged(variant);
-        let Some((heard, first)) =
-            finals.iter().map(|(told, answer)| (told.heard, answer)).min_by_key(|(heard, _)| *heard)
-        else {
-            if self.operation.has(variant) {
+        let executed: Vec<_> = answers.iter().filter(|(_, answer)| is_outcome(answer)).collect();
+        let Some((first_told, first)) = executed.iter().min_by_key(|(told, _)| told.heard) else {
+            // Another body has the key, or had it while this was asked for: a reservation under which nothing ran is taken back.
+            let refused = answers.iter().any(|(_, answer)| answer.meaning() == Meaning::Mismatch);
+            if refused && charged != 0 {
+                self.object("I1", &format!("{variant:?} was refused, and charged {charged} times"));
+            }
+            if !refused && self.operation.has(variant) {
                 self.object("I4", &format!("{variant:?} has no answer that stays, after healing"));
             }
             return;
         };
-        match first.meaning() {
-            Meaning::Paid if charged != 1 => {
-                self.object(
-                    "I1",
-                    &format!("{variant:?} was told that it is paid, and charged {charged} times"),
-                );
-            }
-            Meaning::Declined | Meaning::Mismatch if charged != 0 => {
-                self.object(
-                    "I1",
-                    &format!("{variant:?} was told {:?}, and charged {charged} times", first.meaning()),
-                );
-            }
-            _ => {}
+        let due = u32::from(first.meaning() == Meaning::Paid);
+        if charged != due {
+            self.object(
+                "I1",
+                &format!("{variant:?} was told {:?}, and charged {charged} times", first.meaning()),
+            );
         }
-        for (_, answer) in &finals {
-            if kept(answer) != kept(first) {
-                self.object(
-                    "I2",
-                    &format!("{variant:?} was told {:?}, and also {:?}", kept(first), kept(answer)),
-                );
-            }
+        for (_, answer) in executed.iter().filter(|(_, answer)| kept(answer) != kept(first)) {
+            self.object(
+                "I2",
+                &format!("{variant:?} was told {:?}, and also {:?}", kept(first), kept(answer)),
+            );
         }
         // Once it was told, nobody who asks afterwards is told anything else, but that the store cannot be reached.
-        for (told, answer) in &answers {
-            let sent = told.sent;
-            let meaning = answer.meaning();
-            if sent > heard && !meaning.is_definite() && meaning != Meaning::NoStore {
-                self.object("I3", &format!("{variant:?} had its answer, and was told {meaning:?} later"));
-            }
-            if sent > heard && matches!(meaning, Meaning::Paid | Meaning::Declined) && !answer.replayed {
+        for (_, answer) in answers.iter().filter(|(told, _)| told.sent > first_told.heard) {
+            if is_outcome(answer) && !answer.replayed {
                 self.object("I2", &format!("{variant:?} got an old answer that does not say so"));
+            }
+            if !is_outcome(answer) && answer.meaning() != Meaning::NoStore {
+                self.object(
+                    "I3",
+                    &format!("{variant:?} had its answer, and was told {:?} later", answer.meaning()),
+                );
             }
         }
     }
@@ -200,10 +199,14 @@ impl<'a> Case<'a> {
     }
 }
 
+/// Whether the operation is over by this answer: these are kept, and replayed.
+fn is_outcome(answer: &Answer) -> bool {
+    matches!(answer.meaning(), Meaning::Paid | Meaning::Declined)
+}
+
 /// What every replay has to be the same in.
-fn kept(answer: &Answer) -> (u16, &str, Option<&str>, Option<&str>) {
-    let body = matches!(answer.meaning(), Meaning::Paid | Meaning::Declined).then_some(answer.body.as_str());
-    (answer.status, &answer.content_type, answer.operation_id.as_deref(), body)
+fn kept(answer: &Answer) -> (u16, &str, Option<&str>, &str) {
+    (answer.status, &answer.content_type, answer.operation_id.as_deref(), &answer.body)
 }
 
 #[cfg(test)]

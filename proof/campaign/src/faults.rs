@@ -21,6 +21,8 @@ pub(crate) enum Fault {
     FreezeShop,
     /// Asked to end and started again, one after the other: a deployment.
     RollingRestart,
+    /// Five minutes ahead or behind, for a while.
+    WrongClock,
     CrashDatabase,
     KillBackends,
     CutNetwork,
@@ -30,7 +32,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    const ANYWHERE: [Self; 7] = [
+    const ANYWHERE: [Self; 8] = [
         Self::KillGateway,
         Self::KillShop,
         Self::KillProvider,
@@ -38,6 +40,7 @@ impl Fault {
         Self::FreezeGateway,
         Self::FreezeShop,
         Self::RollingRestart,
+        Self::WrongClock,
     ];
     const WITH_A_SERVER: [Self; 5] =
         [Self::CrashDatabase, Self::KillBackends, Self::CutNetwork, Self::SlowNetwork, Self::LoseAnswers];
@@ -58,6 +61,7 @@ impl fmt::Display for Fault {
             Self::FreezeGateway => "a gateway frozen beyond its lease",
             Self::FreezeShop => "the service frozen beyond the time-out",
             Self::RollingRestart => "gateways restarted one after the other",
+            Self::WrongClock => "a gateway with a clock five minutes off",
             Self::CrashDatabase => "the database crashed",
             Self::KillBackends => "the database's connections ended",
             Self::CutNetwork => "the network to the database cut",
@@ -81,12 +85,16 @@ impl FaultLog {
     }
 }
 
-/// Does one fault after the other, often before the last one has been recovered from, until it is dropped.
+/// Does one fault after the other until it is dropped, in two places at once: some strike while others are being recovered from.
 pub(crate) async fn rain(processes: &Processes, seed: u64, begun: Instant, log: &FaultLog) -> Outcome<()> {
-    let mut rng = Rng::with_seed(seed ^ 0xFA17);
+    let shower = |number| shower(processes, Rng::with_seed(seed ^ number), begun, log);
+    tokio::try_join!(shower(0xFA17), shower(0xFA18)).map(drop)
+}
+
+async fn shower(processes: &Processes, mut rng: Rng, begun: Instant, log: &FaultLog) -> Outcome<()> {
     let possible = Fault::possible(processes);
     loop {
-        tokio::time::sleep(Duration::from_millis(rng.u64(100..900))).await;
+        tokio::time::sleep(Duration::from_millis(rng.u64(50..500))).await;
         let fault = *rng.choice(&possible).ok_or("no fault is possible")?;
         let gateway = rng.usize(0..GATEWAYS);
         let pause = Duration::from_millis(rng.u64(50..400));
@@ -111,6 +119,12 @@ async fn do_one(processes: &Processes, fault: Fault, number: usize, pause: Durat
                 gateway.start().await?;
             }
         }
+        Fault::WrongClock => {
+            gateway.kill().await?;
+            gateway.start_with_clock(if pause.as_millis().is_multiple_of(2) { "+5m" } else { "-5m" }).await?;
+            tokio::time::sleep(pause * 3).await;
+            restart(gateway, Duration::ZERO).await?;
+        }
         Fault::CrashDatabase
         | Fault::KillBackends
         | Fault::CutNetwork
@@ -133,6 +147,7 @@ async fn at_the_database(processes: &Processes, fault: Fault, number: usize, pau
     let network = &database.networks[number];
     let weather = match fault {
         Fault::CrashDatabase => {
+            let _alone = database.crashing.lock().await;
             tokio::task::block_in_place(|| database.cluster.stop(Stop::Immediate))?;
             tokio::time::sleep(pause).await;
             tokio::task::block_in_place(|| database.cluster.start_again())?;

@@ -3,6 +3,7 @@
 mod check;
 mod client;
 mod faults;
+mod linear;
 mod log;
 mod plan;
 mod processes;

@@ -67,6 +67,25 @@ impl Process {
 
     /// Starts it, and waits until it listens. Returns at once if it runs.
     pub(crate) async fn start(&self) -> Outcome<()> {
+        self.start_with(&[]).await
+    }
+
+    /// Starts it on a machine whose clock is off by this much, such as `+5m`.
+    pub(crate) async fn start_with_clock(&self, off: &str) -> Outcome<()> {
+        let told = Command::new("faketime").args(["-m", "-f", "+0", "printenv", "LD_PRELOAD"]).output().await;
+        let told =
+            told.map_err(|error| format!("faketime cannot be run ({error}): install it (Debian: faketime)"))?;
+        let library = String::from_utf8(told.stdout)?;
+        let settings = [
+            ("LD_PRELOAD", library.trim()),
+            ("FAKETIME", off),
+            // Timers run as always: it is the time of day that is wrong.
+            ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
+        ];
+        self.start_with(&settings).await
+    }
+
+    async fn start_with(&self, settings: &[(&str, &str)]) -> Outcome<()> {
         let mut child = self.child.lock().await;
         for _ in 0..20 {
             if child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None))) {
@@ -74,7 +93,12 @@ impl Process {
             }
             let log = File::options().create(true).append(true).open(&self.log)?;
             let mut command = Command::new(&self.program);
-            command.args(&self.arguments).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+            command
+                .args(&self.arguments)
+                .envs(settings.iter().copied())
+                .stdin(Stdio::null())
+                .stdout(log.try_clone()?)
+                .stderr(log);
             let child = child.insert(command.kill_on_drop(true).spawn()?);
             let Some(address) = self.listens else { return Ok(()) };
             while matches!(child.try_wait(), Ok(None)) {
@@ -148,6 +172,8 @@ pub(crate) struct Processes {
 pub(crate) struct Database {
     pub(crate) cluster: Cluster,
     pub(crate) networks: Vec<Proxy>,
+    /// Held by whoever stops and starts the server.
+    pub(crate) crashing: Mutex<()>,
 }
 
 /// What a provider does on a bad day, all the time.
@@ -261,7 +287,7 @@ impl Database {
         for _ in 0..GATEWAYS {
             networks.push(Proxy::before(SocketAddr::from(([127, 0, 0, 1], cluster.port()))).await?);
         }
-        Ok(Self { cluster, networks })
+        Ok(Self { cluster, networks, crashing: Mutex::default() })
     }
 
     /// Its address by way of a gateway's network.

@@ -114,8 +114,14 @@ fn a_second_first_answer_and_an_unmarked_replay_are_noticed() {
 
 #[test]
 fn a_forgotten_answer_is_noticed() {
+    for later in ["idempotency_key_in_progress", "idempotency_outcome_unknown"] {
+        objects_to("I3", |operation, log, _| {
+            log.push(told(operation, Variant::Plain, 200, problem(409, later)));
+        });
+    }
     objects_to("I3", |operation, log, _| {
-        log.push(told(operation, Variant::Plain, 200, problem(409, "idempotency_key_in_progress")));
+        let mismatch = problem(422, "idempotency_key_reused_with_different_payload");
+        log.push(told(operation, Variant::Plain, 200, mismatch));
     });
     assert!(
         objections(|operation, log, _| {
@@ -124,6 +130,21 @@ fn a_forgotten_answer_is_noticed() {
         .is_empty(),
         "a store that is not there may say so"
     );
+}
+
+#[test]
+fn a_body_that_was_refused_for_a_reservation_that_was_taken_back_may_win_later() {
+    let objections = objections(|operation, log, ledger| {
+        log.retain(|told| told.variant != Variant::Plain);
+        let in_progress = problem(503, "idempotency_store_unavailable");
+        log.insert(0, told(operation, Variant::Plain, 0, in_progress));
+        log.push(told(operation, Variant::Altered, 300, paid(operation, Variant::Altered)));
+        let mismatch = problem(422, "idempotency_key_reused_with_different_payload");
+        log.push(told(operation, Variant::Plain, 400, mismatch));
+        ledger.remove(&operation.reference(Variant::Plain));
+        ledger.insert(operation.reference(Variant::Altered), 1);
+    });
+    assert_eq!(objections, Vec::<String>::new());
 }
 
 #[test]

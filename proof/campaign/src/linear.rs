@@ -1,0 +1,154 @@
+//! Whether the history of one key could have come from a memory that does one thing at a time: stateright's checker of
+//! linearizability, on what the clients saw.
+
+use crate::log::{Answer, Meaning, Told};
+use crate::plan::Variant;
+use stateright::semantics::{ConsistencyTester as _, LinearizabilityTester, SequentialSpec};
+use std::time::Duration;
+
+/// A key, as it is promised: one body has one answer for ever, and every other body is told so. Until there is an answer, a claim may
+/// be taken back under which nothing ran, so that another body can come to its turn.
+#[derive(Clone, Default, Debug)]
+struct Key {
+    /// Bodies that may hold the key, as long as there is no answer.
+    claims: Vec<Variant>,
+    answer: Option<(Variant, Answered)>,
+}
+
+/// What retries get again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Answered {
+    status: u16,
+    operation_id: Option<String>,
+    body: String,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Heard {
+    Answer(Answered),
+    Mismatch,
+}
+
+impl SequentialSpec for Key {
+    type Op = Variant;
+    type Ret = Heard;
+
+    /// For requests whose answer nobody heard: whatever it was, they may have claimed the key.
+    fn invoke(&mut self, variant: &Variant) -> Heard {
+        self.claims.push(*variant);
+        self.answer.clone().map_or(Heard::Mismatch, |(_, answer)| Heard::Answer(answer))
+    }
+
+    fn is_valid_step(&mut self, variant: &Variant, heard: &Heard) -> bool {
+        match (heard, &self.answer) {
+            (Heard::Mismatch, Some((owner, _))) => owner != variant,
+            (Heard::Mismatch, None) => self.claims.iter().any(|claim| claim != variant),
+            (Heard::Answer(answer), Some(known)) => *known == (*variant, answer.clone()),
+            (Heard::Answer(answer), None) => {
+                self.answer = Some((*variant, answer.clone()));
+                true
+            }
+        }
+    }
+}
+
+/// Whether what was told about one key, by requests of these variants, is linearizable.
+pub(crate) fn is_linearizable(told: &[&Told]) -> bool {
+    // A request without an answer that stays may have had its effect at any time after it was sent, or none. The first of a body
+    // can do all that a later one can.
+    let unheard = |variant: Variant| {
+        let of_variant = told.iter().filter(move |told| told.variant == variant && heard(told).is_none());
+        of_variant.min_by_key(|told| told.sent)
+    };
+    let firsts = [Variant::Plain, Variant::Altered, Variant::Neighbour].into_iter().filter_map(unheard);
+    let known = told.iter().filter(|told| heard(told).is_some());
+    let history: Vec<&Told> = known.chain(firsts).copied().collect();
+    let mut events: Vec<(Duration, bool, usize)> = Vec::new();
+    for (number, told) in history.iter().enumerate() {
+        events.push((told.sent, false, number));
+        if heard(told).is_some() {
+            events.push((told.heard, true, number));
+        }
+    }
+    // At the same moment: sent before heard, so that they count as concurrent.
+    events.sort_unstable();
+    let mut tester = LinearizabilityTester::new(Key::default());
+    for (_, is_return, number) in events {
+        let told = history[number];
+        let noted = match heard(told) {
+            Some(heard) if is_return => tester.on_return(number, heard).map(drop),
+            _ => tester.on_invoke(number, told.variant).map(drop),
+        };
+        if noted.is_err() {
+            return false;
+        }
+    }
+    tester.is_consistent()
+}
+
+/// What was heard, if it stays.
+fn heard(told: &Told) -> Option<Heard> {
+    let answer: &Answer = told.answer.as_ref()?;
+    match answer.meaning() {
+        Meaning::Paid | Meaning::Declined => Some(Heard::Answer(Answered {
+            status: answer.status,
+            operation_id: answer.operation_id.clone(),
+            body: answer.body.clone(),
+        })),
+        Meaning::Mismatch => Some(Heard::Mismatch),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(variant: Variant, sent: u64, heard: u64, status: u16, body: &str) -> Told {
+        let body = match status {
+            201 => format!(r#"{{"reference":"{body}"}}"#),
+            422 => r#"{"code":"idempotency_key_reused_with_different_payload"}"#.into(),
+            _ => r#"{"code":"idempotency_key_in_progress"}"#.into(),
+        };
+        let answer =
+            Answer { status, replayed: false, content_type: String::new(), operation_id: None, body };
+        let (sent, heard) = (Duration::from_millis(sent), Duration::from_millis(heard));
+        Told { operation: 0, variant, sent, heard, answer: Some(answer) }
+    }
+
+    fn check(history: &[Told]) -> bool {
+        is_linearizable(&history.iter().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn retries_and_mismatches_in_any_overlap_are() {
+        assert!(check(&[
+            told(Variant::Plain, 0, 50, 201, "a"),
+            told(Variant::Plain, 10, 40, 201, "a"),
+            told(Variant::Altered, 5, 20, 422, ""),
+            told(Variant::Plain, 60, 70, 201, "a"),
+        ]));
+    }
+
+    #[test]
+    fn a_mismatch_may_be_due_to_a_request_that_nobody_heard_of_again() {
+        assert!(check(&[told(Variant::Plain, 0, 50, 409, ""), told(Variant::Altered, 5, 20, 422, "")]));
+        assert!(!check(&[told(Variant::Altered, 5, 20, 422, "")]), "there was nobody to differ from");
+        assert!(!check(&[told(Variant::Plain, 30, 50, 409, ""), told(Variant::Altered, 5, 20, 422, "")]));
+    }
+
+    #[test]
+    fn two_answers_and_two_owners_are_not() {
+        assert!(!check(&[told(Variant::Plain, 0, 50, 201, "a"), told(Variant::Plain, 10, 40, 201, "b")]));
+        assert!(!check(&[told(Variant::Plain, 0, 50, 201, "a"), told(Variant::Altered, 10, 40, 201, "b")]));
+    }
+
+    #[test]
+    fn a_claim_that_changes_hands_is_not() {
+        assert!(!check(&[
+            told(Variant::Plain, 0, 10, 201, "a"),
+            told(Variant::Altered, 20, 30, 422, ""),
+            told(Variant::Plain, 40, 50, 422, ""),
+        ]));
+    }
+}

@@ -3,6 +3,7 @@
 use anstyle::Style;
 use clap::Args;
 use semel::InFlight;
+use semel::seal::Keyring;
 use semel_gateway::Config;
 use semel_gateway::config::{LoadError, show_duration};
 use semel_relay::Forget;
@@ -88,8 +89,23 @@ fn overview(config: &Config) -> Vec<(&'static str, String)> {
     if config.scope.by_credential() {
         lines.push(("", "a refreshed bearer token is another tenant".to_owned()));
     }
+    if let Some(keyring) = &config.encryption {
+        lines.push(("sealing", sealing(keyring)));
+    }
     lines.extend(settling(config));
     lines
+}
+
+/// Which keys seal and open.
+fn sealing(keyring: &Keyring) -> String {
+    let seals = match keyring.seals_with() {
+        Some(id) => format!("by the key {id}"),
+        None => "nothing yet".to_owned(),
+    };
+    let others: Vec<&str> = keyring.ids().filter(|id| Some(*id) != keyring.seals_with()).collect();
+    let opens = if others.is_empty() { String::new() } else { format!("; opens {}", others.join(", ")) };
+    let plain = if keyring.refuses_plain() { "refused" } else { "accepted" };
+    format!("{seals}{opens}; what is stored plain is {plain}")
 }
 
 /// How doubt comes to an end, and who forgets.

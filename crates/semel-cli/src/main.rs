@@ -10,6 +10,7 @@ mod logs;
 mod migrate;
 mod operations;
 mod outbox;
+mod rekey;
 mod worker;
 
 use clap::{Parser, Subcommand};
@@ -46,6 +47,7 @@ Examples:
   semel outbox list --dead-letter       events that their receiver refused
   semel migrate --store postgres://owner@localhost/payments
                                         make the tables, or update them
+  semel rekey --config semel.toml       seal by the newest key what is stored
 
 `semel help COMMAND` says what a command does, and what its exit status means.";
 
@@ -58,6 +60,7 @@ enum Command {
     Operations(operations::Arguments),
     Outbox(outbox::Arguments),
     Migrate(migrate::Arguments),
+    Rekey(rekey::Arguments),
     /// A process of the demo.
     #[command(hide = true, subcommand)]
     DemoPart(demo::Part),
@@ -72,6 +75,7 @@ fn main() -> ExitCode {
         Command::Operations(arguments) => return operations::run(&arguments),
         Command::Outbox(arguments) => return outbox::run(&arguments),
         Command::Migrate(arguments) => migrate::run(&arguments).map_err(Into::into),
+        Command::Rekey(arguments) => rekey::run(&arguments).map_err(Into::into),
         Command::DemoPart(part) => demo::run_part(&part).map_err(Into::into),
     };
     done.unwrap_or_else(|error| {

@@ -140,3 +140,64 @@ fn a_file_that_is_not_there_and_arguments_that_are_wrong_have_their_statuses() {
     assert!(told.starts_with("semel: /no/such/semel.toml cannot be read: No such file"), "{told}");
     assert_eq!(semel(&[]).arg("check-config").output().unwrap().status.code(), Some(2));
 }
+
+#[test]
+fn keys_are_told_by_their_names_alone() {
+    let (new, old) = ("11".repeat(32), "05".repeat(32));
+    let secrets = [("NEW", new.as_str()), ("OLD", old.as_str())];
+    let file = |more: &str| {
+        format!(
+            "upstream = \"http://127.0.0.1:9000\"\n[encryption]\n\
+             keys = [{{ id = \"2026-11\", key = \"env:NEW\" }}, {{ id = \"2026-05\", key = \"env:OLD\" }}]\n{more}"
+        )
+    };
+    for (more, told) in [
+        ("", "  sealing   by the key 2026-11; opens 2026-05; what is stored plain is accepted\n"),
+        (
+            "plain = \"refused\"",
+            "  sealing   by the key 2026-11; opens 2026-05; what is stored plain is refused\n",
+        ),
+        (
+            "seal_with = \"none\"",
+            "  sealing   nothing yet; opens 2026-11, 2026-05; what is stored plain is accepted\n",
+        ),
+    ] {
+        let output = check(&file(more), &secrets);
+        assert!(out(&output).contains(told), "{}", out(&output));
+        assert!(!out(&output).contains("1111"));
+    }
+}
+
+#[test]
+fn rekeying_needs_a_key_to_seal_with() {
+    let directory = tempfile::tempdir().unwrap();
+    let key = "11".repeat(32);
+    let run = |sections: &str, more: &[&str]| {
+        let text = format!("upstream = \"http://127.0.0.1:9000\"\nstore = \"sqlite:semel.db\"\n{sections}");
+        std::fs::write(directory.path().join("semel.toml"), text).unwrap();
+        let mut command = semel(&[("KEY", &key)]);
+        command
+            .current_dir(directory.path())
+            .args(["rekey", "--config", "semel.toml"])
+            .args(more)
+            .output()
+            .unwrap()
+    };
+    let keys = "[encryption]\nkeys = [{ id = \"2026-11\", key = \"env:KEY\" }]\n";
+    let none = format!("{keys}seal_with = \"none\"\n");
+    for (sections, more, told) in [
+        ("", &[][..], "semel.toml has no [encryption]"),
+        (none.as_str(), &[], "semel.toml says seal_with = \"none\""),
+        (keys, &["--decrypt"], "semel.toml seals by the key 2026-11"),
+    ] {
+        let output = run(sections, more);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(err(&output).contains(told), "{}", err(&output));
+    }
+    assert!(!directory.path().join("semel.db").exists(), "nothing is opened before that is clear");
+    let done = run(keys, &[]);
+    assert_eq!(
+        (done.status.code(), out(&done)),
+        (Some(0), "0 records were looked at, 0 were rewritten. All are sealed by the key 2026-11.\n")
+    );
+}

@@ -47,12 +47,14 @@ pub mod kill;
 mod lossy;
 pub mod rules;
 pub mod samples;
+mod sealing;
 mod subject;
 
 pub use bench::{Bench, Checked, Rule, check};
 pub use client::{Came, Client, Request, Ticket};
 pub use damage::what_is_due_is_found_behind_damaged_records;
 pub use lossy::{Loss, LossyStore};
+pub use sealing::{CANARY, Tampering, sealing_keys, what_is_sealed_stands_no_tampering};
 pub use subject::{Hands, Lacking, Subject};
 
 /// One test per rule, for this [`Subject`]. The list of rules lives here and nowhere else.

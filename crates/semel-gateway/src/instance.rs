@@ -61,6 +61,7 @@ impl Instance {
         let options = EngineOptions {
             store_timeout: config.store_timeout,
             observer: Some(Arc::clone(&metrics) as _),
+            keyring: config.encryption.clone(),
             ..EngineOptions::default()
         };
         let engine = Engine::with_options(store, options);

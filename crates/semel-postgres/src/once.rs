@@ -62,7 +62,7 @@ impl PgStore {
             Reserved::New(record) => {
                 let worked = work(&mut *transaction, record.operation_id).await;
                 let (value, outcome) = worked.map_err(OnceError::Application)?;
-                let (claim, act) = (Claim::of(&record), outcome.into_act(&incoming.policy));
+                let (claim, act) = (Claim::of(&record), engine.acts(&record, &incoming.policy).of(outcome));
                 match self.commit_with(transaction, &claim, &act).await {
                     Ok(_) => Ok(Once::Executed(value)),
                     Err(CommitError::Refused(refusal)) => Err(OnceError::Refused(refusal)),
@@ -79,7 +79,7 @@ impl PgStore {
                 // Now, and not some time after it is dropped: it holds the key.
                 let _ended = transaction.rollback().await;
                 match self.decided(engine, &incoming).await? {
-                    Decision::Execute(ticket) => self.again(ticket, &incoming.policy, work).await,
+                    Decision::Execute(ticket) => self.again(ticket, work).await,
                     decision => Ok(Once::Decided(decision)),
                 }
             }
@@ -112,7 +112,6 @@ impl PgStore {
     async fn again<T, E>(
         &self,
         ticket: Ticket,
-        policy: &semel::Policy,
         work: impl AsyncFnOnce(&mut PgConnection, OperationId) -> Result<(T, Outcome), E>,
     ) -> Result<Once<T>, OnceError<E>> {
         let mut transaction = match self.begin().await {
@@ -126,7 +125,7 @@ impl PgStore {
                 return Err(given_back(ticket, OnceError::Application(error)).await);
             }
         };
-        match self.commit_with(transaction, &ticket.claim(), &outcome.into_act(policy)).await {
+        match self.commit_with(transaction, &ticket.claim(), &ticket.acts().of(outcome)).await {
             Ok(record) => {
                 ticket.committed_elsewhere(record.as_ref());
                 Ok(Once::Executed(value))

@@ -94,8 +94,9 @@ fn decode_columns(
 
 fn body_of(columns: &Columns<'_>, with_body: bool) -> Result<Body, String> {
     match columns.at::<&str>(28)? {
-        "stored" if !with_body => Ok(Body::Omitted),
+        "stored" | "sealed" if !with_body => Ok(Body::Omitted),
         "stored" => Ok(Body::Stored(columns.bytes(BODY)?.ok_or_else(|| columns.wrong(BODY))?)),
+        "sealed" => Ok(Body::Sealed(columns.bytes(BODY)?.ok_or_else(|| columns.wrong(BODY))?)),
         "not_stored" => Ok(Body::NotStored),
         "dropped" => Ok(Body::Dropped),
         _ => Err("its body_kind is none that is known".into()),

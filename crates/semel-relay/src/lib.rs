@@ -3,7 +3,7 @@
 //! Some things have to be done without a request coming by. [`LeaseWatch`] finds owners that died, [`Reconciler`] asks about
 //! outcomes that nobody knows, [`WebhookIntake`] takes in what others tell about them, and [`Reaper`] forgets what is over. A
 //! [`Worker`] runs the first, second and last of them beside a service; the gateway and `semel worker` run this very one.
-//! [`outbox`] tells others what happened.
+//! [`outbox`] tells others what happened. When keys change, a [`Rekeyer`] seals anew what is stored.
 //!
 //! What happened is told to others by way of a [`sink`]; what others tell is taken by a [`consumer`], and an [`inbox`] sees to it that it
 //! has its effect once.
@@ -27,6 +27,7 @@ mod poll;
 mod reaper;
 mod reconcile;
 mod reconciler;
+mod rekey;
 mod rules;
 pub mod sink;
 mod testimony;
@@ -40,6 +41,7 @@ pub use poll::{HttpPoll, InvalidPoll, PollOptions};
 pub use reaper::{Forget, Reaped, Reaper, ReaperOptions};
 pub use reconcile::{Finding, Question, Reconcile};
 pub use reconciler::Reconciler;
+pub use rekey::{RekeyOptions, Rekeyed, Rekeyer};
 pub use rules::{Asking, OperationRules, Rules};
 pub use webhook::{InvalidSecret, WebhookAnswer, WebhookIntake, WebhookResult, WebhookSecret};
 pub use worker::{Worker, WorkerOptions};

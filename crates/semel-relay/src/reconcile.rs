@@ -55,15 +55,15 @@ pub struct Question {
 }
 
 impl Question {
-    /// The question about a record that was just claimed.
-    pub(crate) fn about(record: &Record) -> Self {
+    /// The question about a record that was just claimed, and whose checkpoint is this.
+    pub(crate) fn about(record: &Record, checkpoint: Option<Bytes>) -> Self {
         Self {
             operation_id: record.operation_id,
             attempt: record.attempt,
             key: record.key.clone(),
             resource: record.resource.clone(),
             recovery_point: record.recovery_point.clone(),
-            checkpoint: record.checkpoint.clone(),
+            checkpoint,
             number: record.reconcile_attempts,
         }
     }

@@ -146,9 +146,7 @@ impl Inquiry {
     async fn run(self) {
         let operation_id = self.record.operation_id;
         let number = self.record.reconcile_attempts;
-        let asked = self.asking.whom.ask(Question::about(&self.record));
-        let finding = tokio::time::timeout(self.asking.deadline, asked).await;
-        let evidence = match finding.unwrap_or_else(|_| Finding::Unclear("deadline".into())) {
+        let evidence = match self.ask().await {
             Finding::Completed { response, resource } => {
                 Evidence::Completed { response: response.map(|given| self.kept(given)), resource }
             }
@@ -169,6 +167,19 @@ impl Inquiry {
             windows: Windows::from(&*self.policy),
         };
         self.bring(&settlement).await;
+    }
+
+    async fn ask(&self) -> Finding {
+        let checkpoint = match self.engine.checkpoint_of(&self.record) {
+            Ok(checkpoint) => checkpoint,
+            Err(error) => {
+                tracing::error!(%error, "nobody is asked: what the owner left for it cannot be read");
+                return Finding::Unclear("checkpoint_damaged".into());
+            }
+        };
+        let asked = self.asking.whom.ask(Question::about(&self.record, checkpoint));
+        let finding = tokio::time::timeout(self.asking.deadline, asked).await;
+        finding.unwrap_or_else(|_| Finding::Unclear("deadline".into()))
     }
 
     fn kept(&self, response: semel::StoredResponse) -> semel::StoredResponse {

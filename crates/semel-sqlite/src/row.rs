@@ -91,8 +91,9 @@ fn decode_columns(row: &Row<'_>, operation_id: OperationId, with_body: bool) -> 
 fn body_of(columns: &Columns<'_, '_>, with_body: bool) -> Result<Body, String> {
     let kind: &str = columns.text(28)?;
     match kind {
-        "stored" if !with_body => Ok(Body::Omitted),
+        "stored" | "sealed" if !with_body => Ok(Body::Omitted),
         "stored" => Ok(Body::Stored(columns.at::<Vec<u8>>(BODY)?.into())),
+        "sealed" => Ok(Body::Sealed(columns.at::<Vec<u8>>(BODY)?.into())),
         "not_stored" => Ok(Body::NotStored),
         "dropped" => Ok(Body::Dropped),
         _ => Err("its body_kind is none that is known".into()),

@@ -73,8 +73,11 @@ impl Config {
 
     /// A stored answer as it went out the first time; without its body if that was not stored.
     pub(crate) fn stored(&self, stored: StoredResponse, operation_id: OperationId) -> Response<Body> {
-        let semel::Body::Stored(bytes) = stored.body else {
-            return self.problem(self.answer_is_gone(operation_id));
+        let bytes = match stored.body {
+            semel::Body::Stored(bytes) => bytes,
+            // It did not open; whoever found that out has said why.
+            semel::Body::Sealed(_) => return self.problem(self.damaged()),
+            _ => return self.problem(self.answer_is_gone(operation_id)),
         };
         let Ok(status) = StatusCode::from_u16(stored.status) else {
             return self.problem(self.damaged());

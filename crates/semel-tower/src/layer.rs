@@ -8,6 +8,7 @@ use http::request::Parts;
 use semel::fingerprint::FingerprintSecret;
 use semel::key::KeyRules;
 use semel::problem::{DocsBase, Profile};
+use semel::seal::Keyring;
 use semel::{Engine, OperationId, Store};
 use std::sync::Arc;
 
@@ -106,6 +107,14 @@ impl IdempotencyLayer {
     #[must_use]
     pub fn fingerprint_secret(self, secret: FingerprintSecret) -> Self {
         self.with(|config| config.secret = Some(Arc::new(secret)))
+    }
+
+    /// Seals what is kept of answers before it reaches the store: see [`semel::seal`]. It is the engine that seals, for everybody who
+    /// uses it.
+    #[must_use]
+    pub fn seal(self, keyring: Keyring) -> Self {
+        self.shared.engine.set_keyring(Some(keyring));
+        self
     }
 
     /// The engine, for watching and draining.

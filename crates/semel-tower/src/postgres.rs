@@ -30,7 +30,7 @@ impl Operation {
         reply: Reply,
     ) -> Result<Replayable, CompleteError> {
         let finishing = self.finishing()?;
-        let act = self.act(&reply, finishing.ticket.policy());
+        let act = self.act(&reply, &finishing.ticket.acts());
         match commit_with(transaction, &finishing.ticket.claim(), &act).await {
             Ok(record) => Ok(finishing.committed(reply.stored, record.as_ref())),
             Err(CommitError::Store(StoreError::Lost(_))) => finishing.lost().await,

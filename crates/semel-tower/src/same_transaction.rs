@@ -3,7 +3,7 @@
 use crate::operation::{FinishedInside, Operation};
 use crate::reply::{Replayable, Reply};
 use semel::transition::{Act, Refusal};
-use semel::{Outcome, Policy, Record, StoreError, StoredResponse, Ticket};
+use semel::{Acts, Outcome, Record, StoreError, StoredResponse, Ticket};
 use std::convert::Infallible;
 
 /// Why an operation was not completed in the handler's transaction.
@@ -37,7 +37,7 @@ impl Operation {
     }
 
     /// What is stored of a reply.
-    pub(crate) fn act(&self, reply: &Reply, policy: &Policy) -> Act {
+    pub(crate) fn act(&self, reply: &Reply, acts: &Acts) -> Act {
         let Reply { stored, resource, failed } = reply;
         let (response, resource) = (Some(self.kept(stored)), resource.clone());
         let outcome = if *failed {
@@ -45,7 +45,7 @@ impl Operation {
         } else {
             Outcome::Completed { response, resource }
         };
-        outcome.into_act(policy)
+        acts.of(outcome)
     }
 }
 

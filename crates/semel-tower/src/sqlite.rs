@@ -20,11 +20,11 @@ impl Operation {
         work: impl FnOnce(&Transaction<'_>) -> Result<Reply, E> + Send + 'static,
     ) -> Result<Replayable, CompleteError<E>> {
         let finishing = self.finishing()?;
-        let (policy, operation) = (finishing.ticket.policy().clone(), self.clone());
+        let (acts, operation) = (finishing.ticket.acts(), self.clone());
         let committed = store
             .finish_with(finishing.ticket.claim(), move |transaction| {
                 let reply = work(transaction)?;
-                let act = operation.act(&reply, &policy);
+                let act = operation.act(&reply, &acts);
                 Ok((reply.stored, act))
             })
             .await;

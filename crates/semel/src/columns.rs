@@ -54,6 +54,7 @@ fn prefix(client_key: &str) -> [u8; PREFIX] {
 pub fn body_columns(body: &Body) -> (&'static str, Option<&[u8]>) {
     match body {
         Body::Stored(bytes) => ("stored", Some(bytes)),
+        Body::Sealed(bytes) => ("sealed", Some(bytes)),
         Body::NotStored => ("not_stored", None),
         Body::Dropped => ("dropped", None),
         // Refused before it comes here; should it ever, the column's content is one that no reading accepts.

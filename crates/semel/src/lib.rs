@@ -62,6 +62,8 @@ pub mod observe;
 #[cfg(feature = "std")]
 pub mod problem;
 #[cfg(feature = "std")]
+pub mod seal;
+#[cfg(feature = "std")]
 mod store;
 
 pub use history::{Actor, Happening, HistoryEntry, HistoryLine};
@@ -76,9 +78,9 @@ pub use batcher::Batcher;
 pub use damage::PassedOver;
 #[cfg(feature = "std")]
 pub use engine::{
-    AdvanceError, AtMostOnce, BeginError, Checkpoint, Decision, Deduplicated, Engine, EngineOptions, Entered,
-    Finish, FinishError, Found, Identity, Incoming, Inquiry, Interruption, OutOfStep, Outcome, PhaseError,
-    Phases, Promise, Queryable, Settled, Step, Takeover, Ticket, downstream_key, queryable,
+    Acts, AdvanceError, AtMostOnce, BeginError, Checkpoint, Decision, Deduplicated, Engine, EngineOptions,
+    Entered, Finish, FinishError, Found, Identity, Incoming, Inquiry, Interruption, OutOfStep, Outcome,
+    PhaseError, Phases, Promise, Queryable, Settled, Step, Takeover, Ticket, downstream_key, queryable,
 };
 #[cfg(feature = "std")]
 pub use memory::{ManualClock, MemoryStore};

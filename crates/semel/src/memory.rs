@@ -201,7 +201,7 @@ impl Contents {
 fn without_body(record: &Record) -> Record {
     let mut record = record.clone();
     if let Some(response) = &mut record.response
-        && matches!(response.body, Body::Stored(_))
+        && response.body.is_kept()
     {
         response.body = Body::Omitted;
     }

@@ -94,6 +94,8 @@ impl Origin {
 pub enum Body {
     /// These bytes.
     Stored(Bytes),
+    /// It and the headers, sealed: these bytes mean nothing to whoever has no key. See [`seal`](crate::seal).
+    Sealed(Bytes),
     /// It was never kept: too large, streaming, or the policy keeps a reference alone.
     NotStored,
     /// It was kept once; its retention is over.
@@ -102,11 +104,20 @@ pub enum Body {
     Omitted,
 }
 
+impl Body {
+    /// Whether it is there to be replayed.
+    #[must_use]
+    pub const fn is_kept(&self) -> bool {
+        matches!(self, Self::Stored(_) | Self::Sealed(_))
+    }
+}
+
 // Bodies stay out of logs.
 impl core::fmt::Debug for Body {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::Stored(bytes) => write!(f, "Stored({} bytes)", bytes.len()),
+            Self::Sealed(bytes) => write!(f, "Sealed({} bytes)", bytes.len()),
             Self::NotStored => f.write_str("NotStored"),
             Self::Dropped => f.write_str("Dropped"),
             Self::Omitted => f.write_str("Omitted"),
@@ -119,7 +130,7 @@ impl core::fmt::Debug for Body {
 pub struct StoredResponse {
     /// The HTTP status.
     pub status: u16,
-    /// The kept headers, names in lower case, in order.
+    /// The kept headers, names in lower case, in order; none beside a body that is sealed, which has them in it.
     pub headers: Vec<(String, Bytes)>,
     /// The body.
     pub body: Body,

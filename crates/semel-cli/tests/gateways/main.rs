@@ -9,6 +9,7 @@ mod support;
 
 mod codes;
 mod duplicates;
+mod encryption;
 mod ending;
 mod operators;
 mod store_outage;

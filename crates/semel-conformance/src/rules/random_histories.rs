@@ -69,6 +69,7 @@ fn responses() -> impl Strategy<Value = Option<StoredResponse>> {
         Just(Body::NotStored),
         Just(Body::Stored(Bytes::new())),
         proptest::collection::vec(any::<u8>(), 0..40).prop_map(|bytes| Body::Stored(bytes.into())),
+        proptest::collection::vec(any::<u8>(), 0..40).prop_map(|bytes| Body::Sealed(bytes.into())),
     ];
     proptest::option::of((any::<u16>(), bodies).prop_map(|(status, body)| StoredResponse {
         status,

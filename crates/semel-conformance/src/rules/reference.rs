@@ -195,7 +195,7 @@ impl Reference {
 fn without_body(record: &Record) -> Record {
     let mut record = record.clone();
     if let Some(kept) = &mut record.response
-        && matches!(kept.body, Body::Stored(_))
+        && kept.body.is_kept()
     {
         kept.body = Body::Omitted;
     }

@@ -25,6 +25,13 @@ pub async fn a_retry_gets_the_status_headers_and_bytes_of_the_first(bench: Bench
     let client = bench.client();
     let (told, record) = replayed(&client, 1, Some(response("{\"id\":\"pay_1\"}"))).await;
     assert_eq!((told, record.state), (Arrived::Replay, State::Completed));
+    // To a store, what is sealed is bytes that it does not take for others.
+    let sealed = StoredResponse {
+        body: Body::Sealed(Bytes::from_static(&[0, 255, 0])),
+        headers: vec![],
+        ..response("")
+    };
+    assert_eq!(replayed(&client, 2, Some(sealed)).await.0, Arrived::Replay);
     Ok(())
 }
 

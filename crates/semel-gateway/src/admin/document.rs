@@ -4,6 +4,7 @@
 //! which are the client's business, checkpoints, which are the service's, and owner tokens, which are capabilities. Members
 //! without a value are absent.
 
+use semel::seal::sealed_by;
 use semel::transition::{Standing, standing};
 use semel::{Body, HistoryLine, Record, Resource, StoredResponse, Timestamp};
 use serde::Serialize;
@@ -49,6 +50,9 @@ struct Kept {
     body: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     body_bytes: Option<usize>,
+    /// The name of the key that opens it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sealed_by: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     schema_version: Option<String>,
 }
@@ -123,13 +127,20 @@ impl Kept {
     fn of(response: StoredResponse) -> Self {
         let (body, body_bytes) = match &response.body {
             Body::Stored(bytes) => ("stored", Some(bytes.len())),
+            // How long it is, and which headers there are, is sealed along.
+            Body::Sealed(_) => ("sealed", None),
             // In a listing: it is there, and was not read along.
             Body::Omitted => ("stored", None),
             Body::NotStored => ("not_stored", None),
             Body::Dropped => ("dropped", None),
         };
+        let sealed_by = match &response.body {
+            Body::Sealed(bytes) => sealed_by(bytes).map(str::to_owned),
+            _ => None,
+        };
         Self {
             status: response.status,
+            sealed_by,
             headers: response.headers.into_iter().map(|(name, _)| name).collect(),
             body,
             body_bytes,

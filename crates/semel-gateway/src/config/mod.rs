@@ -4,6 +4,7 @@
 //! is wrong is gathered on the way and told all at once, before anything listens.
 
 mod address;
+mod encryption;
 mod error;
 mod fingerprint;
 mod limits;
@@ -38,6 +39,7 @@ use reading::Reading;
 use section::{Given, Kind, Section};
 use semel::key::{KeyRules, KeySyntax};
 use semel::problem::{DocsBase, Profile};
+use semel::seal::Keyring;
 use semel_relay::WebhookSecret;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::Path;
@@ -74,6 +76,8 @@ pub struct Config {
     pub worker: WorkerConfig,
     /// Where events of the outbox are published to; none: nowhere, by this process.
     pub outbox: Option<OutboxConfig>,
+    /// The keys that seal what is stored; none: nothing is sealed.
+    pub encryption: Option<Keyring>,
     /// What clients and service are allowed to take.
     pub limits: Limits,
     /// What is written to the log.
@@ -206,6 +210,7 @@ impl Config {
             webhooks: Vec::new(),
             worker: WorkerConfig::default(),
             outbox: None,
+            encryption: None,
             limits: Limits::default(),
             logs: LogConfig::default(),
         }
@@ -258,6 +263,7 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
     let worker = read_worker(top.section("worker", "[worker]"));
     let durable = store.as_ref().is_none_or(|store| store.value.is_durable());
     let outbox = outbox::read(top.section("outbox", "[outbox]"), durable);
+    let encryption = encryption::read(top.section("encryption", "[encryption]"));
 
     let value_of =
         |given: &Option<Given<SocketAddr>>, default| given.as_ref().map_or(default, |given| given.value);
@@ -289,6 +295,7 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
         webhooks,
         worker,
         outbox,
+        encryption,
         limits,
         logs,
         ..Config::before(upstream?.value)

@@ -30,7 +30,7 @@ struct Unknown {
 }
 
 /// The settings whose values may hold what must not be shown.
-const SENSITIVE: [&str; 7] = ["token", "secret", "secrets", "store", "upstream", "poll", "sink"];
+const SENSITIVE: [&str; 8] = ["token", "secret", "secrets", "keys", "store", "upstream", "poll", "sink"];
 
 impl<'i> Reading<'i> {
     pub(super) fn new(text: &'i str, environment: Environment<'i>) -> Self {
@@ -142,7 +142,9 @@ impl<'i> Reading<'i> {
             (None, None) => (None, format!("what can be set here: {}", here.join(", "))),
         };
         let is_heading = value_at.contains(&at.start);
-        if !is_heading && meant.is_none_or(|meant| SENSITIVE.contains(&meant)) {
+        let sensitive =
+            |meant| SENSITIVE.contains(&meant) || meant == "key" || self.is_in_encryption(at.start);
+        if !is_heading && meant.is_none_or(sensitive) {
             self.hide(value_at.clone());
         }
         Wrong::new(problem, cure)
@@ -164,6 +166,14 @@ impl<'i> Reading<'i> {
         })
     }
 
+    /// Whether a place is in the section of the keys: nothing there may be seen that could be one.
+    fn is_in_encryption(&self, at: usize) -> bool {
+        let mut headings = self.text[..at].lines().rev().map(str::trim).filter(|line| line.starts_with('['));
+        headings
+            .next()
+            .is_some_and(|heading| heading.trim_start_matches('[').trim_start().starts_with("encryption"))
+    }
+
     /// Covers what may be a secret in a line of broken TOML, and says whether that reaches the place itself. Nothing tells there where
     /// a text ends, so that everything is covered from the first quote on, and all of a value that is named like a secret.
     fn hide_values_at(&self, at: usize) -> bool {
@@ -172,6 +182,7 @@ impl<'i> Reading<'i> {
         let line = &self.text[line_start..line_end];
         let name = line.split(['=', '"', '\'']).find(|part| !part.trim().is_empty()).unwrap_or_default();
         let from = match nearest(name.trim(), SENSITIVE) {
+            None if self.is_in_encryption(at) => line.find('=').map(|equals| equals + 1),
             Some(_) => line.find(name).map(|before| before + name.len()),
             None => line.find(['"', '\'']),
         };

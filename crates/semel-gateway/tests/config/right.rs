@@ -95,6 +95,11 @@ secret = "env:SET"
 attempts = 5
 retry_every = "2s"
 
+[encryption]
+keys = [{ id = "2026-11", key = "env:SEMEL_KEY_2026_11" }, { id = "2026-05", key = "c2VhbGluZy1rZXktaW4tdGhlLWNsZWFyLTMyLWJ5dGU=" }]
+seal_with = "2026-11"
+plain = "refused"
+
 [limits]
 header_bytes = "16KiB"
 header_timeout = "5s"
@@ -304,12 +309,32 @@ fn no_slip_of_the_pen_stops_the_reader_or_shows_a_secret() {
             let Err(errors) = read(&slip) else { continue };
             wrong += 1;
             let told = errors.to_string();
-            for secret in ["YW5vdGhlci1z", "word@db"] {
+            for secret in ["YW5vdGhlci1z", "c2VhbGluZy1r", "word@db"] {
                 assert!(!told.contains(secret), "{told}");
             }
         }
     }
     assert!(wrong > 2_000, "{wrong}");
+}
+
+#[test]
+fn the_first_key_seals_and_all_open_unless_the_file_says_otherwise() {
+    let hex = "ab".repeat(32);
+    let keys = format!(
+        "keys = [{{ id = \"a\", key = \"{hex}\" }}, {{ id = \"b\", key = \"env:SEMEL_KEY_2026_11\" }}]\n"
+    );
+    let keyring = |more: &str| right(&format!("{UPSTREAM}[encryption]\n{keys}{more}")).encryption.unwrap();
+    assert_eq!(keyring("").seals_with(), Some("a"));
+    assert_eq!(keyring("").ids().collect::<Vec<_>>(), ["a", "b"]);
+    assert!(!keyring("").refuses_plain());
+    assert_eq!(keyring("seal_with = \"b\"").seals_with(), Some("b"));
+    assert_eq!(keyring("seal_with = \"none\"").seals_with(), None);
+    assert!(keyring("plain = \"refused\"").refuses_plain());
+    let one_by_one = format!("{UPSTREAM}[[encryption.keys]]\nid = \"a\"\nkey = \"{hex}\"\n");
+    assert_eq!(right(&one_by_one).encryption.unwrap().seals_with(), Some("a"));
+    assert!(right(UPSTREAM).encryption.is_none());
+    let shown = format!("{:?}", right(&format!("{UPSTREAM}[encryption]\n{keys}")));
+    assert!(shown.contains("SealingKey(a)") && !shown.contains("abab"), "{shown}");
 }
 
 const GUIDE: &str = include_str!("../../../../docs/guides/configuring-the-gateway.md");
@@ -336,7 +361,7 @@ fn the_guide_has_every_setting() {
         is_name.then_some(name)
     };
     let all = [ALL, NATS, RABBITMQ].into_iter().flat_map(str::lines);
-    let known: Vec<_> = all.filter_map(settings).chain(["defaults"]).collect();
+    let known: Vec<_> = all.filter_map(settings).chain(["defaults", "id"]).collect();
     for setting in &known {
         assert!(GUIDE.contains(&format!("\n| `{setting}` | ")), "{setting} is missing");
     }

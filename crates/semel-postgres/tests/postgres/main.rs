@@ -23,4 +23,5 @@ mod open_transactions;
 mod phases;
 mod proxy;
 mod same_transaction;
+mod sealing;
 mod shop;

@@ -33,7 +33,7 @@ async fn the_row_and_the_recovery_point_are_one_commit_and_the_next_phase_goes_o
     assert_eq!((shop.payments().await, shop.recovery_point(NAME).await.as_deref()), (1, Some("created")));
     let same = "SELECT count(*) FROM payments p, semel_records r WHERE p.xmin = r.xmin";
     assert_eq!(crate::fixture::number(&shop.db, same).await, 1, "by one transaction");
-    assert_eq!(ticket.recovery_point().unwrap().0, "created");
+    assert_eq!(ticket.recovery_point().unwrap().unwrap().0, "created");
 
     let charge: u32 = phases.foreign::<_, ()>("charged", Deduplicated, async |_| Ok(7)).await.unwrap();
     shop.store.phase(&mut phases, "confirmed", async |tx| pay(tx, "pay_2").await).await.unwrap();

@@ -13,6 +13,7 @@ mod leases;
 mod polls;
 mod postgres;
 mod reaping;
+mod rekeying;
 mod several;
 mod support;
 mod webhooks;

@@ -15,5 +15,6 @@ mod listing;
 mod open;
 mod phases;
 mod same_transaction;
+mod sealing;
 mod several_processes;
 mod trouble;

@@ -88,7 +88,7 @@ async fn the_row_and_the_recovery_point_are_one_commit_and_the_next_phase_goes_o
     let id = shop.store.phase(&mut phases, "created", |tx| pay(tx, "pay_1")).await.unwrap();
     assert_eq!((id.as_str(), shop.store.stats().commits), ("pay_1", before + 1));
     assert_eq!((shop.payments(), shop.recovery_point().await.as_deref()), (1, Some("created")));
-    assert_eq!(ticket.recovery_point().unwrap().0, "created");
+    assert_eq!(ticket.recovery_point().unwrap().unwrap().0, "created");
 
     let charge: u32 = phases.foreign::<_, ()>("charged", Deduplicated, async |_| Ok(7)).await.unwrap();
     shop.store.phase(&mut phases, "confirmed", |tx| pay(tx, "pay_2")).await.unwrap();

@@ -19,6 +19,7 @@ mod races;
 mod replay;
 mod same_transaction;
 mod scope;
+mod sealing;
 mod sizes;
 mod store_failing;
 mod windows;

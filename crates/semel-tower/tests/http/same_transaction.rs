@@ -384,3 +384,16 @@ async fn an_error_of_the_store_that_a_handler_passes_on_lets_the_retry_execute()
     let retry = bank.shop.send(&ask).await;
     assert_eq!((retry.status, bank.payments()), (201, 1));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_completed_with_its_rows_is_sealed_too() {
+    let bank = Bank::open().await;
+    bank.shop.engine.set_keyring(Some(crate::sealing::keyring(&["a"])));
+    let first = bank.send("plain").await;
+    assert_eq!((first.status, first.text()), (201, r#"{"id":1}"#));
+    let kept = bank.shop.record().await.response.unwrap();
+    assert!(matches!(kept.body, semel::Body::Sealed(_)) && kept.headers.is_empty(), "{kept:?}");
+    let replay = bank.send("plain").await;
+    assert_eq!((replay.status, &replay.body, replay.is_replay()), (201, &first.body, true));
+    assert_eq!((replay.header("location"), bank.payments()), (Some("/payments/1"), 1));
+}

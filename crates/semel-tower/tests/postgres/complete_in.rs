@@ -9,6 +9,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use http::{HeaderMap, StatusCode};
+use semel::seal::{Keyring, SealingKey};
 use semel::{Stale, State as RecordState};
 use semel_tower::{CompleteError, Operation, Reply};
 use sqlx::{PgPool, Row as _};
@@ -141,4 +142,24 @@ async fn a_commit_that_never_arrived_is_unknown_and_not_tried_again() {
     let retry = shop.send(&ask("plain")).await;
     assert_eq!((retry.status, retry.code().as_str()), (409, "idempotency_outcome_unknown"));
     assert_eq!(shop.payments().await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_completed_with_its_rows_is_sealed_too_even_if_the_commits_answer_is_lost() {
+    for lost in [false, true] {
+        let (shop, _) = open().await;
+        let key = SealingKey::new("2026-11", &[7; 32]).unwrap();
+        shop.engine.set_keyring(Some(Keyring::new([key]).unwrap()));
+        if lost {
+            shop.proxy.cut_next(Cut::AnswerOfCommit);
+        }
+        let first = shop.send(&ask("plain")).await;
+        assert_eq!((first.status, first.text(), first.is_replay()), (201, r#"{"id":1}"#, false));
+        let sealed =
+            "SELECT count(*) FROM semel_records WHERE body_kind = 'sealed' AND response_headers = '[]'";
+        assert_eq!((shop.number(sealed).await, shop.payments().await), (1, 1));
+        let replay = shop.send(&ask("plain")).await;
+        assert_eq!((&replay.body, replay.is_replay()), (&first.body, true));
+        assert_eq!(replay.header("content-type"), first.header("content-type"));
+    }
 }

@@ -192,6 +192,8 @@ impl Engine {
         let arrival = Arrival { matches, owner: asked.owner, policy: &asked.incoming.policy };
         match arrive(&record, &arrival, now) {
             Arrived::Take(Change::Put { next, history }) => {
+                // Whoever takes over goes on from what is there: if that does not open, nobody executes.
+                self.checkpoint_of(&record)?;
                 let swap = Swap { expected: record.expected(), next, history };
                 match self.shared.batcher.swap(&swap).await {
                     Ok((now, Swapped::Done)) => Ok(self.execute(asked, swap.next.at(now))),
@@ -226,7 +228,7 @@ impl Engine {
                     other => lost(other),
                 }
             }
-            answer => Ok(Next::Decided(answered(answer, record, now))),
+            answer => Ok(Next::Decided(self.answered(answer, record, now)?)),
         }
     }
 
@@ -289,7 +291,26 @@ impl Engine {
             // Somebody may execute it, but has to ask for that afresh.
             Arrived::Take(_) | Arrived::Forgotten => Some(in_progress(Some(record.operation_id))),
             Arrived::Doubt(_) => Some(unknown(&record, now)),
-            answer => Some(answered(answer, record, now)),
+            answer => Some(self.answered(answer, record, now)?),
+        })
+    }
+
+    fn answered(&self, answer: Arrived, record: Record, now: Timestamp) -> Result<Decision, StoreError> {
+        let operation_id = record.operation_id;
+        Ok(match answer {
+            Arrived::KeyReused => {
+                // A client's bug, or somebody trying keys: either way, somebody should look.
+                tracing::warn!(%operation_id, "the key came back with a different request");
+                Decision::KeyReused { operation_id }
+            }
+            Arrived::CannotTell => Decision::CannotTell { operation_id },
+            Arrived::Expired => Decision::Expired { operation_id },
+            Arrived::Replay => Decision::Replay(Box::new(self.shared.opened(record)?)),
+            Arrived::NotStored => Decision::NotStored(Box::new(record)),
+            Arrived::Unknown => unknown(&record, now),
+            Arrived::InProgress { .. } | Arrived::Doubt(_) | Arrived::Take(_) | Arrived::Forgotten => {
+                in_progress(Some(operation_id))
+            }
         })
     }
 }
@@ -314,25 +335,6 @@ fn lost((now, swapped): (Timestamp, Swapped)) -> Result<Next, BeginError> {
         Swapped::Missing => Next::Reserve,
         Swapped::Locked | Swapped::Done => Next::Decided(in_progress(None)),
     })
-}
-
-fn answered(answer: Arrived, record: Record, now: Timestamp) -> Decision {
-    let operation_id = record.operation_id;
-    match answer {
-        Arrived::KeyReused => {
-            // A client's bug, or somebody trying keys: either way, somebody should look.
-            tracing::warn!(%operation_id, "the key came back with a different request");
-            Decision::KeyReused { operation_id }
-        }
-        Arrived::CannotTell => Decision::CannotTell { operation_id },
-        Arrived::Expired => Decision::Expired { operation_id },
-        Arrived::Replay => Decision::Replay(Box::new(record)),
-        Arrived::NotStored => Decision::NotStored(Box::new(record)),
-        Arrived::Unknown => unknown(&record, now),
-        Arrived::InProgress { .. } | Arrived::Doubt(_) | Arrived::Take(_) | Arrived::Forgotten => {
-            in_progress(Some(operation_id))
-        }
-    }
 }
 
 fn in_progress(operation_id: Option<OperationId>) -> Decision {

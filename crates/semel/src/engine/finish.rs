@@ -40,24 +40,6 @@ pub enum Outcome {
     },
 }
 
-impl Outcome {
-    /// The owner's act that writes this outcome by the rules of `policy`.
-    #[must_use]
-    pub fn into_act(self, policy: &Policy) -> Act {
-        let windows = Windows::from(policy);
-        let kept = |response: Option<StoredResponse>| response.map(|kept| policy.store_response.kept(kept));
-        match self {
-            Self::Completed { response, resource } => {
-                Act::Complete { response: kept(response), resource, windows }
-            }
-            Self::Failed { response, resource } => Act::Fail { response: kept(response), resource, windows },
-            Self::Retryable { error } => Act::Retryable { error, windows },
-            Self::Released => Act::Release { windows },
-            Self::Unknown { error } => Act::Doubt { error, settling: policy.settling },
-        }
-    }
-}
-
 /// What became of an outcome.
 #[derive(Debug)]
 pub enum Finish {
@@ -87,7 +69,7 @@ impl Ticket {
     pub async fn finish(mut self, outcome: Outcome) -> Result<Finish, FinishError> {
         // Only a ticket that was finished already holds nothing, and finishing consumes it.
         let Some(held) = self.take() else { return Err(FinishError) };
-        let act = outcome.into_act(&held.policy);
+        let act = held.acts.of(outcome);
         let mut finishing = Finishing { work: Some((held, act)) };
         finishing.in_time().await
     }
@@ -95,10 +77,13 @@ impl Ticket {
     /// The answer to a commit that was to finish this operation, in a transaction of the application's, was lost. The record, if
     /// the commit is there; if not, the outcome is unknown.
     pub async fn commit_lost(self) -> Option<Record> {
-        let seen = Arc::clone(&self.held().seen);
+        let (seen, shared) = (Arc::clone(&self.held().seen), Arc::clone(&self.held().shared));
         // Calling it unknown is refused if our final word is there after all.
         match self.finish(Outcome::Unknown { error: "commit_lost".into() }).await {
-            Ok(Finish::Stored) => Some(seen.lock().unwrap_or_else(PoisonError::into_inner).clone()),
+            Ok(Finish::Stored) => {
+                let record = seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                shared.opened(record).ok()
+            }
             _ => None,
         }
     }
@@ -142,14 +127,18 @@ impl Held {
                 // The service says that nothing happened in this attempt; what earlier phases committed stays, and the next
                 // attempt goes on after them.
                 Ok(Written::Refused(Refusal::PastRecoveryPoint, _)) => {
-                    *act = Act::Retryable { error: "released".into(), windows: Windows::from(&*self.policy) };
+                    *act = Act::Retryable {
+                        error: "released".into(),
+                        windows: Windows::from(&*self.acts.policy),
+                    };
                 }
                 Ok(Written::Refused(Refusal::TookOverDoubt, _)) => {
-                    *act = Act::Doubt { error: "took_over_doubt".into(), settling: self.policy.settling };
+                    *act =
+                        Act::Doubt { error: "took_over_doubt".into(), settling: self.acts.policy.settling };
                 }
                 Ok(Written::Refused(refusal, record)) => {
                     tracing::warn!(operation_id = %self.claim.operation_id, ?refusal, "a late owner was refused");
-                    return Finish::Fenced(record);
+                    return Finish::Fenced(record.map(|record| self.to_replay(record)));
                 }
                 Err(error) => {
                     tracing::warn!(operation_id = %self.claim.operation_id, %error, "the outcome could not be stored");
@@ -160,9 +149,20 @@ impl Held {
         }
     }
 
+    /// What is there instead, to be replayed. One that does not open stays sealed: nobody can take it for an answer.
+    fn to_replay(&self, record: Box<Record>) -> Box<Record> {
+        match self.shared.opened((*record).clone()) {
+            Ok(opened) => Box::new(opened),
+            Err(error) => {
+                tracing::error!(%error, "a record is damaged");
+                record
+            }
+        }
+    }
+
     /// Makes the outcome unknown in the background.
     pub(super) fn doubt_later(self, error: &str) {
-        let mut act = Act::Doubt { error: error.into(), settling: self.policy.settling };
+        let mut act = Act::Doubt { error: error.into(), settling: self.acts.policy.settling };
         let runtime = self.runtime.clone();
         runtime.spawn(async move { self.write_outcome(&mut act).await });
     }

@@ -3,16 +3,19 @@
 //! [`Engine::begin`] reserves and decides; whoever gets [`Decision::Execute`] holds a [`Ticket`] and executes. Nothing is
 //! decided in process memory: any number of engines may share one store.
 
+mod acts;
 mod begin;
 mod finish;
 mod outstanding;
 mod phases;
 mod pulse;
 mod recipes;
+mod sealing;
 mod settle;
 mod ticket;
 mod wait;
 
+pub use acts::Acts;
 pub use begin::{BeginError, Decision, Incoming};
 pub use finish::{Finish, FinishError, Outcome};
 pub use phases::{
@@ -26,13 +29,14 @@ use crate::batcher::Batcher;
 use crate::fingerprint::FingerprintSecret;
 use crate::observe::{Event, Observer};
 use crate::record::Record;
+use crate::seal::Keyring;
 use crate::store::{Store, StoreError};
 use bytes::Bytes;
 use outstanding::Outstanding;
 use pulse::Pulse;
 use recipes::Recipes;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 use tokio::sync::{OnceCell, Semaphore};
 use uuid::Uuid;
@@ -51,6 +55,7 @@ struct Shared {
     outstanding: Outstanding,
     pulse: Pulse,
     secret: OnceCell<FingerprintSecret>,
+    keyring: RwLock<Option<Arc<Keyring>>>,
     store_timeout: Duration,
     observer: Option<Arc<dyn Observer>>,
 }
@@ -80,6 +85,9 @@ pub struct EngineOptions {
     pub max_waiters: usize,
     /// Is told what happens. Default: nobody is, and nothing is measured.
     pub observer: Option<Arc<dyn Observer>>,
+    /// Seals answers and checkpoints before they reach the store: see [`seal`](crate::seal). Default: nothing is sealed, and what is
+    /// sealed does not open.
+    pub keyring: Option<Keyring>,
 }
 
 impl fmt::Debug for EngineOptions {
@@ -88,13 +96,14 @@ impl fmt::Debug for EngineOptions {
             .field("store_timeout", &self.store_timeout)
             .field("max_waiters", &self.max_waiters)
             .field("observed", &self.observer.is_some())
+            .field("keyring", &self.keyring)
             .finish()
     }
 }
 
 impl Default for EngineOptions {
     fn default() -> Self {
-        Self { store_timeout: Duration::from_secs(2), max_waiters: 1024, observer: None }
+        Self { store_timeout: Duration::from_secs(2), max_waiters: 1024, observer: None, keyring: None }
     }
 }
 
@@ -116,6 +125,7 @@ impl Engine {
                 outstanding: Outstanding::default(),
                 pulse: Pulse::default(),
                 secret: OnceCell::new(),
+                keyring: RwLock::new(options.keyring.map(Arc::new)),
                 store_timeout: options.store_timeout,
                 observer: options.observer,
                 store,

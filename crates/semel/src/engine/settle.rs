@@ -34,6 +34,7 @@ impl Engine {
     pub async fn settle(&self, about: &About, settlement: &Settlement) -> Result<Settled, StoreError> {
         let (mut now, found) = self.find(about.operation_id).await?;
         let Some(mut record) = found else { return Ok(Settled::Missing) };
+        let settlement = &*self.shared.sealed(settlement, &record);
         let mut answer_lost = false;
         for _ in 0..MAX_LOSSES {
             // A write of ours whose answer was lost, in this call or in one before it.

@@ -1,5 +1,6 @@
 //! The right to execute one attempt.
 
+use super::acts::Acts;
 use super::outstanding::OneOutstanding;
 use super::phases::Interrupted;
 use super::pulse::Heartbeat;
@@ -28,7 +29,7 @@ pub struct Ticket {
 pub(super) struct Held {
     pub(super) shared: Arc<Shared>,
     pub(super) claim: Claim,
-    pub(super) policy: Arc<Policy>,
+    pub(super) acts: Acts,
     /// The record as last seen. The heartbeat and the owner's other acts both write, and whoever loses on the version goes on
     /// from what came back.
     pub(super) seen: Arc<Mutex<Record>>,
@@ -54,6 +55,7 @@ impl Engine {
     /// The ticket of whoever owns `record`.
     pub(super) fn ticket(&self, record: Record, policy: &Arc<Policy>) -> Ticket {
         let claim = Claim::of(&record);
+        let acts = self.acts(&record, policy);
         let seen = Arc::new(Mutex::new(record));
         let heartbeat = Heartbeat::start(&self.shared, claim, Arc::clone(&seen), policy.lease);
         Ticket {
@@ -61,7 +63,7 @@ impl Engine {
                 _outstanding: self.shared.outstanding.one_more(),
                 shared: Arc::clone(&self.shared),
                 claim,
-                policy: Arc::clone(policy),
+                acts,
                 seen,
                 runtime: Handle::current(),
                 interrupted: Interrupted::default(),
@@ -93,14 +95,24 @@ impl Ticket {
     /// The rules of the operation.
     #[must_use]
     pub fn policy(&self) -> &Arc<Policy> {
-        &self.held().policy
+        &self.held().acts.policy
+    }
+
+    /// What makes this owner's acts for a transaction of the application's.
+    #[must_use]
+    pub fn acts(&self) -> Acts {
+        self.held().acts.clone()
     }
 
     /// The last committed recovery point, and what was left there.
-    #[must_use]
-    pub fn recovery_point(&self) -> Option<(String, Option<Bytes>)> {
-        let seen = self.held().seen.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.recovery_point.clone().map(|point| (point, seen.checkpoint.clone()))
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`]: what was left there is sealed and does not open.
+    pub fn recovery_point(&self) -> Result<Option<(String, Option<Bytes>)>, StoreError> {
+        let held = self.held();
+        let seen = held.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(point) = seen.recovery_point.clone() else { return Ok(None) };
+        Ok(Some((point, held.acts.checkpoint_of(&seen)?)))
     }
 
     /// The identity of one effect of this operation, to send to whoever carries it out: the same on every attempt, another one for
@@ -116,7 +128,7 @@ impl Ticket {
     /// It was not committed, or nobody can know. Stop, and finish the ticket as unknown.
     pub async fn advance(&mut self, point: &str, checkpoint: Option<Bytes>) -> Result<(), AdvanceError> {
         let held = self.held();
-        let act = Act::Advance { point: point.to_owned(), checkpoint, lease: held.policy.lease };
+        let act = held.acts.advance(point.to_owned(), checkpoint);
         let mut advanced = write(&held.shared, &held.claim, &held.seen, &act).await;
         if matches!(advanced, Err(StoreError::Lost(_))) {
             // What the store has is what it says when asked again.
@@ -134,7 +146,7 @@ impl Ticket {
     pub fn doubt(&self, error: &str) -> impl Future<Output = ()> + Send + 'static {
         let held = self.held();
         let (shared, claim, seen) = (Arc::clone(&held.shared), held.claim, Arc::clone(&held.seen));
-        let act = Act::Doubt { error: error.to_owned(), settling: held.policy.settling };
+        let act = Act::Doubt { error: error.to_owned(), settling: held.acts.policy.settling };
         async move {
             if let Err(error) = write(&shared, &claim, &seen, &act).await {
                 tracing::warn!(operation_id = %claim.operation_id, %error, "the doubt could not be written");

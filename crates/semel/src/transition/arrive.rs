@@ -4,7 +4,7 @@ use super::{Change, Standing, doubt, next_version, put, standing, told};
 use crate::history::{Actor, Happening};
 use crate::identity::{Fingerprint, OperationId, Owner, RecipeId, RecordKey};
 use crate::policy::{Expired, Policy, Stale};
-use crate::record::{Body, Draft, Origin, Record, State, Times};
+use crate::record::{Draft, Origin, Record, State, Times};
 use crate::time::{Timestamp, When};
 use core::time::Duration;
 
@@ -131,7 +131,7 @@ pub fn arrive(record: &Record, arrival: &Arrival<'_>, now: Timestamp) -> Arrived
         }
         State::InProgress => lease_over(record, arrival),
         State::Completed | State::FailedReplayable => {
-            let kept = record.response.as_ref().is_some_and(|kept| matches!(kept.body, Body::Stored(_)));
+            let kept = record.response.as_ref().is_some_and(|kept| kept.body.is_kept());
             if kept && standing != Standing::BodyOver { Arrived::Replay } else { Arrived::NotStored }
         }
         State::FailedRetryable => Arrived::Take(take(record, arrival, Origin::Retry)),

@@ -5,7 +5,7 @@
 //! loses on the version is decided again here on the record that came back.
 //!
 //! One file per actor: a request that [`arrive`]s, the owner that [`act`]s, the lease [`watch`], whoever [`settle`]s doubt (and
-//! [`poll`]s for evidence), and the reaper that [`reap`]s.
+//! [`poll`]s for evidence), the reaper that [`reap`]s, and whoever changes keys and [`rewrite`]s.
 //!
 //! # What a crash leaves
 //! Each change is one conditional write, so a crash before it leaves the old record and a crash after it the new one:
@@ -21,11 +21,13 @@
 //! | doubt | `in_progress` with the lease running out: unknown then | unknown |
 //! | settle | unknown still: asked again | settled; the evidence need not come again |
 //! | poll | not asked | counted as asked: one question fewer, never one too many |
+//! | rewrite | sealed by the old key, which opens it | sealed by the new one |
 //! | reap | read as expired all the same, for windows are judged on every read | gone |
 
 mod arrive;
 mod owner;
 mod reap;
+mod rewrite;
 mod settle;
 #[cfg(test)]
 mod tests;
@@ -34,12 +36,13 @@ mod watch;
 pub use arrive::{Arrival, Arrived, Match, Reservation, arrive, reserve};
 pub use owner::{Act, Claim, act};
 pub use reap::{Standing, reap, standing};
+pub use rewrite::rewrite;
 pub use settle::{About, Evidence, Polling, Settlement, poll, remark, settle};
 pub use watch::watch;
 
 use crate::history::{Actor, Happening, HistoryEntry};
 use crate::policy::{Policy, Settling};
-use crate::record::{Body, Draft, Record, Resource, State, StoredResponse};
+use crate::record::{Draft, Record, Resource, State, StoredResponse};
 use crate::time::When;
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -133,7 +136,7 @@ fn finish(
     resource: Option<Resource>,
     windows: Windows,
 ) -> Draft {
-    let has_body = response.as_ref().is_some_and(|kept| matches!(kept.body, Body::Stored(_)));
+    let has_body = response.as_ref().is_some_and(|kept| kept.body.is_kept());
     let body_goes_first = has_body && windows.body_retention < windows.retention;
     next.state = state;
     next.response = response;

@@ -13,7 +13,7 @@ mod settle;
 use super::*;
 use crate::identity::{Fingerprint, OperationId, Owner, RecipeId, RecordKey};
 use crate::policy::{Expired, Stale};
-use crate::record::Origin;
+use crate::record::{Body, Origin};
 use crate::time::Timestamp;
 use alloc::string::ToString;
 use alloc::vec;

@@ -163,7 +163,7 @@ async fn a_takeover_that_turns_up_late_is_left_to_the_end_of_its_lease() {
     assert_eq!((orphan.state, orphan.attempt), (State::InProgress, 2));
     shop.clock.advance(LEASE);
     let third = shop.execute().await;
-    assert_eq!((third.attempt(), third.recovery_point().unwrap().0.as_str()), (3, "charged"));
+    assert_eq!((third.attempt(), third.recovery_point().unwrap().unwrap().0.as_str()), (3, "charged"));
     third.finish(completed("third")).await.unwrap();
     assert!(matches!(first.finish(completed("first")).await.unwrap(), Finish::Fenced(_)));
 }

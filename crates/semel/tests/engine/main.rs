@@ -16,6 +16,7 @@ mod owners;
 mod phases;
 mod recipes;
 mod recovery;
+mod sealing;
 mod settling;
 mod support;
 mod waiters;

@@ -86,7 +86,12 @@ impl Shop {
         let store = FaultyStore::over(memory.clone());
         let counted = Arc::new(Counted::default());
         let observer: Arc<dyn Observer> = counted.clone();
-        let options = EngineOptions { store_timeout: STORE_TIMEOUT, max_waiters, observer: Some(observer) };
+        let options = EngineOptions {
+            store_timeout: STORE_TIMEOUT,
+            max_waiters,
+            observer: Some(observer),
+            ..EngineOptions::default()
+        };
         let engine = Engine::with_options(Arc::new(store.clone()), options);
         Self { engine, store, memory, clock, policy: Arc::new(policy), counted }
     }

@@ -1,5 +1,7 @@
 //! What an operation's phases have come to, as its recovery point and checkpoint tell it.
 
+use super::OutOfStep;
+use crate::engine::acts::Acts;
 use crate::record::Record;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -28,11 +30,12 @@ pub(super) enum Standing {
 
 impl Journal {
     /// The journal that `record` keeps; empty before the first recovery point.
-    pub(super) fn of(record: &Record) -> Result<Self, serde_json::Error> {
-        match (&record.recovery_point, &record.checkpoint) {
-            (None, _) => Ok(Self::default()),
-            (Some(_), checkpoint) => serde_json::from_slice(checkpoint.as_deref().unwrap_or_default()),
+    pub(super) fn of(record: &Record, acts: &Acts) -> Result<Self, OutOfStep> {
+        if record.recovery_point.is_none() {
+            return Ok(Self::default());
         }
+        let checkpoint = acts.checkpoint_of(record).map_err(OutOfStep::Damaged)?;
+        serde_json::from_slice(checkpoint.as_deref().unwrap_or_default()).map_err(OutOfStep::Unreadable)
     }
 
     /// Where the phase `name` stands. `Err`: a call of another phase has no answer yet, and nothing may be done before it has.

@@ -24,9 +24,9 @@ pub use promise::{
 };
 
 use super::Shared;
+use super::acts::Acts;
 use super::finish::FIRST_PAUSE;
 use super::ticket::{Held, Ticket, Written, downstream_key, see, write};
-use crate::policy::Policy;
 use crate::record::Record;
 use crate::store::StoreError;
 use crate::transition::{Act, Claim, Refusal};
@@ -111,6 +111,9 @@ pub enum OutOfStep {
         /// The phase whose call has no answer.
         sent: String,
     },
+    /// The checkpoint is sealed, and does not open.
+    #[error(transparent)]
+    Damaged(StoreError),
     /// The checkpoint was not written by phases, or by other ones.
     #[error("the operation's checkpoint cannot be read")]
     Unreadable(#[source] serde_json::Error),
@@ -133,7 +136,7 @@ pub enum OutOfStep {
 pub struct Phases {
     shared: Arc<Shared>,
     claim: Claim,
-    policy: Arc<Policy>,
+    acts: Acts,
     seen: Arc<Mutex<Record>>,
     interrupted: Interrupted,
     journal: Journal,
@@ -154,7 +157,7 @@ pub struct Step {
     claim: Claim,
     name: String,
     journal: Journal,
-    policy: Arc<Policy>,
+    acts: Acts,
 }
 
 impl Step {
@@ -169,7 +172,7 @@ impl Step {
     /// # Errors
     /// The value cannot be kept as JSON.
     pub fn act(&self, value: &impl Serialize) -> Result<Act, serde_json::Error> {
-        advance(&self.journal.done(&self.name, serde_json::to_value(value)?), &self.policy)
+        advance(&self.journal.done(&self.name, serde_json::to_value(value)?), &self.acts)
     }
 }
 
@@ -179,22 +182,19 @@ impl Ticket {
     /// # Errors
     /// They were taken before, or the checkpoint of an earlier attempt cannot be read.
     pub fn phases(&self) -> Result<Phases, OutOfStep> {
-        let Held { shared, claim, policy, seen, interrupted, .. } = self.held();
+        let Held { shared, claim, acts, seen, interrupted, .. } = self.held();
         if std::mem::replace(&mut course(interrupted).taken, true) {
             interrupt(interrupted, Some(Interruption::InDoubt));
             return Err(OutOfStep::TakenBefore);
         }
-        let journal = Journal::of(&seen.lock().unwrap_or_else(PoisonError::into_inner));
+        let journal = Journal::of(&seen.lock().unwrap_or_else(PoisonError::into_inner), acts);
         Ok(Phases {
             shared: Arc::clone(shared),
             claim: *claim,
-            policy: Arc::clone(policy),
+            acts: acts.clone(),
             seen: Arc::clone(seen),
             interrupted: Arc::clone(interrupted),
-            journal: journal.map_err(|error| {
-                interrupt(interrupted, Some(Interruption::InDoubt));
-                OutOfStep::Unreadable(error)
-            })?,
+            journal: journal.inspect_err(|_| interrupt(interrupted, Some(Interruption::InDoubt)))?,
             entered: BTreeSet::new(),
         })
     }
@@ -235,7 +235,7 @@ impl Phases {
                     Takeover::Happened(value) => return self.answered(name, value).await,
                     Takeover::Unclear => return Err(PhaseError::Unknown),
                     // The way to the call is as after a fresh commit of "sent": only who still owns the operation gets there.
-                    Takeover::Repeat => self.write(&Act::Extend { lease: self.policy.lease }).await?,
+                    Takeover::Repeat => self.write(&Act::Extend { lease: self.acts.policy.lease }).await?,
                 }
             }
         }
@@ -295,7 +295,7 @@ impl Phases {
 
     /// Commits a recovery point of this journal.
     async fn commit<E>(&mut self, journal: Journal) -> Result<(), PhaseError<E>> {
-        let act = advance(&journal, &self.policy).map_err(PhaseError::Kept)?;
+        let act = advance(&journal, &self.acts).map_err(PhaseError::Kept)?;
         self.write(&act).await?;
         self.journal = journal;
         Ok(())
@@ -333,7 +333,7 @@ impl Phases {
                 claim: self.claim,
                 name: name.to_owned(),
                 journal: self.journal.clone(),
-                policy: Arc::clone(&self.policy),
+                acts: self.acts.clone(),
             })),
             Standing::Sent => Err(self.out_of_step(OutOfStep::AnotherIsSent {
                 entered: format!("{name} (local)"),
@@ -345,7 +345,7 @@ impl Phases {
     /// The transaction of a local phase has committed: this is the record as it is then.
     pub fn committed(&mut self, record: Option<&Record>) {
         if let Some(record) = record
-            && let Ok(journal) = Journal::of(record)
+            && let Ok(journal) = Journal::of(record, &self.acts)
         {
             see(&self.seen, record.clone());
             self.journal = journal;
@@ -361,7 +361,7 @@ impl Phases {
         let found = self.shared.in_time(self.shared.store.find(vec![id])).await;
         let record = found.ok().and_then(|answer| answer.items.into_iter().flatten().next());
         if let Some(record) = record.filter(|record| self.claim.holds(record))
-            && let Ok(journal) = Journal::of(&record)
+            && let Ok(journal) = Journal::of(&record, &self.acts)
             && let Ok(Standing::Done(value)) = journal.standing(name)
             && let Ok(value) = serde_json::from_value(value)
         {
@@ -423,6 +423,6 @@ fn course(interrupted: &Interrupted) -> MutexGuard<'_, Course> {
     interrupted.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn advance(journal: &Journal, policy: &Policy) -> Result<Act, serde_json::Error> {
-    Ok(Act::Advance { point: journal.point(), checkpoint: Some(journal.encode()?), lease: policy.lease })
+fn advance(journal: &Journal, acts: &Acts) -> Result<Act, serde_json::Error> {
+    Ok(acts.advance(journal.point(), Some(journal.encode()?)))
 }

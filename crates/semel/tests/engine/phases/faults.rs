@@ -229,7 +229,7 @@ async fn the_lost_commit_of_a_local_phase_is_read_back() {
         let found = phases.lost::<String>("created", StoreError::Lost("as told".into())).await;
         if is_there {
             assert_eq!((found.unwrap(), ticket.interruption()), ("pay_1".into(), None));
-            assert_eq!(ticket.recovery_point().unwrap().0, "created");
+            assert_eq!(ticket.recovery_point().unwrap().unwrap().0, "created");
         } else {
             assert!(matches!(found, Err(StoreError::Lost(_))), "{found:?}");
             assert_eq!(ticket.interruption(), Some(Interruption::Resumable));

@@ -1,0 +1,79 @@
+//! Sealed answers in a table that somebody can read and write.
+
+use crate::database::Database;
+use crate::fixture::{complete, open};
+use semel::fingerprint::{Command, Recipe};
+use semel::transition::Act;
+use semel::{Decision, Engine, EngineOptions, Incoming, Outcome, Policy, RecordKey};
+use semel_conformance::{CANARY, Tampering, sealing_keys, what_is_sealed_stands_no_tampering};
+use semel_postgres::Once;
+use sqlx::{AssertSqlSafe, PgPool, Row, raw_sql};
+use std::sync::Arc;
+
+async fn tamper(pool: &PgPool, key: &RecordKey, tampering: &Tampering) {
+    let flip = |column: &str| {
+        let last = format!("octet_length({column}) - 1");
+        format!("{column} = set_byte({column}, {last}, get_byte({column}, {last}) # 1)")
+    };
+    let moved = |column: &str, from: &RecordKey| {
+        format!("{column} = (SELECT {column} FROM semel_records WHERE key = '{}')", from.key)
+    };
+    let set = match tampering {
+        Tampering::FlippedBit => flip("body"),
+        Tampering::CutOff => "body = substring(body FROM 1 FOR octet_length(body) - 1)".into(),
+        Tampering::BodyOf(other) => moved("body", other),
+        Tampering::Headers(headers) => format!("response_headers = '{headers}'"),
+        Tampering::Status(status) => format!("response_status = {status}"),
+        Tampering::PlainBody(body) => {
+            format!("body_kind = 'stored', body = convert_to('{}', 'UTF8')", body.replace('\'', "''"))
+        }
+        Tampering::FlippedCheckpoint => flip("checkpoint"),
+        Tampering::CheckpointOf(other) => moved("checkpoint", other),
+    };
+    let sql = format!("UPDATE semel_records SET {set} WHERE key = '{}'", key.key);
+    let changed = raw_sql(AssertSqlSafe(sql)).execute(pool).await.unwrap();
+    assert_eq!(changed.rows_affected(), 1, "{tampering:?}");
+}
+
+async fn holds_no_canary(pool: &PgPool) {
+    let canary: String = CANARY.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let rows = raw_sql("SELECT r::text FROM semel_records r").fetch_all(pool).await.unwrap();
+    assert!(!rows.is_empty());
+    for row in rows {
+        let row: String = row.get(0);
+        assert!(!row.contains(CANARY) && !row.contains(&canary), "{row}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_sealed_stands_no_tampering_with_the_table_and_leaves_nothing_readable_in_it() {
+    let database = Database::new().await;
+    let (store, pool) = (open(&database).await, database.pool().await);
+    let tamper = async |key: &RecordKey, tampering: &Tampering| tamper(&pool, key, tampering).await;
+    what_is_sealed_stands_no_tampering(Arc::new(store), tamper).await;
+    holds_no_canary(&pool).await;
+}
+
+#[tokio::test]
+async fn what_is_finished_in_the_applications_transaction_is_sealed_too() {
+    let database = Database::new().await;
+    let (store, pool) = (open(&database).await, database.pool().await);
+    let options = EngineOptions { keyring: Some(sealing_keys()), ..EngineOptions::default() };
+    let engine = Engine::with_options(Arc::new(store.clone()), options);
+    let recipe = Arc::new(Recipe::builder().command("create_payment/1").build().unwrap());
+    let command = Command::new(recipe, None, &"10.00").unwrap();
+    let Act::Complete { response: Some(mut answer), .. } = complete() else { panic!("a completion") };
+    answer.headers.push(("location".into(), CANARY.into()));
+    let key = RecordKey::new("tenant", "create_payment", "sealed-in-one-commit");
+    let incoming = || Incoming { key: key.clone(), subject: &command, policy: Arc::new(Policy::default()) };
+    let outcome = Outcome::Completed { response: Some(answer.clone()), resource: None };
+    let once = store.once(&engine, incoming(), async |_, _| Ok::<_, ()>(((), outcome))).await.unwrap();
+    assert!(matches!(once, Once::Executed(())));
+    holds_no_canary(&pool).await;
+    let Once::Decided(Decision::Replay(record)) =
+        store.once(&engine, incoming(), async |_, _| Err::<((), Outcome), _>(())).await.unwrap()
+    else {
+        panic!("it is replayed")
+    };
+    assert_eq!(record.response, Some(answer));
+}

@@ -43,6 +43,15 @@ impl Config {
                 )
                 .with_operation_id(operation_id),
             ),
+            Decision::QuotaExceeded { retry_after } => self.problem(
+                Problem::new(
+                    Code::QuotaExceeded,
+                    self.profile,
+                    "There are as many new keys from you as may be for now, so nothing was carried out. Send the same request again after \
+                     a while, with the same key. What you sent before is answered as ever.",
+                )
+                .with_retry_after(retry_after),
+            ),
             Decision::Expired { operation_id } => self.problem(
                 Problem::new(
                     Code::KeyExpired,

@@ -8,10 +8,12 @@ mod finish;
 mod outstanding;
 mod phases;
 mod pulse;
+mod quota;
 mod recipes;
 mod settle;
 mod ticket;
 mod wait;
+mod waiters;
 
 pub use begin::{BeginError, Decision, Incoming};
 pub use finish::{Finish, FinishError, Outcome};
@@ -19,6 +21,7 @@ pub use phases::{
     AtMostOnce, Checkpoint, Deduplicated, Entered, Found, Identity, Inquiry, Interruption, OutOfStep,
     PhaseError, Phases, Promise, Queryable, Step, Takeover, queryable,
 };
+pub use quota::{Quota, Quotas, Rate};
 pub use settle::Settled;
 pub use ticket::{AdvanceError, Ticket, downstream_key};
 
@@ -30,12 +33,14 @@ use crate::store::{Store, StoreError};
 use bytes::Bytes;
 use outstanding::Outstanding;
 use pulse::Pulse;
+use quota::Watched;
 use recipes::Recipes;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::OnceCell;
 use uuid::Uuid;
+use waiters::Waiters;
 
 /// The engine over one store. Cheap to clone; all clones share batches and limits.
 #[derive(Clone)]
@@ -47,7 +52,8 @@ struct Shared {
     store: Arc<dyn Store>,
     batcher: Batcher,
     recipes: Recipes,
-    waiters: Semaphore,
+    waiters: Waiters,
+    watched: Watched,
     outstanding: Outstanding,
     pulse: Pulse,
     secret: OnceCell<FingerprintSecret>,
@@ -78,6 +84,10 @@ pub struct EngineOptions {
     /// How many requests at most may wait for another one's answer ([`InFlight::Wait`](crate::InFlight::Wait)); past it they
     /// get 409 at once. Default 1024.
     pub max_waiters: usize,
+    /// How many of them may be of one tenant. Default 256.
+    pub max_waiters_per_tenant: usize,
+    /// What tenants may take. Default: there is no limit.
+    pub quotas: Quotas,
     /// Is told what happens. Default: nobody is, and nothing is measured.
     pub observer: Option<Arc<dyn Observer>>,
 }
@@ -87,6 +97,8 @@ impl fmt::Debug for EngineOptions {
         f.debug_struct("EngineOptions")
             .field("store_timeout", &self.store_timeout)
             .field("max_waiters", &self.max_waiters)
+            .field("max_waiters_per_tenant", &self.max_waiters_per_tenant)
+            .field("quotas", &self.quotas)
             .field("observed", &self.observer.is_some())
             .finish()
     }
@@ -94,7 +106,13 @@ impl fmt::Debug for EngineOptions {
 
 impl Default for EngineOptions {
     fn default() -> Self {
-        Self { store_timeout: Duration::from_secs(2), max_waiters: 1024, observer: None }
+        Self {
+            store_timeout: Duration::from_secs(2),
+            max_waiters: 1024,
+            max_waiters_per_tenant: 256,
+            quotas: Quotas::default(),
+            observer: None,
+        }
     }
 }
 
@@ -112,7 +130,8 @@ impl Engine {
             shared: Arc::new(Shared {
                 batcher: Batcher::observed(&store, options.store_timeout, options.observer.as_ref()),
                 recipes: Recipes::default(),
-                waiters: Semaphore::new(options.max_waiters),
+                waiters: Waiters::new(options.max_waiters, options.max_waiters_per_tenant),
+                watched: Watched::new(options.quotas),
                 outstanding: Outstanding::default(),
                 pulse: Pulse::default(),
                 secret: OnceCell::new(),

@@ -37,7 +37,10 @@ pub(crate) fn run(subject: &Subject) -> Outcome {
         Subject::Campaign { long, arguments } => {
             tools::databases()?;
             let operations = if *long { "1000000" } else { "10000" };
-            campaign(&["--release"], &[&["--operations", operations].map(str::to_owned)[..], arguments].concat())
+            campaign(
+                &["--release"],
+                &[&["--operations", operations].map(str::to_owned)[..], arguments].concat(),
+            )
         }
     }
 }

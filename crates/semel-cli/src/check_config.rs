@@ -20,8 +20,8 @@ const FAINT: Style = Style::new().dimmed();
 /// Check a gateway's configuration, without starting anything
 ///
 /// Shows everything that is wrong with the file, each with its line and what would be
-/// right; or, if nothing is, what it comes to. Nothing is opened and nobody is called,
-/// but environment variables that the file names have to be there.
+/// right; or, if nothing is, what it comes to. No store is opened and nobody is called,
+/// but environment variables and files of keys that the file names have to be there.
 ///
 /// Status 0: it is right. 1: it is not, or cannot be read. 2: wrong arguments.
 #[derive(Args)]
@@ -86,12 +86,11 @@ fn overview(config: &Config) -> Vec<(&'static str, String)> {
         ("store", format!("{}{durable}", config.store)),
         ("tenant", tenant),
     ];
-    if config.scope.by_credential() {
-        lines.push(("", "a refreshed bearer token is another tenant".to_owned()));
-    }
+    lines.extend(config.scope.words().into_iter().map(|words| ("", words)));
     if let Some(keyring) = &config.encryption {
         lines.push(("sealing", sealing(keyring)));
     }
+    lines.extend(quota(config).map(|quota| ("quota", quota)));
     lines.extend(settling(config));
     lines
 }
@@ -106,6 +105,24 @@ fn sealing(keyring: &Keyring) -> String {
     let opens = if others.is_empty() { String::new() } else { format!("; opens {}", others.join(", ")) };
     let plain = if keyring.refuses_plain() { "refused" } else { "accepted" };
     format!("{seals}{opens}; what is stored plain is {plain}")
+}
+
+/// How many keys a tenant may have and make, where that is limited.
+fn quota(config: &Config) -> Option<String> {
+    let keys = &config.quota.keys;
+    let mut words = Vec::new();
+    if let Some(most) = keys.default.live_keys {
+        words.push(format!("{most} live keys a tenant"));
+    }
+    if let Some(rate) = keys.default.new_keys {
+        words.push(format!("{} new keys a second and tenant ({} at once)", rate.per_second, rate.burst));
+    }
+    match keys.tenants.len() {
+        0 => {}
+        1 => words.push("1 tenant has its own".into()),
+        several => words.push(format!("{several} tenants have their own")),
+    }
+    (!words.is_empty()).then(|| words.join(", "))
 }
 
 /// How doubt comes to an end, and who forgets.

@@ -244,6 +244,11 @@ macro_rules! suite {
                 a_dead_letter_waits_for_nothing,
                 what_is_due_comes_without_bodies_and_otherwise_whole,
             }
+            counting {
+                keys_are_counted_for_their_tenant_until_they_expire,
+                a_count_goes_no_further_than_it_is_asked_for,
+                another_instance_counts_the_same,
+            }
             remembering {
                 nothing_is_recalled_that_was_not_remembered,
                 the_first_value_stays,

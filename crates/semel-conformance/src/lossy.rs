@@ -88,6 +88,10 @@ impl Store for LossyStore {
         self.write(self.inner.remember(name, value))
     }
 
+    fn count_live(&self, tenant: String, at_most: u64) -> StoreFuture<'_, u64> {
+        self.inner.count_live(tenant, at_most)
+    }
+
     fn recall(&self, name: String) -> StoreFuture<'_, Option<Bytes>> {
         self.inner.recall(name)
     }

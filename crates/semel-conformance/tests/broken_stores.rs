@@ -8,8 +8,8 @@ use semel::{
     OperationId, Page, Record, RecordKey, Store, StoreFuture, Swap, Swapped, Timestamp,
 };
 use semel_conformance::rules::{
-    batches, clock, due, expiry, fencing, fidelity, find, history, leases, listing, races, random_histories,
-    remembering, replay, reserve,
+    batches, clock, counting, due, expiry, fencing, fidelity, find, history, leases, listing, races,
+    random_histories, remembering, replay, reserve,
 };
 use semel_conformance::{Hands, Lacking, Rule, Subject, check};
 use std::panic::catch_unwind;
@@ -53,6 +53,8 @@ enum Fault {
     ChangesItsSecret,
     /// Finds what was removed.
     FindsTheDead,
+    /// Counts keys that have expired.
+    CountsTheExpired,
 }
 
 use Fault::*;
@@ -240,6 +242,16 @@ impl Store for Broken {
         })
     }
 
+    fn count_live(&self, tenant: String, at_most: u64) -> StoreFuture<'_, u64> {
+        Box::pin(async move {
+            if self.fault != CountsTheExpired {
+                return self.sound.count_live(tenant, at_most).await;
+            }
+            let all = Filter { tenant: Some(tenant), ..Filter::default() };
+            Ok(self.sound.list(all, None, usize::MAX).await?.records.len() as u64)
+        })
+    }
+
     fn recall(&self, name: String) -> StoreFuture<'_, Option<Bytes>> {
         self.sound.recall(name)
     }
@@ -329,6 +341,7 @@ found_out! {
     18 IgnoresTheVersion by a_store_that_ignores_the_version_in_a_random_history:
         random_histories::a_store_agrees_with_the_state_machine;
     19 KeepsHistory by a_store_that_keeps_history_past_the_reaper: expiry::the_reaper_leaves_a_tombstone_then_nothing;
+    20 CountsTheExpired by a_store_that_counts_the_expired: counting::keys_are_counted_for_their_tenant_until_they_expire;
 }
 
 /// And a sound one passes: the harness above does not fail for a reason of its own.

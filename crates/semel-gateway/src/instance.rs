@@ -60,9 +60,11 @@ impl Instance {
         let metrics = Arc::new(if outbox.is_some() { metrics.with_outbox() } else { metrics });
         let options = EngineOptions {
             store_timeout: config.store_timeout,
+            max_waiters: config.quota.waiters,
+            max_waiters_per_tenant: config.quota.waiters_per_tenant,
+            quotas: config.quota.keys.clone(),
             observer: Some(Arc::clone(&metrics) as _),
             keyring: config.encryption.clone(),
-            ..EngineOptions::default()
         };
         let engine = Engine::with_options(store, options);
         Ok(Self { engine, routes, metrics, rules, outbox })

@@ -344,6 +344,7 @@ fn meaning(event: Event) -> &'static str {
         Event::ReconcileResolved => "Unknown outcomes that evidence settled",
         Event::ReconcileFailed => "Unknown outcomes that became dead letters",
         Event::MissingKey => "Requests without a key where one is required or could be given",
+        Event::QuotaRefused => "New keys that were refused because of a quota",
         Event::ExpiredRetry => "Keys that came back after their window",
         Event::CompletedWithoutResource => "Operations completed without a word on what they made",
         _ => "See the documentation",

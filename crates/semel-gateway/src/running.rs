@@ -68,10 +68,8 @@ impl Running {
             .trusting(move |peer| trusted.trusts(peer))
             .problems(config.docs.clone(), config.profile);
         let contract = Contract::new(&config);
-        if config.scope.by_credential() {
-            tracing::info!(
-                "tenants are told apart by their credential: a client that refreshes its bearer token is another tenant"
-            );
+        for words in config.scope.words() {
+            tracing::info!("{words}");
         }
         if !config.store.is_durable() {
             tracing::warn!("the store is in memory: what was done is forgotten when the gateway ends");

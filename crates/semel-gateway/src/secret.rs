@@ -3,6 +3,8 @@
 use sha2::{Digest, Sha256};
 use std::env::VarError;
 use std::fmt;
+use std::fs::File;
+use std::io::{ErrorKind, Read as _};
 
 /// A token or a secret. `Debug` shows nothing of it.
 #[derive(Clone, PartialEq, Eq)]
@@ -12,6 +14,9 @@ pub struct Secret(String);
 pub type Environment<'a> = &'a dyn Fn(&str) -> Result<String, VarError>;
 
 const FROM_ENVIRONMENT: &str = "env:";
+const FROM_FILE: &str = "file:";
+/// The largest file that is taken for a secret.
+const MAX_FILE: u64 = 64 * 1024;
 
 impl Secret {
     /// The secret with this text.
@@ -29,11 +34,15 @@ impl Secret {
         Ok(Self(text))
     }
 
-    /// The secret that a setting stands for: `env:NAME` is the content of that variable, anything else is the secret itself.
+    /// The secret that a setting stands for: `env:NAME` is the content of that variable, `file:PATH` that of a file without white space
+    /// around it, anything else is the secret itself.
     ///
     /// # Errors
-    /// There is no such variable, or what is in it is no secret.
+    /// There is no such variable or file, or what is in it is no secret.
     pub fn read(setting: &str, environment: Environment<'_>) -> Result<Self, SecretError> {
+        if let Some(path) = setting.strip_prefix(FROM_FILE) {
+            return Self::from_file(path);
+        }
         let Some(name) = setting.strip_prefix(FROM_ENVIRONMENT) else {
             return Self::new(setting);
         };
@@ -49,6 +58,23 @@ impl Secret {
                 error: Box::new(SecretError::NotVisibleAscii),
             }),
         }
+    }
+
+    /// Whether a setting only says where the secret is.
+    pub(crate) fn is_elsewhere(setting: &str) -> bool {
+        [FROM_ENVIRONMENT, FROM_FILE].iter().any(|place| setting.starts_with(place))
+    }
+
+    fn from_file(path: &str) -> Result<Self, SecretError> {
+        let unreadable =
+            |error: std::io::Error| SecretError::Unreadable { path: path.to_owned(), error: error.kind() };
+        let wrong = |error| SecretError::File { path: path.to_owned(), error: Box::new(error) };
+        let mut content = Vec::new();
+        File::open(path)
+            .and_then(|file| file.take(MAX_FILE).read_to_end(&mut content))
+            .map_err(unreadable)?;
+        let text = std::str::from_utf8(&content).map_err(|_| wrong(SecretError::NotVisibleAscii))?;
+        Self::new(text.trim_ascii()).map_err(wrong)
     }
 
     /// Whether this is what was given. How long it takes says nothing about how much of it is right.
@@ -105,6 +131,22 @@ pub enum SecretError {
         /// What is wrong with its content.
         error: Box<SecretError>,
     },
+    /// The file cannot be read.
+    #[error("the file {path} cannot be read ({error})")]
+    Unreadable {
+        /// Its path.
+        path: String,
+        /// Why not.
+        error: ErrorKind,
+    },
+    /// The file is there, and holds no secret.
+    #[error("the file {path} holds no secret: {error}")]
+    File {
+        /// Its path.
+        path: String,
+        /// What is wrong with its content.
+        error: Box<SecretError>,
+    },
 }
 
 #[cfg(test)]
@@ -136,6 +178,19 @@ mod tests {
         );
         assert_eq!(read(""), Err(SecretError::Empty));
         assert_eq!(read("two words"), Err(SecretError::NotVisibleAscii));
+    }
+
+    #[test]
+    fn a_setting_may_name_a_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("token");
+        let setting = format!("file:{}", path.display());
+        assert!(read(&setting).unwrap_err().to_string().contains("cannot be read (entity not found)"));
+        std::fs::write(&path, "  from-a-file\n").unwrap();
+        assert_eq!(read(&setting).unwrap().reveal(), "from-a-file");
+        std::fs::write(&path, "two words\n").unwrap();
+        let error = read(&setting).unwrap_err().to_string();
+        assert!(error.ends_with("holds no secret: it has characters other than visible ASCII"), "{error}");
     }
 
     #[test]

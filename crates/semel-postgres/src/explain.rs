@@ -8,8 +8,8 @@ mod database;
 use crate::PgStore;
 use crate::listing::list_sql;
 use crate::statements::{
-    CREATE, CREATE_RESERVATION, DUE, DUE_AFTER, FIND, HISTORY, HOLD, READ, RECALL, REMOVE, RESERVE, SWAP,
-    SWAP_COMPLETION,
+    COUNT_LIVE, CREATE, CREATE_RESERVATION, DUE, DUE_AFTER, FIND, HISTORY, HOLD, READ, RECALL, REMOVE,
+    RESERVE, SWAP, SWAP_COMPLETION,
 };
 use database::Database;
 use semel::{Filter, State};
@@ -111,6 +111,12 @@ async fn history_and_what_is_remembered_are_found_by_primary_key() {
         }
         tables.goes_by(RECALL, "semel_remembered_pkey").await;
     }
+}
+
+#[tokio::test]
+async fn a_tenants_keys_are_counted_by_its_index() {
+    let plan = Tables::full().await.plan("force_custom_plan", COUNT_LIVE, "'tenant-7', 1000").await;
+    assert!(plan.contains("semel_records_tenant") && !plan.contains("Seq Scan"), "{plan}");
 }
 
 #[tokio::test]

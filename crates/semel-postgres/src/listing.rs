@@ -5,13 +5,13 @@ use crate::clock::HighWater;
 use crate::key::{KeyHash, client_key_range};
 use crate::read::{moment, not_on_a_standby};
 use crate::row::{AFTER_RECORD, decode, decode_history, row_number};
-use crate::statements::{DUE, DUE_AFTER, HISTORY, read_columns};
+use crate::statements::{COUNT_LIVE, DUE, DUE_AFTER, HISTORY, read_columns};
 use crate::text::stored;
 use semel::{
     Answer, Cursor, DueQuery, Filter, HistoryLine, OperationId, Page, PassedOver, RecordKey, State,
     StoreError,
 };
-use sqlx::AssertSqlSafe;
+use sqlx::{AssertSqlSafe, Row as _};
 use uuid::Uuid;
 
 /// The history of an operation, oldest first.
@@ -90,6 +90,18 @@ pub(crate) async fn list(
         last = row_number(row)?;
     }
     Ok(Page { records, next: None })
+}
+
+/// How many keys of a tenant are live, up to a number.
+pub(crate) async fn count_live(server: &Server, tenant: &str, at_most: u64) -> Result<u64, StoreError> {
+    let at_most = i64::try_from(at_most).unwrap_or(i64::MAX);
+    // Planned anew each time, as listings are: which way is best hangs on how much of the table is this tenant's.
+    let statement = sqlx::query(COUNT_LIVE).persistent(false).bind(stored(tenant)).bind(at_most);
+    let rows = server.read(statement).await?;
+    let row = rows.first().ok_or_else(|| StoreError::Damaged("a count without a number".into()))?;
+    not_on_a_standby(row, 1)?;
+    let live: i64 = row.try_get(0).map_err(|error| StoreError::Damaged(error.to_string()))?;
+    Ok(u64::try_from(live).unwrap_or(0))
 }
 
 fn sql_limit(limit: usize) -> i64 {

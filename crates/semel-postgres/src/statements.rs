@@ -420,6 +420,9 @@ FROM moment m LEFT JOIN held r ON true"
 pub(crate) const HISTORY: &str = "SELECT at, version, happening, actor, attempt, note, pg_is_in_recovery()
 FROM semel_history WHERE operation_id = $1 ORDER BY sequence";
 
+pub(crate) const COUNT_LIVE: &str = "SELECT count(*), pg_is_in_recovery()
+FROM (SELECT FROM semel_records WHERE tenant = $1 AND state <> 'expired' LIMIT $2) AS live";
+
 macro_rules! due {
     ($after:literal, $limit:literal) => {
         concat!(

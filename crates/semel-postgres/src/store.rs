@@ -167,6 +167,10 @@ impl Store for PgStore {
         Box::pin(async move { listing::list(&self.writing.server, &filter, from, limit).await })
     }
 
+    fn count_live(&self, tenant: String, at_most: u64) -> StoreFuture<'_, u64> {
+        Box::pin(async move { listing::count_live(&self.writing.server, &tenant, at_most).await })
+    }
+
     fn due(&self, query: DueQuery) -> StoreFuture<'_, Answer<Record>> {
         Box::pin(async move {
             let Writing { server, clock, .. } = &self.writing;

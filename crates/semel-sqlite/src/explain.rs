@@ -1,7 +1,7 @@
 //! Every statement goes by an index: `EXPLAIN QUERY PLAN` of each, on an empty file, where the planner has nothing to go by
 //! but the statement itself.
 
-use crate::listing::{DUE, HISTORY, list_sql};
+use crate::listing::{COUNT_LIVE, DUE, HISTORY, list_sql};
 use crate::{schema, statements};
 use rusqlite::Connection;
 use semel::{Filter, State};
@@ -59,6 +59,13 @@ fn what_is_due_comes_in_the_order_of_its_index() {
     goes_by(&conn, DUE, "semel_records_due (due_kind=? AND (due_at,operation_id)>(?,?)");
     let plan = plan(&conn, DUE);
     assert!(!plan.iter().any(|step| step.contains("TEMP B-TREE")), "{plan:?}");
+}
+
+#[test]
+fn a_tenants_keys_are_counted_by_its_index() {
+    let plan = plan(&file(), COUNT_LIVE);
+    assert!(plan.iter().any(|step| step.contains("semel_records_tenant (tenant=?)")), "{plan:?}");
+    assert!(!plan.iter().any(|step| step.starts_with("SCAN semel_records")), "{plan:?}");
 }
 
 /// Every combination of filters: 7 states or none, and 4 others given or not (dead letters in three ways).

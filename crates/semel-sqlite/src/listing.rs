@@ -14,6 +14,10 @@ use semel::{
 pub(crate) const HISTORY: &str = "SELECT at, version, happening, actor, attempt, note FROM semel_history
   WHERE operation_id = ?1 ORDER BY sequence";
 
+pub(crate) const COUNT_LIVE: &str =
+    "SELECT count(*) FROM (SELECT 1 FROM semel_records INDEXED BY semel_records_tenant
+  WHERE tenant = ?1 AND state <> 'expired' LIMIT ?2)";
+
 pub(crate) const DUE: &str = concat!(
     "SELECT ",
     columns!(),
@@ -82,6 +86,13 @@ pub(crate) fn list(
         last = row_number(row)?;
     }
     Ok(Page { records, next: None })
+}
+
+/// How many keys of a tenant are live, up to a number.
+pub(crate) fn count_live(conn: &Connection, tenant: &str, at_most: u64) -> Result<u64, Fault> {
+    let at_most = i64::try_from(at_most).unwrap_or(i64::MAX);
+    let live: i64 = conn.prepare_cached(COUNT_LIVE)?.query_row((tenant, at_most), |row| row.get(0))?;
+    Ok(u64::try_from(live).unwrap_or(0))
 }
 
 fn sql_limit(limit: usize) -> i64 {

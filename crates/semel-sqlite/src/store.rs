@@ -272,6 +272,10 @@ impl Store for SqliteStore {
         Box::pin(self.view(move |conn, _now| listing::list(conn, &filter, from, limit)))
     }
 
+    fn count_live(&self, tenant: String, at_most: u64) -> StoreFuture<'_, u64> {
+        Box::pin(self.view(move |conn, _now| listing::count_live(conn, &tenant, at_most)))
+    }
+
     fn due(&self, query: DueQuery) -> StoreFuture<'_, Answer<Record>> {
         let damage = Arc::clone(&self.inner.damage);
         Box::pin(

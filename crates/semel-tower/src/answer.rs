@@ -12,6 +12,9 @@ use semel::{
 };
 use std::time::Duration;
 
+/// When to come back if nobody could say whose request it is.
+const RETRY_SCOPE: Duration = Duration::from_secs(1);
+
 /// A decision: to execute, or an answer.
 pub(crate) enum Decided {
     Execute(Ticket),
@@ -39,6 +42,15 @@ impl Config {
                      key for a new operation.",
                 )
                 .with_operation_id(operation_id),
+            ),
+            Decision::QuotaExceeded { retry_after } => self.problem(
+                Problem::new(
+                    Code::QuotaExceeded,
+                    self.profile,
+                    "There are as many new keys from you as may be for now, so nothing was carried out. Send the same request again after \
+                     a while, with the same key. What you sent before is answered as ever.",
+                )
+                .with_retry_after(retry_after),
             ),
             Decision::Expired { operation_id } => self.problem(
                 Problem::new(
@@ -220,7 +232,7 @@ impl Config {
         self.problem(Problem::new(code, self.profile, detail))
     }
 
-    pub(crate) fn scope_unresolved(&self) -> Response<Body> {
+    pub(crate) fn scope_unresolved(&self, challenges: Vec<HeaderValue>) -> Response<Body> {
         let mut response = self.problem(Problem::new(
             Code::ScopeUnresolved,
             self.profile,
@@ -228,7 +240,26 @@ impl Config {
         ));
         // A 401 has to name a scheme; which one the application wants, only it knows.
         response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        for (number, challenge) in challenges.into_iter().enumerate() {
+            if number == 0 {
+                response.headers_mut().remove(WWW_AUTHENTICATE);
+            }
+            response.headers_mut().append(WWW_AUTHENTICATE, challenge);
+        }
         response
+    }
+
+    /// Whoever has to say whose request it is does not: the request is not at fault, and may come again.
+    pub(crate) fn scope_undecided(&self) -> Response<Body> {
+        let mut problem = Problem::new(
+            Code::ScopeUnresolved,
+            self.profile,
+            "It cannot be found out now whose request this is, so nothing was carried out. Send the same request again after a while.",
+        )
+        .with_retryable(true)
+        .with_retry_after(RETRY_SCOPE);
+        problem.status = StatusCode::SERVICE_UNAVAILABLE;
+        self.problem(problem)
     }
 
     pub(crate) fn too_large(&self, limit: usize) -> Response<Body> {

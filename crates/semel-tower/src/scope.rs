@@ -1,9 +1,9 @@
 //! Whose request it is.
 
 use crate::layer::IdempotencyLayer;
-use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
+use http::{HeaderMap, HeaderValue};
 use semel::fingerprint::tenant_of_credential;
 use semel::{Engine, StoreError};
 use std::future::Future;
@@ -40,8 +40,33 @@ pub enum Claim {
     Tenant(String),
     /// Nothing: the next source is asked.
     Absent,
-    /// Something that cannot be believed. The request is refused, whatever other sources would say.
+    /// Something that cannot be believed. The request is refused with 401, whatever other sources would say.
     Invalid,
+    /// The same, as somebody says who was asked.
+    Refused {
+        /// What it wants instead: values of `WWW-Authenticate`, which the client is told.
+        challenges: Vec<HeaderValue>,
+    },
+    /// It cannot be told now, as whoever has to say does not. The request is refused with 503, whatever other sources would say.
+    Undecided,
+}
+
+/// What a request's sources come to.
+pub(crate) enum Found {
+    Tenant(String),
+    /// Nobody, with what is wanted instead.
+    Nobody {
+        challenges: Vec<HeaderValue>,
+    },
+    Undecided,
+}
+
+impl Found {
+    const NOBODY: Self = Self::Nobody { challenges: Vec::new() };
+
+    fn of(tenant: Option<String>) -> Self {
+        tenant.filter(|tenant| !tenant.is_empty()).map_or(Self::NOBODY, Self::Tenant)
+    }
 }
 
 /// The future of [`TenantSource::claim`].
@@ -75,26 +100,28 @@ impl IdempotencyLayer {
 }
 
 impl Scope {
-    /// The tenant of a request; `None`: it has none, and must be refused.
-    pub(crate) async fn tenant(&self, engine: &Engine, parts: &Parts) -> Result<Option<String>, StoreError> {
+    /// The tenant of a request, or why it must be refused.
+    pub(crate) async fn tenant(&self, engine: &Engine, parts: &Parts) -> Result<Found, StoreError> {
         match self {
-            Self::Told(told) => Ok(told(parts).filter(|tenant| !tenant.is_empty())),
+            Self::Told(told) => Ok(Found::of(told(parts))),
             Self::ExtensionOrCredential => {
                 if let Some(Tenant(tenant)) = parts.extensions.get() {
-                    return Ok(Some(tenant.clone()).filter(|tenant| !tenant.is_empty()));
+                    return Ok(Found::of(Some(tenant.clone())));
                 }
                 let tenant = by_credential(engine, parts).await?;
-                Ok(Some(tenant.unwrap_or_else(|| ANONYMOUS.to_owned())))
+                Ok(Found::Tenant(tenant.unwrap_or_else(|| ANONYMOUS.to_owned())))
             }
             Self::Asked(sources) => {
                 for source in sources.iter() {
-                    match source.claim(engine, parts).await? {
-                        Claim::Tenant(tenant) => return Ok(Some(tenant).filter(|tenant| !tenant.is_empty())),
-                        Claim::Absent => {}
-                        Claim::Invalid => return Ok(None),
-                    }
+                    return Ok(match source.claim(engine, parts).await? {
+                        Claim::Absent => continue,
+                        Claim::Tenant(tenant) => Found::of(Some(tenant)),
+                        Claim::Invalid => Found::NOBODY,
+                        Claim::Refused { challenges } => Found::Nobody { challenges },
+                        Claim::Undecided => Found::Undecided,
+                    });
                 }
-                Ok(None)
+                Ok(Found::NOBODY)
             }
         }
     }

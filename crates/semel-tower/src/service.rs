@@ -6,6 +6,7 @@ use crate::execute::{Execution, execute};
 use crate::headers::{self, IDEMPOTENCY_KEY};
 use crate::layer::Config;
 use crate::protection::{KeyRequirement, Protection};
+use crate::scope::Found;
 use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::request::Parts;
@@ -152,8 +153,9 @@ where
     R::Error: Into<BoxError>,
 {
     let tenant = match config.scope.tenant(&config.engine, &parts).await {
-        Ok(Some(tenant)) => tenant,
-        Ok(None) => return config.scope_unresolved(),
+        Ok(Found::Tenant(tenant)) => tenant,
+        Ok(Found::Nobody { challenges }) => return config.scope_unresolved(challenges),
+        Ok(Found::Undecided) => return config.scope_undecided(),
         Err(error) => {
             if let Some(observer) = config.engine.observer() {
                 observer.count(&admitted.operation, Event::StoreError);

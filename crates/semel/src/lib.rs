@@ -80,7 +80,8 @@ pub use damage::PassedOver;
 pub use engine::{
     Acts, AdvanceError, AtMostOnce, BeginError, Checkpoint, Decision, Deduplicated, Engine, EngineOptions,
     Entered, Finish, FinishError, Found, Identity, Incoming, Inquiry, Interruption, OutOfStep, Outcome,
-    PhaseError, Phases, Promise, Queryable, Settled, Step, Takeover, Ticket, downstream_key, queryable,
+    PhaseError, Phases, Promise, Queryable, Quota, Quotas, Rate, Settled, Step, Takeover, Ticket,
+    downstream_key, queryable,
 };
 #[cfg(feature = "std")]
 pub use memory::{ManualClock, MemoryStore};

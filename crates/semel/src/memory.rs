@@ -2,7 +2,7 @@
 
 use crate::history::{HistoryEntry, HistoryLine};
 use crate::identity::{OperationId, RecordKey};
-use crate::record::{Body, Draft, Expected, Record};
+use crate::record::{Body, Draft, Expected, Record, State};
 use crate::store::{
     Answer, Created, Cursor, DueQuery, Filter, Page, Store, StoreFuture, Swap, Swapped, check_draft,
 };
@@ -279,6 +279,15 @@ impl Store for MemoryStore {
             found.truncate(limit);
             let next = found.last().filter(|_| more).map(|kept| Cursor(kept.place));
             Ok(Page { records: found.into_iter().map(|kept| without_body(&kept.record)).collect(), next })
+        })
+    }
+
+    fn count_live(&self, tenant: String, at_most: u64) -> StoreFuture<'_, u64> {
+        Box::pin(async move {
+            let (contents, _) = self.lock();
+            let live = contents.records.values().map(|kept| &kept.record);
+            let live = live.filter(|record| *record.key.tenant == *tenant && record.state != State::Expired);
+            Ok(live.zip(0..at_most).count() as u64)
         })
     }
 

@@ -92,11 +92,13 @@ pub enum Event {
     ExpiredRetry,
     /// An operation was completed, and nobody said which resource it made.
     CompletedWithoutResource,
+    /// A new key was refused: its tenant has as many as it may, or makes them too fast.
+    QuotaRefused,
 }
 
 impl Event {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::ReserveCreated,
         Self::ReserveReplay,
         Self::ReserveInProgress,
@@ -112,6 +114,7 @@ impl Event {
         Self::MissingKey,
         Self::ExpiredRetry,
         Self::CompletedWithoutResource,
+        Self::QuotaRefused,
     ];
 
     /// Its name, as metrics spell it.
@@ -133,6 +136,7 @@ impl Event {
             Self::MissingKey => "missing_key",
             Self::ExpiredRetry => "expired_retry",
             Self::CompletedWithoutResource => "completed_without_resource",
+            Self::QuotaRefused => "quota_refused",
         }
     }
 

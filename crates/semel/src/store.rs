@@ -182,6 +182,10 @@ pub trait Store: Send + Sync + 'static {
     /// Records by filter, newest first, without bodies: a stored one is [`Omitted`](crate::Body::Omitted).
     fn list(&self, filter: Filter, from: Option<Cursor>, limit: usize) -> StoreFuture<'_, Page>;
 
+    /// How many keys of a tenant are live: those of records in any state but [`Expired`](crate::State::Expired). Counts no further
+    /// than `at_most`, by index.
+    fn count_live(&self, tenant: String, at_most: u64) -> StoreFuture<'_, u64>;
+
     /// Records that wait for something that is due by the store's now, earliest first, without bodies.
     ///
     /// A record that cannot be read is passed over, and that is said ([`PassedOver`](crate::PassedOver)): what waits behind it must

@@ -6,6 +6,9 @@ use std::collections::BTreeMap;
 const SECTIONS: &str = r#"
 [scope]
 tenant = ["header:x-account-id"]
+[[quota.tenant]]
+name = "crowded"
+live_keys = 1
 [[route]]
 operation = "create_payment"
 match = "POST /payments"
@@ -88,6 +91,9 @@ async fn provoked(profile: &str) -> BTreeMap<String, Vec<u16>> {
     let note = ask("/notes", "note-of-a-second");
     let retry = send_until(gateway.address, &note, |answer| !answer.is_replay()).await;
     seen.is("idempotency_key_expired", &retry);
+    let crowded = |name| post("/payments", name).field("x-account-id: crowded");
+    assert_eq!(gateway.send(&crowded("payment-with-room")).await.status, 201);
+    seen.is("idempotency_quota_exceeded", &gateway.send(&crowded("payment-without-room")).await);
     service.kill();
     let unreached = ask("/payments", "payment-unreached");
     seen.is("idempotency_upstream_unreachable", &gateway.send(&unreached).await);
@@ -99,13 +105,14 @@ async fn provoked(profile: &str) -> BTreeMap<String, Vec<u16>> {
 #[tokio::test]
 async fn the_stripe_profile_changes_two_codes_and_no_other() {
     let (ietf, stripe) = tokio::join!(provoked("ietf"), provoked("stripe"));
-    let table: [(&str, &[u16], &[u16]); 12] = [
+    let table: [(&str, &[u16], &[u16]); 13] = [
         ("idempotency_key_expired", &[422], &[400]),
         ("idempotency_key_in_progress", &[409], &[409]),
         ("idempotency_key_invalid", &[400], &[400]),
         ("idempotency_key_missing", &[400], &[400]),
         ("idempotency_key_reused_with_different_payload", &[422], &[400]),
         ("idempotency_outcome_unknown", &[504, 409], &[504, 409]),
+        ("idempotency_quota_exceeded", &[429], &[429]),
         ("idempotency_record_damaged", &[500], &[500]),
         ("idempotency_request_too_large", &[413], &[413]),
         ("idempotency_response_not_stored", &[409], &[409]),

@@ -4,6 +4,7 @@
 
 pub mod batches;
 pub mod clock;
+pub mod counting;
 pub mod due;
 pub mod expiry;
 pub mod fencing;

@@ -12,6 +12,7 @@ mod listeners;
 mod nearest;
 mod outbox;
 mod quick;
+mod quota;
 mod reading;
 mod reconcile;
 mod route;
@@ -23,6 +24,7 @@ pub use error::{ConfigError, ConfigErrors, Place, Wrong};
 pub use fingerprint::FingerprintConfig;
 pub use outbox::{OutboxConfig, SinkConfig};
 pub use quick::{QuickStart, QuickStartErrors};
+pub use quota::QuotaConfig;
 pub use reconcile::{PollUrl, ReconcileConfig};
 pub use semel_relay::Forget;
 pub(crate) use units::duration_in_words;
@@ -68,6 +70,8 @@ pub struct Config {
     pub admin: AdminConfig,
     /// Whose request it is.
     pub scope: ScopeConfig,
+    /// How much of the gateway one tenant may take.
+    pub quota: QuotaConfig,
     /// Which requests are protected, and how.
     pub routes: Routes,
     /// Who may tell by webhook what became of an operation.
@@ -206,6 +210,7 @@ impl Config {
             docs: DocsBase::default(),
             admin: AdminConfig { listen: DEFAULT_ADMIN_LISTEN, token: None },
             scope: ScopeConfig::default(),
+            quota: QuotaConfig::default(),
             routes: Routes::unconfigured(false),
             webhooks: Vec::new(),
             worker: WorkerConfig::default(),
@@ -254,6 +259,7 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
     let has_token = admin.has("token");
     admin.end();
     let scope = scope::read(top.section("scope", "[scope]"));
+    let quota = quota::read(top.section("quota", "[quota]"));
     let webhooks = read_webhooks(top.sections("webhook", "[[webhook]]"));
     let declared = top.has("route");
     let routes = route::read_all(top.sections("route", "[[route]]"), !webhooks.is_empty());
@@ -289,6 +295,7 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
         docs: docs.map_or_else(DocsBase::default, |docs| docs.value),
         admin: AdminConfig { listen: admin_is, token: token.map(|token| token.value) },
         scope,
+        quota,
         // Without a route, a file protects as much as no file: what is sent with a key is never let through unprotected for
         // want of a line.
         routes: if declared { Routes::declared(routes) } else { Routes::unconfigured(false) },

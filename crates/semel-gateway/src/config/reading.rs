@@ -30,7 +30,8 @@ struct Unknown {
 }
 
 /// The settings whose values may hold what must not be shown.
-const SENSITIVE: [&str; 8] = ["token", "secret", "secrets", "keys", "store", "upstream", "poll", "sink"];
+const SENSITIVE: [&str; 9] =
+    ["token", "secret", "secrets", "keys", "store", "upstream", "poll", "sink", "url"];
 
 impl<'i> Reading<'i> {
     pub(super) fn new(text: &'i str, environment: Environment<'i>) -> Self {

@@ -1,5 +1,8 @@
 //! `[scope]`: whose request it is.
 
+mod forward_auth;
+mod jwt;
+
 use super::error::Wrong;
 use super::section::{Given, Kind, Section};
 use crate::scope::{Network, ScopeConfig, TenantFrom};
@@ -21,14 +24,32 @@ pub(super) fn read(mut section: Section<'_, '_>) -> ScopeConfig {
             section.wrong(&header.at, problem, "name the proxies in `trusted_peers`, or take the source out");
         }
     }
+    let sourced = |wanted: fn(&TenantFrom) -> bool| {
+        let mut given = sources.iter().flat_map(|sources| &sources.items);
+        given.find(|given| wanted(&given.value)).map(|given| given.at.clone())
+    };
+    let by_token = sourced(|source| matches!(source, TenantFrom::Jwt(_)));
+    let by_asking = sourced(|source| *source == TenantFrom::ForwardAuth);
+    scope.jwt = jwt::read(section.section("jwt", "[scope.jwt]"), by_token);
+    scope.forward_auth =
+        forward_auth::read(section.section("forward_auth", "[scope.forward_auth]"), by_asking);
     if let Some(sources) = sources {
         if sources.empty {
             let cure = "leave `tenant` out for the credential, with one tenant for all callers without one; or name a source";
             section.wrong(&sources.at, "`tenant` is an empty list: every request would be refused", cure);
         }
         for Given { value: source, at } in sources.items {
+            let is_token = |source: &TenantFrom| matches!(source, TenantFrom::Jwt(_));
             if scope.tenant.contains(&source) {
                 section.wrong(&at, format!("`{source}` is there twice"), "take one of the two out");
+            } else if is_token(&source) && scope.tenant.iter().any(is_token) {
+                let problem = format!(
+                    "`{source}` would never be asked: a token is believed for one claim, or not at all"
+                );
+                section.wrong(&at, problem, "take one of the two out");
+            } else if scope.tenant.contains(&TenantFrom::ForwardAuth) {
+                let problem = format!("`{source}` would never be asked: `forward-auth` has the last word");
+                section.wrong(&at, problem, "put `forward-auth` last");
             } else {
                 scope.tenant.push(source);
             }
@@ -38,18 +59,20 @@ pub(super) fn read(mut section: Section<'_, '_>) -> ScopeConfig {
     scope
 }
 
-/// The word for a source, among them those that later versions will know.
+/// The word for a source.
 fn source(text: &str) -> Result<TenantFrom, Wrong> {
-    const FORM: &str = "write \"header:NAME\" for a header that a trusted proxy sets, or \"credential\"";
-    const NOT_YET: &str = "is not available in this version";
+    const FORM: &str = "write \"header:NAME\" for a header that a trusted proxy sets, \"jwt:CLAIM\" for a claim of a verified token, \
+                        \"forward-auth\" for somebody who is asked, or \"credential\"";
     match text.split_once(':') {
         None if text == "credential" => Ok(TenantFrom::Credential),
-        None if text == "forward-auth" => Err(Wrong::new(format!("`forward-auth` {NOT_YET}"), FORM)),
+        None if text == "forward-auth" => Ok(TenantFrom::ForwardAuth),
         None if text == "header" => {
             Err(Wrong::new("the header has no name", "write \"header:x-account-id\""))
         }
-        None if text == "jwt" => Err(Wrong::new(format!("`jwt:CLAIM` {NOT_YET}"), FORM)),
-        Some(("jwt", _)) => Err(Wrong::new(format!("`{text}` {NOT_YET}"), FORM)),
+        None | Some(("jwt", "")) if text.trim_end_matches(':') == "jwt" => {
+            Err(Wrong::new("the claim has no name", "write \"jwt:sub\""))
+        }
+        Some(("jwt", claim)) => Ok(TenantFrom::Jwt(claim.trim().to_owned())),
         Some(("header", name)) => header(name.trim()),
         _ => Err(Wrong::new(format!("\"{text}\" is not a source of the tenant"), FORM)),
     }
@@ -57,9 +80,7 @@ fn source(text: &str) -> Result<TenantFrom, Wrong> {
 
 fn header(text: &str) -> Result<TenantFrom, Wrong> {
     const CREDENTIALS: [&str; 5] = ["authorization", "proxy-authorization", "cookie", "x-api-key", "api-key"];
-    let name = HeaderName::try_from(text).map_err(|_| {
-        Wrong::new(format!("\"{text}\" is not the name of a header"), "write \"header:x-account-id\"")
-    })?;
+    let name = header_name(text, "header:x-account-id")?;
     if CREDENTIALS.contains(&name.as_str()) {
         let problem =
             format!("`{name}` is a credential, and the names of tenants are stored and shown in clear");
@@ -70,4 +91,10 @@ fn header(text: &str) -> Result<TenantFrom, Wrong> {
         return Err(Wrong::new(problem, "name the header in which the proxy in front tells the account"));
     }
     Ok(TenantFrom::Header(name))
+}
+
+fn header_name(text: &str, example: &str) -> Result<HeaderName, Wrong> {
+    HeaderName::try_from(text).map_err(|_| {
+        Wrong::new(format!("\"{text}\" is not the name of a header"), format!("write \"{example}\""))
+    })
 }

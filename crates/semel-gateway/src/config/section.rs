@@ -320,9 +320,9 @@ impl<'r, 'i> Section<'r, 'i> {
         }
     }
 
-    /// Keeps a secret out of messages; the name of a variable is none.
+    /// Keeps a secret out of messages; the name of a variable or of a file is none.
     fn hide(&self, value: &Value<'_>) {
-        if !matches!(value.get_ref(), DeValue::String(text) if text.starts_with("env:")) {
+        if !matches!(value.get_ref(), DeValue::String(text) if Secret::is_elsewhere(text)) {
             self.reading.hide(value.span());
         }
     }
@@ -335,7 +335,8 @@ fn read_secret(name: &str, text: &str, environment: crate::secret::Environment<'
     Secret::read(text, environment).map_err(|error| {
         let cure = match &error {
             NotSet { name } => format!("set {name} before the start, or name another variable"),
-            _ => "write \"env:NAME\" for the content of the environment variable NAME, or the secret itself"
+            _ => "write \"env:NAME\" for the content of the environment variable NAME, \"file:PATH\" for that of a file, or the \
+                  secret itself"
                 .into(),
         };
         Wrong::new(format!("`{name}`: {error}"), cure)

@@ -172,6 +172,11 @@ impl Key {
 const BY_CREDENTIAL: &str = "A key belongs to the credential that it is sent with (Authorization, X-Api-Key). A refreshed bearer token is \
                              another tenant: a retry with a new token does not meet the first request, and executes again.";
 
+const BY_TOKEN: &str = "A key belongs to whomever your bearer token names. A refreshed token of the same caller is the same tenant. A token that has \
+                        expired, or cannot be verified, gets 401, whatever else the request brings.";
+const BY_ASKING: &str = "A key belongs to the account that your credentials are found to be of, which is asked about every request, retries too. While \
+                         that cannot be found out, requests get 503 idempotency_scope_unresolved with Retry-After, and nothing is carried out.";
+
 impl Tenant {
     fn of(scope: &ScopeConfig) -> Self {
         let mut rules = Vec::new();
@@ -188,6 +193,8 @@ impl Tenant {
                     "header",
                     "A key belongs to the account that your request was authenticated as, whatever token was used.",
                 ),
+                TenantFrom::Jwt(_) => ("jwt", BY_TOKEN),
+                TenantFrom::ForwardAuth => ("forward-auth", BY_ASKING),
                 TenantFrom::Credential => ("credential", BY_CREDENTIAL),
             };
             if !sources.contains(&source) {

@@ -143,12 +143,20 @@ fn whose_key_it_is_is_said_and_what_a_refreshed_token_does() {
             true,
             json!(["header", "credential"]),
         ),
+        (
+            "[scope]\ntenant = [\"jwt:sub\", \"forward-auth\"]\n[scope.jwt]\nsecret = \"a-secret-of-at-least-thirty-two-bytes\"\n\
+             audience = [\"shop\"]\n[scope.forward_auth]\nurl = \"http://127.0.0.1:9200/auth\"\ntenant_header = \"x-account-id\"",
+            false,
+            json!(["jwt", "forward-auth"]),
+        ),
     ] {
         let (page, document) = (page(toml), document(toml));
         assert_eq!(page.contains(REFRESHED), refreshed, "{toml}");
         assert_eq!(document["tenant"]["rules"].to_string().contains(REFRESHED), refreshed, "{toml}");
         assert_eq!(document["tenant"]["sources"], sources);
-        assert!(!page.contains("x-account-id") && !document.to_string().contains("x-account-id"));
+        for inside in ["x-account-id", "9200", "a-secret"] {
+            assert!(!page.contains(inside) && !document.to_string().contains(inside), "{inside}");
+        }
         assert_eq!(page.contains("share one tenant"), toml.is_empty());
     }
 }

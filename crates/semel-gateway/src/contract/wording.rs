@@ -49,6 +49,10 @@ pub(super) fn explained(code: Code) -> &'static str {
             "What is stored of this operation is damaged. It will not be carried out again. Ask the operators of this API, and name the \
              operation id."
         }
+        Code::QuotaExceeded => {
+            "You have as many keys as you may for now, or make new ones too fast. Nothing was carried out, and nothing is remembered of the \
+             request. Wait as long as Retry-After says, and send the same again. Retries of what you sent before are answered as ever."
+        }
         // A code of a later version of the engine: its title says the essential.
         _ => "The detail of the document says what happened and what to do.",
     }

@@ -25,7 +25,7 @@ struct Words {
 impl Introduction {
     /// Tells the service whose request it is. What a trusted peer (a load balancer) said of those before it is kept, and ours added;
     /// what others claim is dropped.
-    pub(super) fn announce(&self, headers: &mut HeaderMap, peer: Option<IpAddr>, is_trusted: bool) {
+    pub(crate) fn announce(&self, headers: &mut HeaderMap, peer: Option<IpAddr>, is_trusted: bool) {
         let words = self.words(peer, headers.get(HOST));
         if !is_trusted {
             for name in [FOR, PROTO, HOST_ASKED, PORT, FORWARDED] {

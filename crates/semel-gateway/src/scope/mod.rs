@@ -1,32 +1,42 @@
 //! Whose request it is: the sources of the tenant, as the configuration names them.
 //!
-//! A further source (a verified token, somebody who is asked) is one more [`TenantFrom`] and one more
-//! [`TenantSource`].
+//! A further source is one more [`TenantFrom`] and one more [`TenantSource`].
 
+mod forward_auth;
+mod jwt;
 mod peers;
 
+pub use forward_auth::ForwardAuthConfig;
+pub use jwt::{JwtConfig, JwtKeys, KeyError, KeyFile, KeyFileError, KeySet, KeySetError};
 pub use peers::Network;
 
 use crate::PeerAddress;
+use crate::config::show_duration;
+use forward_auth::ForwardAuth;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName};
+use jwt::VerifiedToken;
 use semel::Engine;
 use semel_tower::{ByCredential, Claim, ClaimFuture, IdempotencyLayer, TenantSource};
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// The longest name of a tenant in a header.
+/// The longest name of a tenant.
 const MAX_TENANT: usize = 255;
 
 /// How the tenant of a request is found.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct ScopeConfig {
     /// The sources, in the order in which they are asked: the first one present decides. None: the credential, and callers without
     /// one share the tenant `anonymous`.
     pub tenant: Vec<TenantFrom>,
     /// The peers whose headers are believed. Default: this machine.
     pub trusted_peers: Arc<[Network]>,
+    /// What tokens are checked with. There is one if [`TenantFrom::Jwt`] is among the sources.
+    pub jwt: Option<JwtConfig>,
+    /// Who is asked. There is one if [`TenantFrom::ForwardAuth`] is among the sources.
+    pub forward_auth: Option<ForwardAuthConfig>,
 }
 
 /// One source of the tenant.
@@ -35,13 +45,17 @@ pub struct ScopeConfig {
 pub enum TenantFrom {
     /// A header, believed from trusted peers alone.
     Header(HeaderName),
+    /// A claim of a verified bearer token.
+    Jwt(String),
+    /// Whoever is asked about every request.
+    ForwardAuth,
     /// The credential, as a keyed hash.
     Credential,
 }
 
 impl Default for ScopeConfig {
     fn default() -> Self {
-        Self { tenant: Vec::new(), trusted_peers: Network::LOOPBACK.into() }
+        Self { tenant: Vec::new(), trusted_peers: Network::LOOPBACK.into(), jwt: None, forward_auth: None }
     }
 }
 
@@ -52,14 +66,21 @@ impl ScopeConfig {
         if self.tenant.is_empty() {
             return layer;
         }
-        layer.tenant_from(self.tenant.iter().map(|from| -> Arc<dyn TenantSource> {
-            match from {
-                TenantFrom::Header(name) => {
-                    Arc::new(TrustedHeader { name: name.clone(), peers: Arc::clone(&self.trusted_peers) })
-                }
-                TenantFrom::Credential => Arc::new(ByCredential),
+        layer.tenant_from(self.tenant.iter().map(|from| self.source(from)))
+    }
+
+    fn source(&self, from: &TenantFrom) -> Arc<dyn TenantSource> {
+        let peers = || Arc::clone(&self.trusted_peers);
+        match (from, &self.jwt, &self.forward_auth) {
+            (TenantFrom::Header(name), ..) => Arc::new(TrustedHeader { name: name.clone(), peers: peers() }),
+            (TenantFrom::Credential, ..) => Arc::new(ByCredential),
+            (TenantFrom::Jwt(claim), Some(config), _) => {
+                Arc::new(VerifiedToken { claim: claim.clone(), config: config.clone() })
             }
-        }))
+            (TenantFrom::ForwardAuth, _, Some(config)) => Arc::new(ForwardAuth::new(config.clone(), peers())),
+            // No file comes to this: without what it needs, a source believes nobody.
+            (TenantFrom::Jwt(_) | TenantFrom::ForwardAuth, ..) => Arc::new(BelievesNobody),
+        }
     }
 
     /// Takes the headers that name tenants out of a request of a peer that is not trusted, protected or not: behind the gateway
@@ -80,6 +101,39 @@ impl ScopeConfig {
         is_trusted(&self.trusted_peers, peer)
     }
 
+    /// What an operator should know of the sources, in a sentence each.
+    #[must_use]
+    pub fn words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        for source in &self.tenant {
+            match (source, &self.jwt, &self.forward_auth) {
+                (TenantFrom::Jwt(claim), Some(jwt), _) => words.push(format!(
+                    "a bearer token is verified with {}, and its claim `{claim}` names the tenant",
+                    jwt.keys
+                )),
+                (TenantFrom::ForwardAuth, _, Some(asked)) => {
+                    let cached = match asked.cache {
+                        Some(lasts) => format!("; its answer is used again for {}", show_duration(lasts)),
+                        None => String::new(),
+                    };
+                    let url = &asked.url;
+                    words.push(format!(
+                        "{} is asked whose request it is, and without its answer nothing is executed{cached}",
+                        url.to_string().split('?').next().unwrap_or_default()
+                    ));
+                }
+                _ => {}
+            }
+        }
+        if self.jwt.as_ref().is_some_and(|jwt| jwt.audience.is_none()) {
+            words.push("tokens are taken whoever they are meant for (dangerous_any_audience)".into());
+        }
+        if self.by_credential() {
+            words.push("a refreshed bearer token is another tenant".into());
+        }
+        words
+    }
+
     /// Whether a renewed credential makes another tenant of a caller.
     #[must_use]
     pub fn by_credential(&self) -> bool {
@@ -91,6 +145,8 @@ impl fmt::Display for TenantFrom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Header(name) => write!(f, "header:{name}"),
+            Self::Jwt(claim) => write!(f, "jwt:{claim}"),
+            Self::ForwardAuth => f.write_str("forward-auth"),
             Self::Credential => f.write_str("credential"),
         }
     }
@@ -98,6 +154,21 @@ impl fmt::Display for TenantFrom {
 
 fn is_trusted(peers: &[Network], peer: IpAddr) -> bool {
     peers.iter().any(|network| network.contains(peer))
+}
+
+/// The name of a tenant: visible ASCII, and not too long. Nothing of it is mended, or two names would be one.
+fn name_of(name: &[u8]) -> Option<String> {
+    let name = std::str::from_utf8(name).ok()?;
+    let is_one = (1..=MAX_TENANT).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic());
+    is_one.then(|| name.to_owned())
+}
+
+struct BelievesNobody;
+
+impl TenantSource for BelievesNobody {
+    fn claim<'a>(&'a self, _: &'a Engine, _: &'a Parts) -> ClaimFuture<'a> {
+        Box::pin(std::future::ready(Ok(Claim::Invalid)))
+    }
 }
 
 /// The tenant as a proxy in front names it.
@@ -131,16 +202,7 @@ impl TrustedHeader {
         if values.next().is_some() {
             return Claim::Invalid;
         }
-        let name = value.as_bytes().trim_ascii();
-        match std::str::from_utf8(name) {
-            Ok(name)
-                if (1..=MAX_TENANT).contains(&name.len())
-                    && name.bytes().all(|byte| byte.is_ascii_graphic()) =>
-            {
-                Claim::Tenant(name.to_owned())
-            }
-            _ => Claim::Invalid,
-        }
+        name_of(value.as_bytes().trim_ascii()).map_or(Claim::Invalid, Claim::Tenant)
     }
 }
 
@@ -155,6 +217,7 @@ mod tests {
         ScopeConfig {
             tenant: vec![TenantFrom::Header(ACCOUNT)],
             trusted_peers: [Network::parse(peers).unwrap()].into(),
+            ..ScopeConfig::default()
         }
     }
 

@@ -3,10 +3,11 @@
 use crate::read;
 use semel::key::KeySyntax;
 use semel::problem::{Code, Profile};
-use semel::{Expired, InFlight, OperationId, Policy, Settling, Stale, StoreResponse};
+use semel::{Expired, InFlight, OperationId, Policy, Quota, Rate, Settling, Stale, StoreResponse};
 use semel_gateway::Limits;
 use semel_gateway::config::{Config, Forget, LogFormat, WorkerConfig, show_duration};
 use semel_gateway::route::Route;
+use semel_gateway::scope::ScopeConfig;
 use semel_tower::{KeyRequirement, OutcomeClass, Protection};
 use std::time::Duration;
 
@@ -42,8 +43,29 @@ listen = "0.0.0.0:8091"
 token  = "env:SET"
 
 [scope]
-tenant = ["header:X-Account-Id", "credential"]
+tenant = ["header:X-Account-Id", "jwt:sub", "forward-auth"]
 trusted_peers = ["10.0.0.0/8", "::1"]
+[scope.jwt]
+secret = "env:SET"
+audience = ["shop", "till"]
+issuer = ["https://issuer.example"]
+leeway = "5s"
+[scope.forward_auth]
+url = "http://127.0.0.1:9200/auth?for=shop"
+tenant_header = "X-Tenant"
+headers = ["Cookie"]
+deadline = "500ms"
+cache = "10s"
+
+[quota]
+live_keys = 100000
+new_keys_per_second = 50
+burst = 200
+waiters = 64
+waiters_per_tenant = 8
+[[quota.tenant]]
+name = "acme"
+live_keys = 1000000
 
 [[route]]
 operation = "create_payment"
@@ -134,6 +156,38 @@ sink = "amqp://me:w%3Frd@10.0.0.1:5672/shop?heartbeat=5"
 exchange = "payments"
 "#;
 
+/// Where files of keys are that tests of tokens use too.
+const KEYS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scope/keys");
+
+const JWKS: &str = r#"
+upstream = "http://127.0.0.1:9000"
+[scope]
+tenant = ["jwt:sub"]
+[scope.jwt]
+jwks = "/etc/semel/jwks.json"
+audience = ["shop"]
+"#;
+
+const PUBLIC_KEY: &str = r#"
+upstream = "http://127.0.0.1:9000"
+[scope]
+tenant = ["jwt:sub"]
+[scope.jwt]
+public_key = "/etc/semel/rsa-public.pem"
+dangerous_any_audience = true
+"#;
+
+#[test]
+fn keys_of_tokens_are_in_files_and_tokens_for_anybody_are_warned_of() {
+    let of = |toml: &str| right(&toml.replace("/etc/semel", KEYS)).scope;
+    let (jwks, public_key) = (of(JWKS), of(PUBLIC_KEY));
+    let keys = jwks.jwt.as_ref().unwrap().keys.to_string();
+    assert_eq!(keys, format!("1 key (ES256) in {KEYS}/jwks.json"));
+    assert_eq!(public_key.jwt.as_ref().unwrap().keys.to_string(), "1 key (RS256)");
+    let warned = |scope: &ScopeConfig| scope.words().iter().any(|words| words.contains("dangerous"));
+    assert!(!warned(&jwks) && warned(&public_key));
+}
+
 #[test]
 fn events_go_to_brokers_too_and_no_password_is_shown() {
     for (toml, shown) in [
@@ -166,9 +220,32 @@ fn every_setting_is_taken() {
             .matches(b"whsec_dGhlLWZpcnN0LXNlY3JldC1pbi10aGUtZW52aXJvbm1lbnQ=")
     );
     let sources: Vec<_> = config.scope.tenant.iter().map(ToString::to_string).collect();
-    assert_eq!(sources, ["header:x-account-id", "credential"]);
+    assert_eq!(sources, ["header:x-account-id", "jwt:sub", "forward-auth"]);
+    let jwt = config.scope.jwt.as_ref().unwrap();
+    assert_eq!((jwt.keys.to_string().as_str(), jwt.leeway), ("1 key (HS256)", Duration::from_secs(5)));
+    assert_eq!(jwt.audience, Some(vec!["shop".into(), "till".into()]));
+    assert_eq!(jwt.issuer, Some(vec!["https://issuer.example".into()]));
+    let asked = config.scope.forward_auth.as_ref().unwrap();
+    assert_eq!(asked.url, "http://127.0.0.1:9200/auth?for=shop");
+    assert_eq!(
+        (asked.tenant_header.as_str(), asked.headers.as_slice()),
+        ("x-tenant", &[http::header::COOKIE][..])
+    );
+    assert_eq!((asked.deadline, asked.cache), (Duration::from_millis(500), Some(Duration::from_secs(10))));
+    assert_eq!(
+        config.scope.words(),
+        [
+            "a bearer token is verified with 1 key (HS256), and its claim `sub` names the tenant",
+            "http://127.0.0.1:9200/auth is asked whose request it is, and without its answer nothing is executed; its answer is \
+             used again for 10s",
+        ]
+    );
     let peers: Vec<_> = config.scope.trusted_peers.iter().map(ToString::to_string).collect();
     assert_eq!(peers, ["10.0.0.0/8", "::1"]);
+    let rate = Some(Rate { per_second: 50, burst: 200 });
+    assert_eq!(config.quota.keys.of("anybody"), Quota { live_keys: Some(100_000), new_keys: rate });
+    assert_eq!(config.quota.keys.of("acme"), Quota { live_keys: Some(1_000_000), new_keys: rate });
+    assert_eq!((config.quota.waiters, config.quota.waiters_per_tenant), (64, 8));
     let webhook = &config.webhooks[0];
     assert_eq!((webhook.source.as_str(), webhook.secrets.len()), ("provider", 2));
     assert_eq!(config.worker, WorkerConfig { in_gateway: false, forget: Forget::Soft });
@@ -348,7 +425,8 @@ fn the_examples_of_the_guide_are_right() {
         let of_a_route = block.trim_start().starts_with("[route.");
         let route = if of_a_route { "[[route]]\noperation = \"a\"\nmatch = \"POST /a\"\n" } else { "" };
         let upstream = if block.contains("upstream =") { "" } else { UPSTREAM };
-        right(&format!("{upstream}{route}{}", block.replace("SEMEL_ADMIN_TOKEN", "SET")));
+        let block = block.replace("SEMEL_ADMIN_TOKEN", "SET").replace("/etc/semel", KEYS);
+        right(&format!("{upstream}{route}{block}"));
     }
 }
 
@@ -360,7 +438,7 @@ fn the_guide_has_every_setting() {
             line.contains('=') && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
         is_name.then_some(name)
     };
-    let all = [ALL, NATS, RABBITMQ].into_iter().flat_map(str::lines);
+    let all = [ALL, NATS, RABBITMQ, JWKS, PUBLIC_KEY].into_iter().flat_map(str::lines);
     let known: Vec<_> = all.filter_map(settings).chain(["defaults", "id"]).collect();
     for setting in &known {
         assert!(GUIDE.contains(&format!("\n| `{setting}` | ")), "{setting} is missing");

@@ -164,6 +164,10 @@ impl Store for Interposed {
         self.call(self.inner.remember(name, value))
     }
 
+    fn count_live(&self, tenant: String, at_most: u64) -> StoreFuture<'_, u64> {
+        self.call(self.inner.count_live(tenant, at_most))
+    }
+
     fn recall(&self, name: String) -> StoreFuture<'_, Option<Bytes>> {
         self.call(self.inner.recall(name))
     }

@@ -1,5 +1,6 @@
 //! A request comes in: reserve first, then decide.
 
+use super::quota::Admission;
 use super::{Engine, Ticket};
 use crate::fingerprint::Subject;
 use crate::identity::{Fingerprint, OperationId, Owner, RecipeId, RecordKey};
@@ -51,6 +52,11 @@ pub enum Decision {
     KeyReused {
         /// The operation that it belongs to.
         operation_id: OperationId,
+    },
+    /// The key is new, and its tenant has as many as it may for now. Nothing is stored of the request.
+    QuotaExceeded {
+        /// When there may be room.
+        retry_after: Duration,
     },
     /// The key's window is over.
     Expired {
@@ -177,14 +183,34 @@ impl Engine {
     }
 
     async fn create(&self, asked: &Asked<'_>) -> Result<Next, BeginError> {
+        // Given back by whatever does not make a key.
+        let pass = match self.shared.admit(&asked.incoming.key.tenant).await? {
+            Admission::Granted(pass) => pass,
+            Admission::Refused { retry_after } => return self.known_alone(asked, retry_after).await,
+        };
         let draft = asked.draft();
         match self.shared.batcher.create(&draft).await {
-            Ok((now, Created::Inserted)) => Ok(self.execute(asked, draft.at(now))),
+            Ok((now, Created::Inserted)) => {
+                pass.used();
+                Ok(self.execute(asked, draft.at(now)))
+            }
             Ok((now, Created::Exists(record))) => Ok(Next::Again(record, now)),
             Ok((_, Created::Locked)) => Ok(Next::Decided(in_progress(None))),
-            Err(error @ StoreError::Lost(_)) => self.read_back(asked, Claim::of(&draft), error).await,
+            Err(error @ StoreError::Lost(_)) => {
+                pass.used();
+                self.read_back(asked, Claim::of(&draft), error).await
+            }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// For a tenant that may not make a new key: what is known is answered as ever. Reading first is safe here, as nothing is executed
+    /// on the word that there is nothing.
+    async fn known_alone(&self, asked: &Asked<'_>, retry_after: Duration) -> Result<Next, BeginError> {
+        Ok(match self.shared.batcher.read(&asked.incoming.key).await? {
+            (now, Some(record)) => Next::Again(Box::new(record), now),
+            (_, None) => Next::Decided(Decision::QuotaExceeded { retry_after }),
+        })
     }
 
     async fn decide(&self, asked: &Asked<'_>, record: Record, now: Timestamp) -> Result<Next, BeginError> {
@@ -323,6 +349,7 @@ fn told(begun: &Result<Decision, BeginError>) -> Option<Event> {
         Ok(Decision::InProgress { .. }) => Some(Event::ReserveInProgress),
         Ok(Decision::Unknown { .. } | Decision::CannotTell { .. }) => Some(Event::ReserveUnknown),
         Ok(Decision::KeyReused { .. }) => Some(Event::ReserveKeyMisuse),
+        Ok(Decision::QuotaExceeded { .. }) => Some(Event::QuotaRefused),
         Ok(Decision::Expired { .. }) => Some(Event::ExpiredRetry),
         Err(BeginError::Store(_)) => Some(Event::StoreError),
     }

@@ -9,11 +9,13 @@ mod finish;
 mod outstanding;
 mod phases;
 mod pulse;
+mod quota;
 mod recipes;
 mod sealing;
 mod settle;
 mod ticket;
 mod wait;
+mod waiters;
 
 pub use acts::Acts;
 pub use begin::{BeginError, Decision, Incoming};
@@ -22,6 +24,7 @@ pub use phases::{
     AtMostOnce, Checkpoint, Deduplicated, Entered, Found, Identity, Inquiry, Interruption, OutOfStep,
     PhaseError, Phases, Promise, Queryable, Step, Takeover, queryable,
 };
+pub use quota::{Quota, Quotas, Rate};
 pub use settle::Settled;
 pub use ticket::{AdvanceError, Ticket, downstream_key};
 
@@ -34,12 +37,14 @@ use crate::store::{Store, StoreError};
 use bytes::Bytes;
 use outstanding::Outstanding;
 use pulse::Pulse;
+use quota::Watched;
 use recipes::Recipes;
 use std::fmt;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::OnceCell;
 use uuid::Uuid;
+use waiters::Waiters;
 
 /// The engine over one store. Cheap to clone; all clones share batches and limits.
 #[derive(Clone)]
@@ -51,7 +56,8 @@ struct Shared {
     store: Arc<dyn Store>,
     batcher: Batcher,
     recipes: Recipes,
-    waiters: Semaphore,
+    waiters: Waiters,
+    watched: Watched,
     outstanding: Outstanding,
     pulse: Pulse,
     secret: OnceCell<FingerprintSecret>,
@@ -83,6 +89,10 @@ pub struct EngineOptions {
     /// How many requests at most may wait for another one's answer ([`InFlight::Wait`](crate::InFlight::Wait)); past it they
     /// get 409 at once. Default 1024.
     pub max_waiters: usize,
+    /// How many of them may be of one tenant. Default 256.
+    pub max_waiters_per_tenant: usize,
+    /// What tenants may take. Default: there is no limit.
+    pub quotas: Quotas,
     /// Is told what happens. Default: nobody is, and nothing is measured.
     pub observer: Option<Arc<dyn Observer>>,
     /// Seals answers and checkpoints before they reach the store: see [`seal`](crate::seal). Default: nothing is sealed, and what is
@@ -95,6 +105,8 @@ impl fmt::Debug for EngineOptions {
         f.debug_struct("EngineOptions")
             .field("store_timeout", &self.store_timeout)
             .field("max_waiters", &self.max_waiters)
+            .field("max_waiters_per_tenant", &self.max_waiters_per_tenant)
+            .field("quotas", &self.quotas)
             .field("observed", &self.observer.is_some())
             .field("keyring", &self.keyring)
             .finish()
@@ -103,7 +115,14 @@ impl fmt::Debug for EngineOptions {
 
 impl Default for EngineOptions {
     fn default() -> Self {
-        Self { store_timeout: Duration::from_secs(2), max_waiters: 1024, observer: None, keyring: None }
+        Self {
+            store_timeout: Duration::from_secs(2),
+            max_waiters: 1024,
+            max_waiters_per_tenant: 256,
+            quotas: Quotas::default(),
+            observer: None,
+            keyring: None,
+        }
     }
 }
 
@@ -121,7 +140,8 @@ impl Engine {
             shared: Arc::new(Shared {
                 batcher: Batcher::observed(&store, options.store_timeout, options.observer.as_ref()),
                 recipes: Recipes::default(),
-                waiters: Semaphore::new(options.max_waiters),
+                waiters: Waiters::new(options.max_waiters, options.max_waiters_per_tenant),
+                watched: Watched::new(options.quotas),
                 outstanding: Outstanding::default(),
                 pulse: Pulse::default(),
                 secret: OnceCell::new(),

@@ -13,7 +13,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 
 impl Engine {
     /// Watches the store until the operation has ended, `patience` runs out, or it turns out that it will not end: a waiter never
-    /// becomes an owner. Nothing is remembered of waiters but their number.
+    /// becomes an owner. Nothing is remembered of waiters but their number, in all and of each tenant.
     pub(super) async fn wait(
         &self,
         asked: &Asked<'_>,
@@ -22,7 +22,7 @@ impl Engine {
         patience: Duration,
     ) -> Result<Decision, BeginError> {
         let still = Decision::InProgress { operation_id, retry_after };
-        let Ok(_permit) = self.shared.waiters.try_acquire() else {
+        let Some(_place) = self.shared.waiters.place(&asked.incoming.key.tenant) else {
             return Ok(still);
         };
         let deadline = Instant::now() + patience;

@@ -43,11 +43,13 @@ pub enum Code {
     RequestTooLarge,
     /// There is a record for this key, and it cannot be read.
     RecordDamaged,
+    /// The key is new, and its tenant has as many as it may for now.
+    QuotaExceeded,
 }
 
 impl Code {
     /// Every code there is.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::KeyMissing,
         Self::KeyInvalid,
         Self::KeyReused,
@@ -60,6 +62,7 @@ impl Code {
         Self::UpstreamUnreachable,
         Self::RequestTooLarge,
         Self::RecordDamaged,
+        Self::QuotaExceeded,
     ];
 
     /// The code as clients see it, in the document's `code` and at the end of its `type`.
@@ -78,6 +81,7 @@ impl Code {
             Self::UpstreamUnreachable => "idempotency_upstream_unreachable",
             Self::RequestTooLarge => "idempotency_request_too_large",
             Self::RecordDamaged => "idempotency_record_damaged",
+            Self::QuotaExceeded => "idempotency_quota_exceeded",
         }
     }
 
@@ -97,6 +101,7 @@ impl Code {
             Self::UpstreamUnreachable => "Service unreachable",
             Self::RequestTooLarge => "Request too large",
             Self::RecordDamaged => "Idempotency record damaged",
+            Self::QuotaExceeded => "Quota of idempotency keys exceeded",
         }
     }
 
@@ -118,6 +123,7 @@ impl Code {
             Self::UpstreamUnreachable => StatusCode::BAD_GATEWAY,
             Self::RequestTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::RecordDamaged => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::QuotaExceeded => StatusCode::TOO_MANY_REQUESTS,
         }
     }
 
@@ -126,16 +132,18 @@ impl Code {
     /// Sending again is never *dangerous*, whatever the code: while a key is remembered, no retry with it executes the
     /// work a second time. This says whether a retry loop has a reason to go on:
     /// - in progress, unknown: asking again is how the outcome is learnt;
-    /// - store unavailable, upstream unreachable: nothing was executed, and the fault is not the request's;
+    /// - store unavailable, upstream unreachable, quota exceeded: nothing was executed, and the fault is not the request's;
     /// - everything else stays as it is until somebody changes something. That includes
     ///   [`Code::ScopeUnresolved`]: the same key is right after authenticating, but the request as it was sent will be
     ///   refused for ever, and a loop that believed otherwise would hammer the authentication.
     #[must_use]
     pub const fn retryable(self) -> bool {
         match self {
-            Self::InProgress | Self::OutcomeUnknown | Self::StoreUnavailable | Self::UpstreamUnreachable => {
-                true
-            }
+            Self::InProgress
+            | Self::OutcomeUnknown
+            | Self::StoreUnavailable
+            | Self::UpstreamUnreachable
+            | Self::QuotaExceeded => true,
             Self::KeyMissing
             | Self::KeyInvalid
             | Self::KeyReused
@@ -150,7 +158,7 @@ impl Code {
     /// The `Retry-After` where nobody who knows the case gave another: no answer that promises one goes without.
     pub(super) const fn retry_after(self) -> Option<Duration> {
         match self {
-            Self::InProgress | Self::StoreUnavailable => Some(Duration::from_secs(1)),
+            Self::InProgress | Self::StoreUnavailable | Self::QuotaExceeded => Some(Duration::from_secs(1)),
             // Doubt is settled by a reconciler, whose first poll comes after 5 s by default.
             Self::OutcomeUnknown => Some(Duration::from_secs(5)),
             _ => None,

@@ -28,6 +28,7 @@ fn every_code_has_its_status_in_both_profiles() {
         ("idempotency_upstream_unreachable", 502, 502, false, true),
         ("idempotency_request_too_large", 413, 413, false, false),
         ("idempotency_record_damaged", 500, 500, false, false),
+        ("idempotency_quota_exceeded", 429, 429, true, true),
     ];
     assert_eq!(Code::ALL.map(Code::as_str), table.map(|row| row.0));
     for (code, (name, ietf, stripe, comes_back, retryable)) in Code::ALL.into_iter().zip(table) {

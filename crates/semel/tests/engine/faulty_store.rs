@@ -51,6 +51,7 @@ pub(crate) enum Call {
     Swap,
     Remove,
     Read,
+    Count,
     Remember,
     Recall,
 }
@@ -187,7 +188,7 @@ impl FaultyStore {
 /// Runs a call on a store that is kept alive for as long as the call takes.
 macro_rules! on {
     ($method:ident ( $($argument:expr),* )) => {
-        |store: Arc<dyn Store>| Box::pin(async move { store.$method($($argument),*).await })
+        move |store: Arc<dyn Store>| Box::pin(async move { store.$method($($argument),*).await })
     };
 }
 
@@ -227,6 +228,10 @@ impl Store for FaultyStore {
 
     fn due(&self, query: DueQuery) -> StoreFuture<'_, Answer<Record>> {
         self.inner.due(query)
+    }
+
+    fn count_live(&self, tenant: String, at_most: u64) -> StoreFuture<'_, u64> {
+        self.faring(Call::Count, 1, on!(count_live(tenant, at_most)))
     }
 
     fn remember(&self, name: String, value: Bytes) -> StoreFuture<'_, Bytes> {

@@ -14,6 +14,7 @@ mod lost_answers;
 mod observed;
 mod owners;
 mod phases;
+mod quotas;
 mod recipes;
 mod recovery;
 mod sealing;

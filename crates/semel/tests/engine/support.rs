@@ -81,17 +81,16 @@ impl Shop {
     }
 
     pub(crate) fn limited(policy: Policy, max_waiters: usize) -> Self {
+        Self::built(policy, EngineOptions { max_waiters, ..EngineOptions::default() })
+    }
+
+    pub(crate) fn built(policy: Policy, options: EngineOptions) -> Self {
         let clock = ManualClock::at(Timestamp::from_millis(1_000_000));
         let memory = MemoryStore::with_clock(clock.clone());
         let store = FaultyStore::over(memory.clone());
         let counted = Arc::new(Counted::default());
         let observer: Arc<dyn Observer> = counted.clone();
-        let options = EngineOptions {
-            store_timeout: STORE_TIMEOUT,
-            max_waiters,
-            observer: Some(observer),
-            ..EngineOptions::default()
-        };
+        let options = EngineOptions { store_timeout: STORE_TIMEOUT, observer: Some(observer), ..options };
         let engine = Engine::with_options(Arc::new(store.clone()), options);
         Self { engine, store, memory, clock, policy: Arc::new(policy), counted }
     }
@@ -108,7 +107,11 @@ impl Shop {
     }
 
     pub(crate) async fn ask(&self, command: &Command) -> Result<Decision, BeginError> {
-        let incoming = Incoming { key: key(), subject: command, policy: Arc::clone(&self.policy) };
+        self.ask_under(key(), command).await
+    }
+
+    pub(crate) async fn ask_under(&self, key: RecordKey, command: &Command) -> Result<Decision, BeginError> {
+        let incoming = Incoming { key, subject: command, policy: Arc::clone(&self.policy) };
         self.engine.begin(incoming).await
     }
 

@@ -1,8 +1,8 @@
 //! A bounded wait for another request's answer.
 
 use crate::faulty_store::Call;
-use crate::support::{LEASE, Shop, answer, completed, replayed, retryable, waiting};
-use semel::{Decision, Outcome, Policy, Stale, State};
+use crate::support::{LEASE, Shop, answer, command, completed, key, replayed, retryable, waiting};
+use semel::{Decision, EngineOptions, Outcome, Policy, RecordKey, Stale, State};
 use std::time::Duration;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
@@ -68,6 +68,22 @@ async fn waiters_are_bounded_in_number_and_those_past_it_are_answered_at_once() 
     }
     let next = shop.decide().await;
     assert_eq!(replayed(next), "once", "their places are free again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_waiters_of_one_tenant_leave_places_for_others() {
+    let options = EngineOptions { max_waiters: 3, max_waiters_per_tenant: 2, ..EngineOptions::default() };
+    let shop = Shop::built(waiting(PATIENCE), options);
+    let ticket = shop.execute().await;
+    let _waiters = [waiter(&shop).await, waiter(&shop).await];
+    let begun = Instant::now();
+    assert!(matches!(shop.decide().await, Decision::InProgress { .. }));
+    assert_eq!(begun.elapsed(), Duration::ZERO, "its tenant has as many as it may");
+    let others = RecordKey::new("other", key().operation, key().key);
+    let _executes = shop.ask_under(others.clone(), &command("10.00")).await.unwrap();
+    shop.ask_under(others, &command("10.00")).await.unwrap();
+    assert!(begun.elapsed() >= PATIENCE, "another tenant's waited");
+    ticket.finish(completed("once")).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

@@ -73,13 +73,13 @@ error: `token`: it has characters other than visible ASCII
   |
 3 | token = *********** # not shown
   |         ^^^^^^^^^^^
-  = help: write "env:NAME" for the content of the environment variable NAME, or the secret itself
+  = help: write "env:NAME" for the content of the environment variable NAME, "file:PATH" for that of a file, or the secret itself
 "#,
     );
 }
 
 #[test]
-fn tenants_that_are_not_available_yet() {
+fn sources_that_are_not_explained_and_explanations_without_a_source() {
     told(
         r#"
 upstream = "http://127.0.0.1:9000"
@@ -87,19 +87,207 @@ upstream = "http://127.0.0.1:9000"
 tenant = ["jwt:sub", "forward-auth"]
 "#,
         r#"
-error: `jwt:sub` is not available in this version
+error: it is not said what tokens are checked with
  --> semel.toml:3:11
   |
 3 | tenant = ["jwt:sub", "forward-auth"]
   |           ^^^^^^^^^
-  = help: write "header:NAME" for a header that a trusted proxy sets, or "credential"
+  = help: add a section [scope.jwt] with the issuer's keys and your `audience`
 
-error: `forward-auth` is not available in this version
+error: it is not said who is asked
  --> semel.toml:3:22
   |
 3 | tenant = ["jwt:sub", "forward-auth"]
   |                      ^^^^^^^^^^^^^^
-  = help: write "header:NAME" for a header that a trusted proxy sets, or "credential"
+  = help: add a section [scope.forward_auth] with `url` and `tenant_header`
+"#,
+    );
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[scope]
+tenant = ["credential"]
+[scope.jwt]
+secret = "a-secret-of-at-least-thirty-two-bytes"
+"#,
+        r#"
+error: nothing is asked of this: "jwt:sub" is not among the sources
+ --> semel.toml:4:1
+  |
+4 | [scope.jwt]
+  | ^^^^^^^^^^^
+  = help: add "jwt:sub" to `tenant` in [scope], or take the section out
+"#,
+    );
+}
+
+#[test]
+fn sources_that_would_never_be_asked() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[scope]
+tenant = ["jwt:sub", "jwt:", "jwt:tid", "forward-auth", "credential"]
+[scope.jwt]
+secret = "a-secret-of-at-least-thirty-two-bytes"
+audience = ["shop"]
+[scope.forward_auth]
+url = "http://127.0.0.1:9200/auth"
+tenant_header = "x-account-id"
+"#,
+        r#"
+error: the claim has no name
+ --> semel.toml:3:22
+  |
+3 | tenant = ["jwt:sub", "jwt:", "jwt:tid", "forward-auth", "credential"]
+  |                      ^^^^^^
+  = help: write "jwt:sub"
+
+error: `jwt:tid` would never be asked: a token is believed for one claim, or not at all
+ --> semel.toml:3:30
+  |
+3 | tenant = ["jwt:sub", "jwt:", "jwt:tid", "forward-auth", "credential"]
+  |                              ^^^^^^^^^
+  = help: take one of the two out
+
+error: `credential` would never be asked: `forward-auth` has the last word
+ --> semel.toml:3:57
+  |
+3 | tenant = ["jwt:sub", "jwt:", "jwt:tid", "forward-auth", "credential"]
+  |                                                         ^^^^^^^^^^^^
+  = help: put `forward-auth` last
+"#,
+    );
+}
+
+#[test]
+fn quotas_that_limit_nothing_or_twice() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[quota]
+live_keys = 0
+burst = 10
+[[quota.tenant]]
+name = "acme"
+[[quota.tenant]]
+name = "acme"
+"#,
+        r#"
+error: `live_keys` cannot be 0
+ --> semel.toml:3:13
+  |
+3 | live_keys = 0
+  |             ^
+  = help: write a number from 1 to 100000000
+
+error: a `burst` is of what comes too fast, and nothing is said of that
+ --> semel.toml:4:9
+  |
+4 | burst = 10
+  |         ^^
+  = help: add new_keys_per_second = 100, or take it out
+
+error: the tenant "acme" is there twice
+ --> semel.toml:8:8
+  |
+8 | name = "acme"
+  |        ^^^^^^
+  = help: keep one of the two
+"#,
+    );
+}
+
+#[test]
+fn keys_of_tokens_that_are_none() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[scope]
+tenant = ["jwt:sub"]
+[scope.jwt]
+secret = "short-and-not-shown"
+public_key = "no-such-file.pem"
+issuer = []
+"#,
+        r#"
+error: the keys of tokens are there more than once
+ --> semel.toml:4:1
+  |
+4 | [scope.jwt]
+  | ^^^^^^^^^^^
+  = help: keep one of `jwks`, `public_key` and `secret`; a `jwks` can hold several keys of all kinds
+
+error: this [scope.jwt] has no `audience`
+ --> semel.toml:4:1
+  |
+4 | [scope.jwt]
+  | ^^^^^^^^^^^
+  = help: add audience = ["https://api.example.com"]
+
+error: a secret of HS256 has at least 32 bytes
+ --> semel.toml:5:10
+  |
+5 | secret = *********************
+  |          ^^^^^^^^^^^^^^^^^^^^^
+  = help: make a longer one, and give it to the issuer too
+
+error: no-such-file.pem cannot be read (No such file or directory (os error 2))
+ --> semel.toml:6:14
+  |
+6 | public_key = "no-such-file.pem"
+  |              ^^^^^^^^^^^^^^^^^^
+  = help: name a file with an RSA or P-256 public key in PEM
+
+error: an empty list would refuse every token
+ --> semel.toml:7:10
+  |
+7 | issuer = []
+  |          ^^
+  = help: name at least one, or leave it out
+"#,
+    );
+}
+
+#[test]
+fn somebody_to_ask_who_cannot_be_asked() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[scope]
+tenant = ["forward-auth"]
+[scope.forward_auth]
+url = "https://auth.internal/"
+headers = ["authorization", "x-forwarded-for", "host"]
+"#,
+        r#"
+error: this [scope.forward_auth] has no `tenant_header`
+ --> semel.toml:4:1
+  |
+4 | [scope.forward_auth]
+  | ^^^^^^^^^^^^^^^^^^^^
+  = help: add tenant_header = "x-account-id"
+
+error: whoever is asked speaks plain HTTP, beside the gateway or through a local proxy: http://
+ --> semel.toml:5:7
+  |
+5 | url = "https://auth.internal/"
+  |       ^^^^^^^^^^^^^^^^^^^^^^^^
+  = help: write an address such as "http://127.0.0.1:9200/auth"
+
+error: `x-forwarded-for` is what the gateway says of a request, not what a client may
+ --> semel.toml:6:29
+  |
+6 | headers = ["authorization", "x-forwarded-for", "host"]
+  |                             ^^^^^^^^^^^^^^^^^
+  = help: take it out: it is sent, as the gateway knows it
+
+error: `host` is about one request or one connection
+ --> semel.toml:6:48
+  |
+6 | headers = ["authorization", "x-forwarded-for", "host"]
+  |                                                ^^^^^^
+  = help: take it out
 "#,
     );
 }
@@ -132,7 +320,7 @@ error: "cookie" is not a source of the tenant
   |
 3 | tenant = ["header:authorization", "credential", "credential", "cookie"]
   |                                                               ^^^^^^^^
-  = help: write "header:NAME" for a header that a trusted proxy sets, or "credential"
+  = help: write "header:NAME" for a header that a trusted proxy sets, "jwt:CLAIM" for a claim of a verified token, "forward-auth" for somebody who is asked, or "credential"
 "#,
     );
 }

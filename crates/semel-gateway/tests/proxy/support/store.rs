@@ -50,6 +50,10 @@ impl Store for SlowStore {
         self.0.remember(name, value)
     }
 
+    fn count_live(&self, tenant: String, at_most: u64) -> StoreFuture<'_, u64> {
+        self.0.count_live(tenant, at_most)
+    }
+
     fn recall(&self, name: String) -> StoreFuture<'_, Option<Bytes>> {
         self.0.recall(name)
     }

@@ -1,5 +1,4 @@
 //! Whose key it is, from the configuration to the record.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "what goes wrong here is a failed test")]
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};

@@ -1,0 +1,99 @@
+//! `[scope.forward_auth]`: who is asked whose request it is.
+
+use super::super::section::{Kind, Section};
+use super::header_name;
+use super::jwt::not_wanted;
+use crate::config::Wrong;
+use crate::scope::ForwardAuthConfig;
+use http::uri::Scheme;
+use http::{HeaderName, Uri};
+use std::ops::Range;
+use std::time::Duration;
+
+const URL: Kind = Kind { what: "an address", example: "http://127.0.0.1:9200/auth" };
+const SENT: Kind = Kind { what: "the name of a header", example: "authorization" };
+const TENANT: Kind = Kind { what: "the name of a header", example: "x-account-id" };
+
+/// `wanted`: where a source asks for it, if one does.
+pub(super) fn read(mut section: Section<'_, '_>, wanted: Option<Range<usize>>) -> Option<ForwardAuthConfig> {
+    section.hide_credentials("url");
+    let url = section.parsed("url", URL, address);
+    let tenant_header = section.parsed("tenant_header", TENANT, |text| header_name(text, TENANT.example));
+    let headers = section.list("headers", SENT, sent);
+    let deadline = section.duration("deadline", "2s", Duration::from_millis(10)..=Duration::from_secs(60));
+    let cache = section.duration("cache", "10s", Duration::from_millis(10)..=Duration::from_secs(60 * 60));
+    match (&wanted, section.is_there()) {
+        (Some(at), false) => {
+            let cure = "add a section [scope.forward_auth] with `url` and `tenant_header`";
+            section.wrong(at, "it is not said who is asked", cure);
+        }
+        (None, true) => not_wanted(&section, "forward-auth"),
+        (Some(_), true) => {
+            for (name, kind) in [("url", URL), ("tenant_header", TENANT)] {
+                if !section.has(name) {
+                    section.missing(name, kind.example);
+                }
+            }
+        }
+        (None, false) => {}
+    }
+    section.end();
+    Some(ForwardAuthConfig {
+        url: url?.value,
+        tenant_header: tenant_header?.value,
+        headers: headers.map_or_else(
+            || ForwardAuthConfig::HEADERS.into(),
+            |headers| headers.items.into_iter().map(|given| given.value).collect(),
+        ),
+        deadline: deadline.map_or(ForwardAuthConfig::DEADLINE, |given| given.value),
+        cache: cache.map(|given| given.value),
+    })
+}
+
+fn address(text: &str) -> Result<Uri, Wrong> {
+    let wrong = |problem: &str| Wrong::new(problem, format!("write an address such as \"{}\"", URL.example));
+    let uri: Uri = text.parse().map_err(|_| wrong("this is not an address"))?;
+    if uri.scheme() != Some(&Scheme::HTTP) {
+        return Err(wrong(
+            "whoever is asked speaks plain HTTP, beside the gateway or through a local proxy: http://",
+        ));
+    }
+    if text.contains('@') {
+        return Err(wrong("the address has a user or a password in it, which would be sent nowhere"));
+    }
+    if text.contains('#') {
+        return Err(wrong("the address has a fragment, which is not sent"));
+    }
+    let host = uri.host().unwrap_or_default();
+    let after_host = uri.authority().map_or("", |authority| &authority.as_str()[host.len()..]);
+    let port = uri.port_u16();
+    if host.is_empty() || port == Some(0) || (!after_host.is_empty() && port.is_none()) {
+        return Err(wrong("the address has no host, or no port that can be reached"));
+    }
+    Ok(uri)
+}
+
+/// A header of the request that is sent along.
+fn sent(text: &str) -> Result<HeaderName, Wrong> {
+    // Of one connection, or of one body: a question has neither.
+    const NOT_SENT: [&str; 9] = [
+        "connection",
+        "content-length",
+        "expect",
+        "host",
+        "keep-alive",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    ];
+    let name = header_name(text, SENT.example)?;
+    if NOT_SENT.contains(&name.as_str()) {
+        return Err(Wrong::new(format!("`{name}` is about one request or one connection"), "take it out"));
+    }
+    if name.as_str().starts_with("x-forwarded-") || name == "forwarded" {
+        let problem = format!("`{name}` is what the gateway says of a request, not what a client may");
+        return Err(Wrong::new(problem, "take it out: it is sent, as the gateway knows it"));
+    }
+    Ok(name)
+}

@@ -1,0 +1,119 @@
+//! `[scope.jwt]`: what tokens are checked with.
+
+use super::super::section::{Given, Kind, Section};
+use crate::config::Wrong;
+use crate::scope::{JwtConfig, JwtKeys, KeyFile, KeySet};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+const JWKS: Kind = Kind { what: "a file", example: "/etc/semel/jwks.json" };
+const PUBLIC_KEY: Kind = Kind { what: "a file", example: "/etc/semel/issuer.pem" };
+const AUDIENCE: Kind = Kind { what: "an audience", example: "https://api.example.com" };
+const ISSUER: Kind = Kind { what: "an issuer", example: "https://issuer.example.com" };
+/// More would make a stolen token good for long after its end.
+const MOST_LEEWAY: Duration = Duration::from_secs(10 * 60);
+
+/// `wanted`: where a source asks for it, if one does.
+pub(super) fn read(mut section: Section<'_, '_>, wanted: Option<Range<usize>>) -> Option<JwtConfig> {
+    let keys = keys(&mut section);
+    let audience = section.list("audience", AUDIENCE, text);
+    let anybody = section.flag("dangerous_any_audience");
+    let issuer = section.list("issuer", ISSUER, text);
+    let leeway = section.duration("leeway", "30s", Duration::ZERO..=MOST_LEEWAY);
+    match (&wanted, section.is_there()) {
+        (Some(at), false) => {
+            let cure = "add a section [scope.jwt] with the issuer's keys and your `audience`";
+            section.wrong(at, "it is not said what tokens are checked with", cure);
+        }
+        (None, true) => not_wanted(&section, "jwt:sub"),
+        (Some(_), true) => {
+            one_of_the_keys(&section);
+            audience_or_anybody(&section, anybody.as_ref());
+        }
+        (None, false) => {}
+    }
+    for list in [&audience, &issuer].into_iter().flatten().filter(|list| list.empty) {
+        section.wrong(
+            &list.at,
+            "an empty list would refuse every token",
+            "name at least one, or leave it out",
+        );
+    }
+    section.end();
+    let names = |list: Vec<Given<String>>| list.into_iter().map(|given| given.value).collect();
+    Some(JwtConfig {
+        keys: keys?,
+        audience: audience.map(|list| names(list.items)),
+        issuer: issuer.map(|list| names(list.items)),
+        leeway: leeway.map_or(JwtConfig::LEEWAY, |given| given.value),
+    })
+}
+
+fn keys(section: &mut Section<'_, '_>) -> Option<JwtKeys> {
+    let jwks = section.parsed("jwks", JWKS, |path| {
+        let opened = KeyFile::open(path);
+        opened.map_err(|error| {
+            Wrong::new(format!("{path}: {error}"), "name the file with the issuer's JWK set, {\"keys\": […]}")
+        })
+    });
+    let public_key = section.parsed("public_key", PUBLIC_KEY, |path| {
+        let cure = "name a file with an RSA or P-256 public key in PEM";
+        let pem = std::fs::read(Path::new(path))
+            .map_err(|error| Wrong::new(format!("{path} cannot be read ({error})"), cure))?;
+        KeySet::of_pem(&pem).map_err(|error| Wrong::new(format!("{path}: {error}"), cure))
+    });
+    let secret = section.secret("secret").and_then(|Given { value, at }| {
+        let keys = KeySet::of_secret(value.reveal().as_bytes());
+        keys.map_err(|error| {
+            section.wrong(&at, error.to_string(), "make a longer one, and give it to the issuer too")
+        })
+        .ok()
+    });
+    let fixed = |keys| JwtKeys::Fixed(Arc::new(keys));
+    jwks.map(|file| JwtKeys::File(Arc::new(file.value)))
+        .or_else(|| public_key.map(|keys| fixed(keys.value)))
+        .or_else(|| secret.map(fixed))
+}
+
+/// One place that the keys come from: with two, it would not be clear which one a token has to fit.
+fn one_of_the_keys(section: &Section<'_, '_>) {
+    let given = ["jwks", "public_key", "secret"].into_iter().filter(|name| section.has(name)).count();
+    match (given, &section.at) {
+        (0, _) => section.missing("jwks", JWKS.example),
+        (2.., Some(at)) => section.wrong(
+            at,
+            "the keys of tokens are there more than once",
+            "keep one of `jwks`, `public_key` and `secret`; a `jwks` can hold several keys of all kinds",
+        ),
+        _ => {}
+    }
+}
+
+/// A token that was made for another service of the same issuer must not be good here by forgetting a line.
+fn audience_or_anybody(section: &Section<'_, '_>, anybody: Option<&Given<bool>>) {
+    match (section.has("audience"), anybody) {
+        (false, Some(Given { value: true, .. })) => {}
+        (false, _) => section.missing_as("audience", &format!("[\"{}\"]", AUDIENCE.example)),
+        (true, Some(Given { value: true, at })) => {
+            section.wrong(at, "`audience` says who tokens are for", "take one of the two out");
+        }
+        (true, _) => {}
+    }
+}
+
+/// A section that says how, where nothing says that.
+pub(super) fn not_wanted(section: &Section<'_, '_>, source: &str) {
+    if let Some(at) = &section.at {
+        let cure = format!("add \"{source}\" to `tenant` in [scope], or take the section out");
+        section.wrong(at, format!("nothing is asked of this: \"{source}\" is not among the sources"), cure);
+    }
+}
+
+fn text(text: &str) -> Result<String, Wrong> {
+    match text.is_empty() {
+        false => Ok(text.to_owned()),
+        true => Err(Wrong::new("an empty text names nobody", "write it as it stands in the tokens")),
+    }
+}

@@ -1,0 +1,115 @@
+//! Tenants as somebody tells who is asked about every request, as nginx's `auth_request` and Traefik's `ForwardAuth` ask.
+//!
+//! - `question.rs`: what is sent;
+//! - `authority.rs`: whom it is sent to;
+//! - `cache.rs`: what was answered a moment ago, if that may be used again.
+//!
+//! Fail closed: without a clear yes nothing is executed, and no other source is tried.
+
+mod authority;
+mod cache;
+mod question;
+
+use super::{Network, is_trusted, name_of};
+use authority::Authority;
+use cache::Cache;
+use http::header::WWW_AUTHENTICATE;
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, StatusCode, Uri};
+use question::Question;
+use semel::Engine;
+use semel_tower::{Claim, ClaimFuture, TenantSource};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Who is asked, and how.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ForwardAuthConfig {
+    /// Where: an `http` address. Nothing of a request changes it.
+    pub url: Uri,
+    /// How long an answer may take. Default 2 s.
+    pub deadline: Duration,
+    /// Which headers of the request are sent. Default: `Authorization`, `Cookie` and `X-Api-Key`.
+    pub headers: Vec<HeaderName>,
+    /// The header of the answer that names the tenant.
+    pub tenant_header: HeaderName,
+    /// How long the answer to the very same question may be used again. None: every request is asked about.
+    pub cache: Option<Duration>,
+}
+
+impl ForwardAuthConfig {
+    /// How long an answer may take, unless told otherwise.
+    pub const DEADLINE: Duration = Duration::from_secs(2);
+    /// What is sent, unless told otherwise.
+    pub const HEADERS: [HeaderName; 3] =
+        [http::header::AUTHORIZATION, http::header::COOKIE, HeaderName::from_static("x-api-key")];
+}
+
+/// The tenant as the answer names it.
+pub(super) struct ForwardAuth {
+    config: ForwardAuthConfig,
+    authority: Authority,
+    cache: Option<Cache>,
+    trusted_peers: Arc<[Network]>,
+}
+
+impl ForwardAuth {
+    pub(super) fn new(config: ForwardAuthConfig, trusted_peers: Arc<[Network]>) -> Self {
+        Self {
+            authority: Authority::new(&config.url),
+            cache: config.cache.map(Cache::new),
+            config,
+            trusted_peers,
+        }
+    }
+
+    async fn ask(&self, parts: &Parts) -> Claim {
+        let trusts = |peer: IpAddr| is_trusted(&self.trusted_peers, peer);
+        let question = Question::about(parts, &self.config.headers, trusts);
+        let place = self.cache.as_ref().map(|cache| (cache, cache.place(&question)));
+        if let Some((cache, place)) = &place
+            && let Some(tenant) = cache.tenant(place)
+        {
+            return Claim::Tenant(tenant);
+        }
+        let asking = self.authority.ask(&question);
+        let claim = match tokio::time::timeout(self.config.deadline, asking).await {
+            Ok(Ok((status, headers))) => self.understand(status, &headers),
+            Ok(Err(error)) => undecided(&error),
+            Err(_) => undecided(&"it did not answer in time"),
+        };
+        if let (Some((cache, place)), Claim::Tenant(tenant)) = (place, &claim) {
+            cache.keep(place, tenant);
+        }
+        claim
+    }
+
+    fn understand(&self, status: StatusCode, headers: &HeaderMap) -> Claim {
+        match status {
+            status if status.is_success() => {
+                let mut names = headers.get_all(&self.config.tenant_header).iter();
+                let name = names.next().filter(|_| names.next().is_none());
+                match name.and_then(|name| name_of(name.as_bytes().trim_ascii())) {
+                    Some(tenant) => Claim::Tenant(tenant),
+                    None => undecided(&"it said yes, but its answer names no tenant"),
+                }
+            }
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                Claim::Refused { challenges: headers.get_all(WWW_AUTHENTICATE).iter().cloned().collect() }
+            }
+            status => undecided(&format_args!("it answered {status}")),
+        }
+    }
+}
+
+impl TenantSource for ForwardAuth {
+    fn claim<'a>(&'a self, _: &'a Engine, parts: &'a Parts) -> ClaimFuture<'a> {
+        Box::pin(async move { Ok(self.ask(parts).await) })
+    }
+}
+
+fn undecided(why: &dyn std::fmt::Display) -> Claim {
+    tracing::error!(%why, "nothing was executed: forward-auth cannot say whose request it is");
+    Claim::Undecided
+}

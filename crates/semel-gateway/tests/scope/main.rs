@@ -1,0 +1,13 @@
+//! Whose request it is: headers, tokens, and whoever is asked.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "what goes wrong here is a failed test"
+)]
+
+mod flood;
+mod forward_auth;
+mod sources;
+mod support;
+mod tokens;

@@ -1,0 +1,172 @@
+//! What is known of one tenant: how many keys it has, and how many it may make at once.
+//!
+//! How many it has is the store's word, asked for now and then, and what this instance has made since. What others make meanwhile is
+//! not known before the next word: that is how far a tenant can get beyond its quota.
+
+use super::bucket::Bucket;
+use super::{Admission, Quota};
+use crate::store::{Store, StoreError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// How long the store's word is good. Counting is cheap, but not free.
+const GOOD_FOR: Duration = Duration::from_secs(5);
+/// Counting may take this part of the time, whatever a tenant has.
+const SHARE: u32 = 20;
+/// How long a count may take. Longer than a request waits for it: the next one finds it done.
+const LONGEST_COUNT: Duration = Duration::from_secs(60);
+/// What a client is told that has as many keys as it may: some of them will have ended by then.
+const RETRY_LIVE: Duration = Duration::from_secs(60);
+
+pub(super) struct Account {
+    known: Mutex<Known>,
+    counted: Notify,
+}
+
+struct Known {
+    bucket: Option<Bucket>,
+    /// The store's last word.
+    live: Option<u64>,
+    /// Passes given out since that was asked for.
+    since: u64,
+    counting: bool,
+    next_count: Instant,
+    /// Why the last count came to nothing.
+    failed: Option<StoreError>,
+}
+
+impl Account {
+    pub(super) fn new(quota: &Quota) -> Arc<Self> {
+        let known = Known {
+            bucket: quota.new_keys.map(Bucket::full),
+            live: None,
+            since: 0,
+            counting: false,
+            next_count: Instant::now(),
+            failed: None,
+        };
+        Arc::new(Self { known: Mutex::new(known), counted: Notify::new() })
+    }
+
+    /// Waits until the keys were counted for once, and has them counted again beside the requests when that is too long ago.
+    pub(super) async fn counted(
+        self: &Arc<Self>,
+        store: &Arc<dyn Store>,
+        tenant: &str,
+        most: u64,
+        patience: Duration,
+    ) -> Result<(), StoreError> {
+        let counted = self.counted.notified();
+        tokio::pin!(counted);
+        // Before looking: what is told after that is not missed.
+        counted.as_mut().enable();
+        {
+            let mut known = self.known();
+            if !known.counting && known.next_count <= Instant::now() {
+                known.counting = true;
+                tokio::spawn(Arc::clone(self).count(Arc::clone(store), tenant.to_owned(), most, known.since));
+            }
+            if known.live.is_some() {
+                return Ok(());
+            }
+        }
+        let in_time = tokio::time::timeout(patience, counted).await.is_ok();
+        let known = self.known();
+        match (&known.live, &known.failed) {
+            (Some(_), _) => Ok(()),
+            (None, Some(error)) if in_time => Err(error.clone()),
+            _ => Err(StoreError::Unavailable("the tenant's keys were not counted in time".into())),
+        }
+    }
+
+    async fn count(self: Arc<Self>, store: Arc<dyn Store>, tenant: String, most: u64, since: u64) {
+        let begun = Instant::now();
+        let counting = Counting(&self);
+        let counted = tokio::time::timeout(LONGEST_COUNT, store.count_live(tenant, most)).await;
+        let counted =
+            counted.unwrap_or_else(|_| Err(StoreError::Unavailable("counting took too long".into())));
+        let mut known = self.known();
+        match counted {
+            Ok(live) => {
+                known.live = Some(live);
+                known.since = known.since.saturating_sub(since);
+                known.failed = None;
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the keys of a tenant could not be counted");
+                known.failed = Some(error);
+            }
+        }
+        // Without a first word nothing is admitted: then the next request asks again.
+        let pause = known.live.map_or(Duration::ZERO, |_| GOOD_FOR.max(begun.elapsed() * SHARE));
+        known.next_count = Instant::now() + pause;
+        drop(known);
+        drop(counting);
+    }
+
+    /// Whether it may make a new key now, as far as is known.
+    pub(super) fn admit(self: &Arc<Self>, quota: &Quota) -> Admission {
+        let mut known = self.known();
+        if let Some(most) = quota.live_keys
+            && known.live.unwrap_or(u64::MAX).saturating_add(known.since) >= most
+        {
+            return Admission::Refused { retry_after: RETRY_LIVE };
+        }
+        if let (Some(rate), Some(bucket)) = (quota.new_keys, &mut known.bucket)
+            && let Err(retry_after) = bucket.take(rate)
+        {
+            return Admission::Refused { retry_after };
+        }
+        known.since += 1;
+        Admission::Granted(Pass(Some(Arc::clone(self))))
+    }
+
+    fn put_back(&self) {
+        let mut known = self.known();
+        known.since = known.since.saturating_sub(1);
+        if let Some(bucket) = &mut known.bucket {
+            bucket.put_back();
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        // A number too few or too many is put right by the next count: a poisoned lock is as good as any.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A count under way, which ends however it ends: a store that panics must not keep others from counting again.
+struct Counting<'a>(&'a Account);
+
+impl Drop for Counting<'_> {
+    fn drop(&mut self) {
+        self.0.known().counting = false;
+        self.0.counted.notify_waiters();
+    }
+}
+
+/// The right to make one new key. Dropped unused, it is as if it had never been given out.
+#[must_use]
+pub(in crate::engine) struct Pass(Option<Arc<Account>>);
+
+impl Pass {
+    /// For a tenant without a quota.
+    pub(super) fn free() -> Self {
+        Self(None)
+    }
+
+    /// The key is made, or may be.
+    pub(in crate::engine) fn used(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Pass {
+    fn drop(&mut self) {
+        if let Some(account) = self.0.take() {
+            account.put_back();
+        }
+    }
+}

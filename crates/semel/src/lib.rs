@@ -63,6 +63,8 @@ pub mod observe;
 pub mod problem;
 #[cfg(feature = "std")]
 mod store;
+#[cfg(feature = "std")]
+pub mod trace;
 
 pub use history::{Actor, Happening, HistoryEntry, HistoryLine};
 pub use identity::{Fingerprint, OperationId, Owner, RecipeId, RecordKey};

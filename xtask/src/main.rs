@@ -9,6 +9,7 @@ mod links;
 mod nats;
 mod postgres;
 mod prove;
+mod python;
 mod servers;
 mod step;
 mod test;
@@ -49,7 +50,7 @@ enum Command {
     },
 
     /// Run a command with private servers of all kinds: PostgreSQL, a PgBouncer before it, NATS and RabbitMQ, which takes ten
-    /// seconds to start: `cargo xtask servers cargo test -p semel-relay --all-features`. Without a command, tell the addresses and
+    /// seconds to start; and with the tools that look at gateways from outside: `cargo xtask servers cargo test -p semel-relay --all-features`. Without a command, tell the addresses and
     /// wait.
     Servers {
         /// The command.

@@ -3,7 +3,7 @@
 use crate::brokers::Brokers;
 use crate::postgres::Servers;
 use crate::step::{self, Outcome};
-use crate::tools;
+use crate::{python, tools};
 use std::io;
 use std::process::Command;
 
@@ -11,10 +11,12 @@ use std::process::Command;
 pub(crate) fn run_with_all(command: &[String]) -> Outcome {
     tools::databases()?;
     tools::brokers()?;
+    tools::watching()?;
     let mut brokers = Brokers::begin()?;
     let databases = Servers::start()?;
     brokers.ready()?;
-    run("with all servers", command, databases.settings().into_iter().chain(brokers.settings()).collect())
+    let settings = databases.settings().into_iter().chain(brokers.settings()).chain(python::settings());
+    run("with all servers", command, settings.collect())
 }
 
 /// Runs a command with PostgreSQL and a PgBouncer before it.

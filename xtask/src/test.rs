@@ -3,7 +3,7 @@
 use crate::brokers::Brokers;
 use crate::postgres::Servers;
 use crate::step::{self, Outcome, cargo};
-use crate::{links, tools};
+use crate::{links, python, tools};
 use std::env;
 use std::time::Instant;
 
@@ -16,6 +16,7 @@ const FEATURES: [&str; 2] = [
 pub(crate) fn run() -> Outcome {
     let start = Instant::now();
     step::timed("tools", "what the steps need besides cargo", tools::ensure)?;
+    let python = python::begin();
     // They start beside the next steps, and are wanted by the tests.
     let mut brokers = Brokers::begin()?;
     step::run("format", &mut cargo(["fmt", "--all", "--check"]))
@@ -30,9 +31,11 @@ pub(crate) fn run() -> Outcome {
     let mut servers = None;
     step::timed("servers", "a private PostgreSQL with a PgBouncer before it, NATS and RabbitMQ", || {
         servers = Some(Servers::start()?);
+        python.join().map_err(|_| "installing Python packages went wrong")??;
         brokers.ready()
     })?;
-    let settings = servers.iter().flat_map(Servers::settings).chain(brokers.settings());
+    let settings =
+        servers.iter().flat_map(Servers::settings).chain(brokers.settings()).chain(python::settings());
     // `--tests` takes libraries, binaries and integration tests, and leaves out benchmarks, which measure and belong in
     // `cargo xtask bench`.
     let mut tests = cargo(["test", "--workspace", "--tests"]);

@@ -4,7 +4,7 @@
 //! changed and the message says what to do.
 
 use crate::step::{self, Outcome};
-use crate::{nats, postgres};
+use crate::{nats, postgres, python};
 use semel_private_brokers::{nats_server, rabbitmq_server};
 use std::io::Write as _;
 use std::path::Path;
@@ -73,6 +73,21 @@ const RABBITMQ: Tool = Tool {
     present: || rabbitmq_server().is_some(),
 };
 
+const PROMTOOL: Tool = Tool {
+    name: "promtool",
+    purpose: "checks the alert rules, and that they fire when they should",
+    packages: &["prometheus"],
+    present: || succeeds(Command::new("promtool").arg("--version")),
+};
+
+/// For whatever comes as a Python package.
+const VENV: Tool = Tool {
+    name: "Python's venv with pip (`python3 -m venv`)",
+    purpose: "is how the tools come here that the admin API and the traces are tested with",
+    packages: &["python3", "python3-venv"],
+    present: || succeeds(Command::new("python3").args(["-c", "import ensurepip, venv"])),
+};
+
 const NGINX: Tool = Tool {
     name: "nginx",
     purpose: "is what the gateway is measured against",
@@ -100,6 +115,7 @@ pub(crate) fn ensure() -> Outcome {
     component("rustfmt", "fmt")?;
     component("clippy", "clippy")?;
     let mut tools = vec![&PYTHON, &KILL];
+    tools.extend(WATCHING);
     // On Windows the build scripts find Microsoft's compiler by themselves, under no name that could be tried here.
     if !cfg!(windows) {
         tools.extend([&C_COMPILER, &FAKETIME]);
@@ -126,6 +142,14 @@ pub(crate) fn databases() -> Outcome {
 pub(crate) fn brokers() -> Outcome {
     provide(&BROKERS)?;
     nats::provide()
+}
+
+const WATCHING: [&Tool; 2] = [&PROMTOOL, &VENV];
+
+/// Checks for what looks at gateways from outside.
+pub(crate) fn watching() -> Outcome {
+    provide(&WATCHING)?;
+    python::provide()
 }
 
 /// Checks for PostgreSQL's programs.

@@ -4,6 +4,7 @@ use crate::entrance::Entrance;
 use crate::limits::Limits;
 use crate::proxy::Upstream;
 use crate::server::{Connections, PeerAddress, all_back};
+use crate::telemetry::Tracing;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, Method, Response};
@@ -19,6 +20,7 @@ pub struct Gateway {
     entrance: Entrance,
     engine: Engine,
     limits: Arc<Limits>,
+    tracing: Option<Tracing>,
 }
 
 /// How a gateway ended.
@@ -40,7 +42,7 @@ impl Gateway {
     #[must_use]
     pub fn new(layer: &IdempotencyLayer, upstream: Upstream, limits: Limits) -> Self {
         let entrance = Entrance::new(layer.layer(upstream), limits.requests_in_flight);
-        Self { entrance, engine: layer.engine().clone(), limits: Arc::new(limits) }
+        Self { entrance, engine: layer.engine().clone(), limits: Arc::new(limits), tracing: None }
     }
 
     /// Answers requests for `/.well-known/idempotency`, where the contract is published.
@@ -63,6 +65,12 @@ impl Gateway {
         self
     }
 
+    /// Traces every request.
+    pub(crate) fn traced(mut self, tracing: Option<Tracing>) -> Self {
+        self.tracing = tracing;
+        self
+    }
+
     /// Serves until `stop`; then accepts nothing more, and lets what is under way end: requests first, then operations whose client
     /// has gone. It waits for at most [`Limits::drain`], and no longer than until `force`.
     pub async fn run(
@@ -71,10 +79,16 @@ impl Gateway {
         stop: impl Future<Output = ()>,
         force: impl Future<Output = ()>,
     ) -> Stopped {
-        let Self { entrance, engine, limits } = self;
+        let Self { entrance, engine, limits, tracing } = self;
         let in_flight = Arc::clone(entrance.in_flight());
         let connections = Connections::new(Arc::clone(&limits));
-        connections.serve(listener, move |arrival| entrance.answer(arrival), stop).await;
+        match tracing {
+            None => connections.serve(listener, move |arrival| entrance.answer(arrival), stop).await,
+            Some(tracing) => {
+                let answer = move |arrival| tracing.answer(&entrance, arrival);
+                connections.serve(listener, answer, stop).await;
+            }
+        }
         tracing::info!("stopping: no new connections; waiting for what is under way");
         let drained = async {
             connections.closed().await;

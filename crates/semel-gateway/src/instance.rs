@@ -2,12 +2,13 @@
 
 use crate::admin::Admin;
 use crate::config::Config;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Survey};
 use crate::outbox::{Outbox, Publishing};
 use crate::route::Routes;
 use crate::running::StartError;
 use crate::settling;
 use crate::store_url::OpenedStore;
+use crate::telemetry::{Names, Telemetry};
 use semel::{Engine, EngineOptions};
 use semel_relay::{Rules, Worker};
 use std::future::Future;
@@ -57,7 +58,8 @@ impl Instance {
         let names = routes.routes().iter().map(|route| route.operation.as_str());
         let metrics = Metrics::new(names);
         let OpenedStore { store, outbox } = config.store.open(config.store_timeout).await?;
-        let metrics = Arc::new(if outbox.is_some() { metrics.with_outbox() } else { metrics });
+        let metrics = if outbox.is_some() { metrics.with_outbox() } else { metrics };
+        let metrics = Arc::new(if config.telemetry.is_some() { metrics.with_telemetry() } else { metrics });
         let options = EngineOptions {
             store_timeout: config.store_timeout,
             max_waiters: config.quota.waiters,
@@ -93,6 +95,18 @@ impl Instance {
             policies: Arc::new(move |operation| routes.policy_of(operation)),
             ..Admin::new(self.engine.clone(), Arc::clone(&self.metrics))
         })
+    }
+
+    /// What is sent to a collector, of a process with this operators' side.
+    pub(crate) fn telemetry(&self, config: &Config, admin: &Admin) -> Option<Telemetry> {
+        let (telemetry, meters) = config.telemetry.as_ref().zip(self.metrics.telemetry())?;
+        let routes = self.routes.routes().iter();
+        let names = Names {
+            routes: routes.map(|route| (route.operation.clone(), route.pattern.path().to_owned())).collect(),
+            host: config.upstream.host().unwrap_or_default().to_owned(),
+            port: config.upstream.port_u16().unwrap_or(80),
+        };
+        Some(Telemetry::new(telemetry, names, Survey::of(admin), meters))
     }
 }
 

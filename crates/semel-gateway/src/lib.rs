@@ -23,6 +23,7 @@ mod secret;
 mod server;
 mod settling;
 mod store_url;
+mod telemetry;
 mod working;
 
 pub use config::Config;

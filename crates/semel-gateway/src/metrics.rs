@@ -6,8 +6,12 @@
 
 mod census;
 mod outbox;
+mod survey;
+mod telemetry;
 
 pub use census::{Census, Open};
+pub(crate) use survey::{Survey, Taken};
+pub(crate) use telemetry::TelemetryMeters;
 
 use outbox::OutboxMeters;
 
@@ -53,6 +57,8 @@ pub struct Metrics {
     gauges: Gauges,
     webhooks: Family<OfWebhook, Counter>,
     outbox: Option<OutboxMeters>,
+    telemetry: Option<TelemetryMeters>,
+    last: survey::Last,
 }
 
 /// What is kept of one operation.
@@ -146,6 +152,8 @@ impl Metrics {
                 Family::default(),
             ),
             outbox: None,
+            telemetry: None,
+            last: survey::Last::default(),
             registry,
         }
     }
@@ -155,6 +163,18 @@ impl Metrics {
     pub fn with_outbox(mut self) -> Self {
         self.outbox = Some(OutboxMeters::new(&mut self.registry));
         self
+    }
+
+    /// The same with what becomes of the traces.
+    #[must_use]
+    pub fn with_telemetry(mut self) -> Self {
+        self.telemetry = Some(TelemetryMeters::new(&mut self.registry));
+        self
+    }
+
+    /// Who counts what becomes of the traces.
+    pub(crate) fn telemetry(&self) -> Option<TelemetryMeters> {
+        self.telemetry.clone()
     }
 
     /// Sets the gauges of the outbox to what the store says; without its word they are no number.

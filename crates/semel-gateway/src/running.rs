@@ -11,6 +11,7 @@ use crate::route::Disguised;
 use crate::server::PeerAddress;
 use crate::settling::SettlingError;
 use crate::store_url::OpenStoreError;
+use crate::telemetry::{Exporter, Telemetry};
 use semel_tower::IdempotencyLayer;
 use std::future::Future;
 use std::net::SocketAddr;
@@ -51,6 +52,7 @@ pub struct Running {
     gateway: Gateway,
     listener: TcpListener,
     beside: Option<Beside>,
+    exporter: Option<Exporter>,
     admin: Admin,
     admin_listener: TcpListener,
     address: SocketAddr,
@@ -77,6 +79,7 @@ impl Running {
         let instance = Instance::open(&config).await?;
         let beside = if config.worker.in_gateway { Some(instance.beside(&config).await?) } else { None };
         let admin = instance.admin(&config, beside.as_ref())?;
+        let telemetry = instance.telemetry(&config, &admin);
         let Instance { engine, routes, .. } = instance;
         let selecting = Arc::clone(&routes);
         let layer = config
@@ -95,7 +98,9 @@ impl Running {
             });
         let (listener, address) = listen(config.listen).await?;
         let (admin_listener, admin_address) = listen(config.admin.listen).await?;
-        Ok(Self { gateway, listener, beside, admin, admin_listener, address, admin_address })
+        let (tracing, exporter) = telemetry.map(Telemetry::start).unzip();
+        let gateway = gateway.traced(tracing);
+        Ok(Self { gateway, listener, beside, exporter, admin, admin_listener, address, admin_address })
     }
 
     /// Where clients are served.
@@ -133,6 +138,9 @@ impl Running {
         }
         let _gone = ended.send(());
         let _ended = administering.await;
+        if let Some(exporter) = self.exporter {
+            exporter.end(stopped != Stopped::Drained).await;
+        }
         stopped
     }
 }

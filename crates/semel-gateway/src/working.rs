@@ -4,6 +4,7 @@ use crate::admin::{self, Admin};
 use crate::config::Config;
 use crate::instance::{Beside, Instance, listen};
 use crate::running::{StartError, serving_to_the_end};
+use crate::telemetry::Exporter;
 use std::net::SocketAddr;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -12,6 +13,7 @@ use tokio::sync::oneshot;
 pub struct Working {
     beside: Beside,
     store: String,
+    exporter: Option<Exporter>,
     admin: Option<(TcpListener, SocketAddr, Admin)>,
 }
 
@@ -23,14 +25,18 @@ impl Working {
     pub async fn start(config: &Config, admin_listen: Option<SocketAddr>) -> Result<Self, StartError> {
         let instance = Instance::open(config).await?;
         let beside = instance.beside(config).await?;
+        let admin = instance.admin(config, Some(&beside))?;
+        let telemetry = instance.telemetry(config, &admin);
         let admin = match admin_listen {
             None => None,
             Some(address) => {
                 let (listener, address) = listen(address).await?;
-                Some((listener, address, instance.admin(config, Some(&beside))?))
+                Some((listener, address, admin))
             }
         };
-        Ok(Self { beside, store: config.store.to_string(), admin })
+        // There are no requests to trace here, only numbers.
+        let exporter = telemetry.map(|telemetry| telemetry.start().1);
+        Ok(Self { beside, store: config.store.to_string(), exporter, admin })
     }
 
     /// Where the admin API is, if there is one.
@@ -46,17 +52,28 @@ impl Working {
             store = self.store,
             "working: leases are watched, doubt is settled, windows are closed"
         );
-        let Some((listener, _, admin)) = self.admin else { return self.beside.run(stop).await };
-        let readiness = admin.readiness.clone();
-        let (ended, end) = oneshot::channel::<()>();
-        let serving = admin::serve(listener, admin, async { drop(end.await) });
-        let administering = tokio::spawn(serving_to_the_end(serving));
-        let stop = async {
-            stop.await;
-            readiness.stopping();
-        };
-        self.beside.run(stop).await;
-        drop(ended);
-        let _ended = administering.await;
+        work(self.beside, self.admin, stop).await;
+        if let Some(exporter) = self.exporter {
+            exporter.end(false).await;
+        }
     }
+}
+
+async fn work(
+    beside: Beside,
+    admin: Option<(TcpListener, SocketAddr, Admin)>,
+    stop: impl Future<Output = ()>,
+) {
+    let Some((listener, _, admin)) = admin else { return beside.run(stop).await };
+    let readiness = admin.readiness.clone();
+    let (ended, end) = oneshot::channel::<()>();
+    let serving = admin::serve(listener, admin, async { drop(end.await) });
+    let administering = tokio::spawn(serving_to_the_end(serving));
+    let stop = async {
+        stop.await;
+        readiness.stopping();
+    };
+    beside.run(stop).await;
+    drop(ended);
+    let _ended = administering.await;
 }

@@ -272,6 +272,7 @@ impl Config {
 
     fn problem(&self, problem: Problem) -> Response<Body> {
         let operation_id = problem.operation_id;
+        semel::trace::note(|noted| noted.problem = Some(problem.code.as_str()));
         let (mut parts, bytes): (_, Bytes) = problem.into_response(&self.docs).into_parts();
         if let Some(operation_id) = operation_id {
             parts.headers.insert(OPERATION_ID, operation_id_value(operation_id));

@@ -15,6 +15,7 @@ use semel::fingerprint::{HttpRequest, RequestSubject};
 use semel::key::IdempotencyKey;
 use semel::observe::Event;
 use semel::problem::Code;
+use semel::trace::Trace;
 use semel::{Incoming, RecordKey};
 use std::future::Future;
 use std::pin::Pin;
@@ -115,6 +116,7 @@ impl Config {
         let Some((operation, protection)) = (self.select)(parts) else {
             return Admission::Pass;
         };
+        semel::trace::note(|noted| noted.operation = Some(operation.as_str().into()));
         let refuse = |code, detail| Admission::Refuse(Box::new(self.key_problem(code, detail)));
         let key = self.key_rules.parse(parts.headers.get_all(IDEMPOTENCY_KEY).iter());
         if let (Ok(None), Some(observer)) = (&key, self.engine.observer()) {
@@ -185,7 +187,7 @@ where
     let (answer, answered) = oneshot::channel();
     // From here on nothing depends on the client: the task begins before the reservation is made.
     let answering = Arc::clone(&config);
-    tokio::spawn(async move {
+    let executing = async move {
         let key = RecordKey::new(tenant, admitted.operation, admitted.key.as_str());
         let request = HttpRequest {
             operation: &key.operation,
@@ -213,7 +215,8 @@ where
                 execute(execution, inner, parts, body).await;
             }
         }
-    });
+    };
+    tokio::spawn(Trace::within(Trace::current(), executing));
     // The task answers in every case; if the runtime itself is going down, all that can be said is that it is not known.
     answered.await.unwrap_or_else(|_| answering.unknown_at_exit())
 }

@@ -9,6 +9,7 @@ use crate::observe::{Observer, StoreCall};
 use crate::record::{Draft, Expected, Record};
 use crate::store::{Answer, Created, Store, StoreError, StoreFuture, Swap, Swapped};
 use crate::time::Timestamp;
+use crate::trace::{Ride, note_call};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -86,7 +87,7 @@ impl Batcher {
 }
 
 type Call<I, O> = for<'a> fn(&'a dyn Store, Vec<I>) -> StoreFuture<'a, Answer<O>>;
-type Reply<O> = oneshot::Sender<Result<(Timestamp, O), Unanswered>>;
+type Reply<O> = oneshot::Sender<(Result<(Timestamp, O), Unanswered>, Option<Ride>)>;
 
 /// Why there is no answer to one item.
 #[derive(Clone)]
@@ -105,8 +106,8 @@ struct Way {
 }
 
 impl Way {
-    /// Sends a batch of this size; no longer than the time-out.
-    async fn go<T>(&self, size: usize, call: StoreFuture<'_, T>) -> Result<T, StoreError> {
+    /// Sends a batch of this size; no longer than the time-out. Where nobody observes, nothing is told of its ride.
+    async fn go<T>(&self, size: usize, call: StoreFuture<'_, T>) -> (Result<T, StoreError>, Option<Ride>) {
         let begun = self.observer.as_ref().map(|observer| {
             observer.batch(self.call, size);
             (observer, Instant::now())
@@ -114,10 +115,12 @@ impl Way {
         let answer = tokio::time::timeout(self.timeout, call)
             .await
             .unwrap_or_else(|_| Err(StoreError::Lost("the store did not answer in time".into())));
-        if let Some((observer, begun)) = begun {
-            observer.store_call(self.call, begun.elapsed(), answer.is_ok());
-        }
-        answer
+        let ride = begun.map(|(observer, begun)| {
+            let took = begun.elapsed();
+            observer.store_call(self.call, took, answer.is_ok());
+            Ride { begun: begun.into_std(), took, batch: size }
+        });
+        (answer, ride)
     }
 }
 
@@ -173,9 +176,14 @@ impl<I: Clone + Send + 'static, O: Send + 'static> Lane<I, O> {
             tokio::spawn(Arc::clone(self).run());
         }
         match tokio::time::timeout(timeout, answer).await {
-            Ok(Ok(Ok(answer))) => Ok(answer),
-            Ok(Ok(Err(Unanswered::Failed(error)))) => Err(error),
-            Ok(Ok(Err(Unanswered::Apart))) => self.send_alone(item, timeout).await,
+            Ok(Ok((answer, ride))) => {
+                note_call(self.way.call, ride, answer.is_ok());
+                match answer {
+                    Ok(answer) => Ok(answer),
+                    Err(Unanswered::Failed(error)) => Err(error),
+                    Err(Unanswered::Apart) => self.send_alone(item, timeout).await,
+                }
+            }
             Ok(Err(_)) => Err(StoreError::Lost("the batch was abandoned".into())),
             Err(_) if self.withdraw(number) => {
                 Err(StoreError::Unavailable("the store did not get to it in time".into()))
@@ -190,7 +198,9 @@ impl<I: Clone + Send + 'static, O: Send + 'static> Lane<I, O> {
         let Ok(_turn) = tokio::time::timeout(timeout, self.alone.lock()).await else {
             return Err(StoreError::Unavailable("the store did not get to it in time".into()));
         };
-        let Answer { now, mut items } = self.send(vec![item.clone()]).await?;
+        let (answer, ride) = self.send(vec![item.clone()]).await;
+        note_call(self.way.call, ride, answer.is_ok());
+        let Answer { now, mut items } = answer?;
         items.pop().map(|item| (now, item)).ok_or_else(unfit)
     }
 
@@ -199,24 +209,23 @@ impl<I: Clone + Send + 'static, O: Send + 'static> Lane<I, O> {
         let mut running = Running { lane: Arc::clone(&self), done: false };
         while let Some((items, replies)) = self.next_batch() {
             let count = items.len();
-            let outcome = match self.send(items).await {
+            let (answer, ride) = self.send(items).await;
+            let outcome = match answer {
                 Ok(answer) => Ok(answer),
                 // Errors are whole, but a damaged record is one item's: the others are not to hear of it.
                 Err(StoreError::Damaged(_)) if count > 1 => Err(Unanswered::Apart),
                 Err(error) => Err(Unanswered::Failed(error)),
             };
-            hand_out(outcome, replies);
+            hand_out(outcome, ride, replies);
         }
         running.done = true;
     }
 
-    async fn send(&self, items: Vec<I>) -> Result<Answer<O>, StoreError> {
+    async fn send(&self, items: Vec<I>) -> (Result<Answer<O>, StoreError>, Option<Ride>) {
         let count = items.len();
-        let answer = self.way.go(count, (self.call)(&*self.way.store, items)).await?;
-        if answer.items.len() != count {
-            return Err(unfit());
-        }
-        Ok(answer)
+        let (answer, ride) = self.way.go(count, (self.call)(&*self.way.store, items)).await;
+        let fits = |answer: Answer<O>| if answer.items.len() == count { Ok(answer) } else { Err(unfit()) };
+        (answer.and_then(fits), ride)
     }
 
     fn next_batch(&self) -> Option<(Vec<I>, Vec<Reply<O>>)> {
@@ -268,16 +277,16 @@ fn unfit() -> StoreError {
     StoreError::Lost("the store's answer does not fit the batch".into())
 }
 
-fn hand_out<O>(outcome: Result<Answer<O>, Unanswered>, replies: Vec<Reply<O>>) {
+fn hand_out<O>(outcome: Result<Answer<O>, Unanswered>, ride: Option<Ride>, replies: Vec<Reply<O>>) {
     match outcome {
         Ok(answer) => {
             for (reply, item) in replies.into_iter().zip(answer.items) {
-                let _ = reply.send(Ok((answer.now, item)));
+                let _ = reply.send((Ok((answer.now, item)), ride));
             }
         }
         Err(unanswered) => {
             for reply in replies {
-                let _ = reply.send(Err(unanswered.clone()));
+                let _ = reply.send((Err(unanswered.clone()), ride));
             }
         }
     }

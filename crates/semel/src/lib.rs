@@ -65,6 +65,8 @@ pub mod problem;
 pub mod seal;
 #[cfg(feature = "std")]
 mod store;
+#[cfg(feature = "std")]
+pub mod trace;
 
 pub use history::{Actor, Happening, HistoryEntry, HistoryLine};
 pub use identity::{Fingerprint, OperationId, Owner, RecipeId, RecordKey};

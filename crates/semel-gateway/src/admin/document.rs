@@ -8,14 +8,17 @@ use semel::seal::sealed_by;
 use semel::transition::{Standing, standing};
 use semel::{Body, HistoryLine, Record, Resource, StoredResponse, Timestamp};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// One operation.
-#[derive(Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Operation {
+    #[schema(format = "uuid")]
     operation_id: String,
     tenant: String,
     operation: String,
     key: String,
+    #[schema(schema_with = super::openapi::states)]
     state: &'static str,
     /// Its window is over, whether or not the reaper has come by.
     expired: bool,
@@ -35,7 +38,9 @@ pub(super) struct Operation {
     times: Moments,
 }
 
-#[derive(Serialize)]
+/// What an operation made, or concerns.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Resource)]
 struct Made {
     #[serde(rename = "type")]
     kind: String,
@@ -43,11 +48,15 @@ struct Made {
 }
 
 /// What is kept of an answer.
-#[derive(Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = KeptResponse)]
 struct Kept {
     status: u16,
+    /// The names of the kept header fields.
     headers: Vec<String>,
+    /// `stored`, `not_stored` or `dropped`.
     body: &'static str,
+    /// Not in a listing.
     #[serde(skip_serializing_if = "Option::is_none")]
     body_bytes: Option<usize>,
     /// The name of the key that opens it.
@@ -57,7 +66,9 @@ struct Kept {
     schema_version: Option<String>,
 }
 
-#[derive(Serialize)]
+/// When what happened, or will.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Times)]
 struct Moments {
     created: Moment,
     lease_until: Moment,
@@ -73,13 +84,15 @@ struct Moments {
     next_reconcile: Option<Moment>,
 }
 
-/// A moment as RFC 3339 has it, in UTC.
-#[derive(Serialize)]
+/// A moment as RFC 3339 has it, in UTC; or `never`.
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(transparent)]
+#[schema(example = "2026-02-03T04:05:06.789Z")]
 pub(super) struct Moment(String);
 
 /// One line of history.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = HistoryLine)]
 pub(super) struct Line {
     at: Moment,
     version: u64,

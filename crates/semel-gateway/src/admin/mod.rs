@@ -5,6 +5,7 @@
 
 mod access;
 mod document;
+mod openapi;
 mod operations;
 mod outbox;
 mod probes;
@@ -20,17 +21,17 @@ mod word;
 pub use probes::Readiness;
 pub use server::serve;
 
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Survey};
 use crate::secret::Secret;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use axum::routing::{get, post};
 use problem::AdminProblem;
-use scrape::Scrapes;
 use semel::{Engine, Policy};
 use semel_relay::WebhookIntake;
 use semel_relay::outbox::{Counts, Desk};
 use std::sync::Arc;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 /// The rules of the operation of this name: they say how long what is settled is kept.
 pub type Policies = Arc<dyn Fn(&str) -> Arc<Policy> + Send + Sync>;
@@ -76,35 +77,46 @@ impl Admin {
 /// What the handlers share.
 struct Shared {
     admin: Admin,
-    scrapes: Scrapes,
+    survey: Survey,
 }
 
-/// All routes. What brings its own proof of who sends it, as a signed webhook does, goes beside the guarded ones.
-fn router(admin: Admin) -> Router {
-    let shared = Arc::new(Shared { admin, scrapes: Scrapes::default() });
-    let reading = Router::new()
-        .route("/v1/operations", get(operations::list))
-        .route("/v1/operations/{id}", get(operations::show))
-        .route("/v1/outbox", get(outbox::list))
-        .route("/v1/outbox/{id}", get(outbox::show))
-        .route("/v1/stats", get(scrape::stats))
-        .route_layer(from_fn_with_state(Arc::clone(&shared), access::to_read));
-    let changing = Router::new()
-        .route("/v1/operations/{id}/resolve", post(resolve::resolve))
-        .route("/v1/outbox/{id}/requeue", post(outbox::requeue))
-        .route("/v1/outbox/{id}/drop", post(outbox::discard))
-        .route_layer(from_fn_with_state(Arc::clone(&shared), access::to_change));
-    let measuring = Router::new()
-        .route("/metrics", get(scrape::metrics))
-        .route_layer(from_fn_with_state(Arc::clone(&shared), access::to_measure));
-    Router::new()
-        .route("/healthz", get(probes::healthz))
-        .route("/readyz", get(probes::readyz))
-        .route("/v1/webhooks/{source}", post(webhooks::receive))
+/// All routes, each with its description. What brings its own proof of who sends it, as a signed webhook does, goes beside the
+/// guarded ones.
+fn routes(shared: &Arc<Shared>) -> OpenApiRouter<Arc<Shared>> {
+    let guard = || Arc::clone(shared);
+    let reading = OpenApiRouter::new()
+        .routes(routes!(operations::list))
+        .routes(routes!(operations::show))
+        .routes(routes!(outbox::list))
+        .routes(routes!(outbox::show))
+        .routes(routes!(scrape::stats))
+        .route_layer(from_fn_with_state(guard(), access::to_read));
+    let changing = OpenApiRouter::new()
+        .routes(routes!(resolve::resolve))
+        .routes(routes!(outbox::requeue))
+        .routes(routes!(outbox::discard))
+        .route_layer(from_fn_with_state(guard(), access::to_change));
+    let measuring = OpenApiRouter::new()
+        .routes(routes!(scrape::metrics))
+        .route_layer(from_fn_with_state(guard(), access::to_measure));
+    openapi::described()
+        .routes(routes!(probes::healthz))
+        .routes(routes!(probes::readyz))
+        .routes(routes!(openapi::document))
+        .routes(routes!(webhooks::receive))
         .merge(measuring)
         .merge(reading)
         .merge(changing)
+}
+
+fn router(admin: Admin) -> Router {
+    let survey = Survey::of(&admin);
+    let shared = Arc::new(Shared { admin, survey });
+    let (router, mut description) = routes(&shared).split_for_parts();
+    openapi::say_what_goes_together(&mut description);
+    router
         .fallback(async || AdminProblem::no_such_path())
         .method_not_allowed_fallback(async || AdminProblem::method_not_allowed())
+        .layer(axum::Extension(openapi::Written::of(&description)))
         .with_state(shared)
 }

@@ -2,16 +2,20 @@
 
 use super::Shared;
 use super::document::{Line, Moment, Operation};
-use super::problem::AdminProblem;
-use super::query::{Listing, cursor_text, operation_id};
+use super::openapi::{AboutOperation, Guarded, StoreFailed};
+use super::problem::{AdminProblem, ProblemDocument};
+use super::query::{Listing, OfOperations, cursor_text, operation_id};
 use axum::Json;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use semel::{HistoryLine, OperationId, Record, StoreError, StoreFuture, Timestamp};
 use serde::Serialize;
 use std::sync::Arc;
+use utoipa::ToSchema;
 
-#[derive(Serialize)]
+/// A page of operations, newest first.
+#[derive(Serialize, ToSchema)]
+#[schema(as = OperationPage)]
 struct Listed {
     now: Moment,
     operations: Vec<Operation>,
@@ -20,7 +24,8 @@ struct Listed {
 }
 
 /// One operation, with its history where that could be read.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = OperationWithHistory)]
 pub(super) struct Shown {
     now: Moment,
     #[serde(flatten)]
@@ -36,6 +41,17 @@ impl Shown {
     }
 }
 
+/// Lists operations, newest first.
+#[utoipa::path(
+    get, path = "/v1/operations", operation_id = "listOperations", tag = "operations",
+    params(OfOperations),
+    responses(
+        (status = 200, description = "A page of them", body = Listed),
+        (status = 400, description = "A parameter says what it cannot say", body = ProblemDocument, content_type = "application/problem+json"),
+        Guarded, StoreFailed,
+    ),
+    security(("token" = []))
+)]
 pub(super) async fn list(
     State(shared): State<Arc<Shared>>,
     RawQuery(query): RawQuery,
@@ -52,6 +68,18 @@ pub(super) async fn list(
     Ok(Json(listed).into_response())
 }
 
+/// Shows one operation with its history.
+#[utoipa::path(
+    get, path = "/v1/operations/{id}", operation_id = "showOperation", tag = "operations",
+    params(AboutOperation),
+    responses(
+        (status = 200, description = "The operation", body = Shown),
+        (status = 400, description = "This is no operation's id", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, description = "There is no such operation", body = ProblemDocument, content_type = "application/problem+json"),
+        Guarded, StoreFailed,
+    ),
+    security(("token" = []))
+)]
 pub(super) async fn show(
     State(shared): State<Arc<Shared>>,
     Path(id): Path<String>,

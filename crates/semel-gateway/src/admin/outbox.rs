@@ -2,8 +2,9 @@
 
 use super::Shared;
 use super::document::Moment;
-use super::problem::AdminProblem;
-use super::query::{EventListing, event_id};
+use super::openapi::{AboutEvent, Guarded, StoreFailed};
+use super::problem::{AdminProblem, ProblemDocument};
+use super::query::{EventListing, OfEvents, event_id};
 use super::word;
 use axum::Json;
 use axum::body::{Body, to_bytes};
@@ -16,14 +17,17 @@ use semel::{StoreError, Timestamp};
 use semel_relay::outbox::{Desk, Entry, Touched};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 /// The body of a request at most: a reason and a name.
 const BODY: usize = 64 * 1024;
 
 /// One event that is not published yet. Members without a value are absent.
-#[derive(Serialize)]
-struct Waiting {
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Event)]
+pub(super) struct Waiting {
+    #[schema(format = "uuid")]
     event_id: String,
     aggregate: String,
     kind: String,
@@ -62,7 +66,9 @@ impl From<Entry> for Waiting {
     }
 }
 
-#[derive(Serialize)]
+/// A page of events, newest first.
+#[derive(Serialize, ToSchema)]
+#[schema(as = EventPage)]
 struct Listed {
     now: Moment,
     events: Vec<Waiting>,
@@ -71,7 +77,8 @@ struct Listed {
 }
 
 /// One event, with its payload: as text where it is some, else as base64.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = EventWithPayload)]
 struct Shown {
     now: Moment,
     #[serde(flatten)]
@@ -94,13 +101,29 @@ impl Shown {
 }
 
 /// What an operator says when an event is taken out.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Drop {
+    /// How they know; kept with the event.
+    #[schema(min_length = 1, max_length = 2000, pattern = r"\S")]
     reason: String,
+    /// Who says so; without it `admin`.
+    #[schema(schema_with = super::openapi::operator)]
     operator: Option<String>,
 }
 
+/// Lists what is not published yet, newest first.
+#[utoipa::path(
+    get, path = "/v1/outbox", operation_id = "listEvents", tag = "outbox",
+    params(OfEvents),
+    responses(
+        (status = 200, description = "A page of them", body = Listed),
+        (status = 400, description = "A parameter says what it cannot say", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, description = "This store has no outbox", body = ProblemDocument, content_type = "application/problem+json"),
+        Guarded, StoreFailed,
+    ),
+    security(("token" = []))
+)]
 pub(super) async fn list(
     State(shared): State<Arc<Shared>>,
     RawQuery(query): RawQuery,
@@ -116,6 +139,18 @@ pub(super) async fn list(
     Ok(Json(listed).into_response())
 }
 
+/// Shows one event with its payload.
+#[utoipa::path(
+    get, path = "/v1/outbox/{id}", operation_id = "showEvent", tag = "outbox",
+    params(AboutEvent),
+    responses(
+        (status = 200, description = "The event", body = Shown),
+        (status = 400, description = "This is no event's id", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, description = "There is no such event, or no outbox", body = ProblemDocument, content_type = "application/problem+json"),
+        Guarded, StoreFailed,
+    ),
+    security(("token" = []))
+)]
 pub(super) async fn show(
     State(shared): State<Arc<Shared>>,
     Path(id): Path<String>,
@@ -125,6 +160,19 @@ pub(super) async fn show(
     Ok(Json(Shown::of(entry, now)).into_response())
 }
 
+/// Sends a dead letter on its way again.
+#[utoipa::path(
+    post, path = "/v1/outbox/{id}/requeue", operation_id = "requeueEvent", tag = "outbox",
+    params(AboutEvent),
+    responses(
+        (status = 200, description = "It is on its way", body = Done),
+        (status = 400, description = "This is no event's id", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, description = "There is no such event, or no outbox", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, description = "It is no dead letter", body = ProblemDocument, content_type = "application/problem+json"),
+        Guarded, StoreFailed,
+    ),
+    security(("token" = []))
+)]
 pub(super) async fn requeue(
     State(shared): State<Arc<Shared>>,
     Path(id): Path<String>,
@@ -135,6 +183,21 @@ pub(super) async fn requeue(
     touched(acting.await, id, "requeued")
 }
 
+/// Takes a dead letter out, with a reason that is kept.
+#[utoipa::path(
+    post, path = "/v1/outbox/{id}/drop", operation_id = "dropEvent", tag = "outbox",
+    params(AboutEvent),
+    request_body = Drop,
+    responses(
+        (status = 200, description = "It is out", body = Done),
+        (status = 400, description = "This is no event's id, or the body is not what it has to be", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, description = "There is no such event, or no outbox", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, description = "It is no dead letter", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 413, description = "The body is too long", body = ProblemDocument, content_type = "application/problem+json"),
+        Guarded, StoreFailed,
+    ),
+    security(("token" = []))
+)]
 pub(super) async fn discard(
     State(shared): State<Arc<Shared>>,
     Path(id): Path<String>,
@@ -158,8 +221,11 @@ pub(super) async fn discard(
     touched(acting.await, id, "dropped")
 }
 
-#[derive(Serialize)]
+/// What an operator did to an event.
+#[derive(Serialize, ToSchema)]
+#[schema(as = EventDone)]
 struct Done {
+    /// `requeued` or `dropped`.
     done: &'static str,
     #[serde(flatten)]
     event: Waiting,
@@ -176,11 +242,10 @@ fn touched(
             Ok(Json(Done { done, event: (*entry).into() }).into_response())
         }
         Ok(Touched::NotRefused(entry)) => {
-            let event = serde_json::to_value(Waiting::from(*entry)).unwrap_or_default();
             let detail = "Only an event that its receiver refused can be requeued or dropped. This one was not: it is on its way, \
                           or waits behind another one of its aggregate.";
             Err(AdminProblem::new(StatusCode::CONFLICT, "admin_event_not_refused", detail)
-                .with("event", event))
+                .about_event((*entry).into()))
         }
         Ok(Touched::Missing) => Err(AdminProblem::no_such_event()),
         Err(StoreError::Lost(error)) => {

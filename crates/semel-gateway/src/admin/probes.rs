@@ -6,9 +6,10 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use semel::{RecordKey, StoreError};
-use serde_json::json;
+use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use utoipa::ToSchema;
 
 /// Whether requests should come here. Clones are the same.
 #[derive(Clone, Debug, Default)]
@@ -23,24 +24,49 @@ impl Readiness {
     }
 }
 
+#[derive(Serialize, ToSchema)]
+pub(super) struct Health {
+    healthy: bool,
+    /// Of this program.
+    version: &'static str,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = Readiness)]
+struct ReadinessDocument {
+    ready: bool,
+    /// Why not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
+}
+
 /// The process is alive if it can say so.
-pub(super) async fn healthz() -> Response {
-    Json(json!({ "healthy": true, "version": env!("CARGO_PKG_VERSION") })).into_response()
+#[utoipa::path(
+    get, path = "/healthz", operation_id = "healthz", tag = "probes",
+    responses((status = 200, description = "It is alive", body = Health)),
+    security(())
+)]
+pub(super) async fn healthz() -> Json<Health> {
+    Json(Health { healthy: true, version: env!("CARGO_PKG_VERSION") })
 }
 
 /// Ready means: a protected request would not be refused for want of the store.
+#[utoipa::path(
+    get, path = "/readyz", operation_id = "readyz", tag = "probes",
+    responses(
+        (status = 200, description = "Requests may come", body = ReadinessDocument),
+        (status = 503, description = "They should go elsewhere", body = ReadinessDocument),
+    ),
+    security(())
+)]
 pub(super) async fn readyz(State(shared): State<Arc<Shared>>) -> Response {
     let why = if shared.admin.readiness.stopping.load(Ordering::Relaxed) {
         Some("the process is stopping".to_owned())
     } else {
         store_trouble(&shared).await
     };
-    match why {
-        None => Json(json!({ "ready": true })).into_response(),
-        Some(why) => {
-            (StatusCode::SERVICE_UNAVAILABLE, Json(json!({ "ready": false, "why": why }))).into_response()
-        }
-    }
+    let status = if why.is_none() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, Json(ReadinessDocument { ready: why.is_none(), why })).into_response()
 }
 
 /// Why the store cannot be relied on now. Anybody may read it, so what exactly went wrong is for the log.

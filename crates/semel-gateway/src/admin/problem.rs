@@ -1,36 +1,79 @@
 //! What an operator is told when something is in the way: RFC 9457 documents, as clients get them.
 
+use super::document::Operation;
+use super::outbox::Waiting;
 use axum::response::{IntoResponse, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use semel::StoreError;
-use serde_json::{Map, Value};
+use serde::Serialize;
+use utoipa::ToSchema;
 
-/// One problem document.
+/// A problem, and what else its answer says. Boxed: it is the rare case of a result.
 #[derive(Debug)]
-pub(super) struct AdminProblem {
+pub(super) struct AdminProblem(Box<Told>);
+
+#[derive(Debug)]
+struct Told {
     status: StatusCode,
-    code: &'static str,
-    detail: String,
-    /// More members of the document.
-    more: Map<String, Value>,
+    document: ProblemDocument,
     challenge: Option<&'static str>,
+}
+
+/// What is in the way, as RFC 9457 has it.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Problem)]
+pub(super) struct ProblemDocument {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    /// The status in words.
+    title: &'static str,
+    status: u16,
+    /// What is wrong, and what to do.
+    detail: String,
+    /// For programs.
+    #[schema(example = "admin_parameter_invalid")]
+    code: &'static str,
+    /// The parameter that it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameter: Option<String>,
+    /// The operation as it is now, where that is in the way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    operation: Option<Operation>,
+    /// The event as it is now, where that is in the way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event: Option<Waiting>,
 }
 
 impl AdminProblem {
     pub(super) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
-        Self { status, code, detail: detail.into(), more: Map::new(), challenge: None }
+        let document = ProblemDocument {
+            kind: "about:blank",
+            title: status.canonical_reason().unwrap_or("Problem"),
+            status: status.as_u16(),
+            detail: detail.into(),
+            code,
+            parameter: None,
+            operation: None,
+            event: None,
+        };
+        Self(Box::new(Told { status, document, challenge: None }))
     }
 
-    pub(super) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
-        self.more.insert(name.into(), value.into());
+    pub(super) fn about_operation(mut self, operation: Operation) -> Self {
+        self.0.document.operation = Some(operation);
+        self
+    }
+
+    pub(super) fn about_event(mut self, event: Waiting) -> Self {
+        self.0.document.event = Some(event);
         self
     }
 
     /// Whoever asks has to show a token first.
     pub(super) fn unauthorized(challenge: &'static str, detail: &str) -> Self {
         let mut problem = Self::new(StatusCode::UNAUTHORIZED, "admin_unauthorized", detail);
-        problem.challenge = Some(challenge);
+        problem.0.challenge = Some(challenge);
         problem
     }
 
@@ -40,7 +83,9 @@ impl AdminProblem {
 
     /// A parameter of the address says something that it cannot say.
     pub(super) fn parameter(name: &str, detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "admin_parameter_invalid", detail).with("parameter", name)
+        let mut problem = Self::new(StatusCode::BAD_REQUEST, "admin_parameter_invalid", detail);
+        problem.0.document.parameter = Some(name.to_owned());
+        problem
     }
 
     /// The body is not what it has to be.
@@ -81,7 +126,7 @@ impl AdminProblem {
         Self::new(
             StatusCode::NOT_FOUND,
             "admin_no_such_path",
-            "There is /healthz, /readyz, /metrics, /v1/operations, /v1/operations/{id}, /v1/operations/{id}/resolve, \
+            "There is /healthz, /readyz, /metrics, /v1/openapi.json, /v1/operations, /v1/operations/{id}, /v1/operations/{id}/resolve, \
              /v1/outbox, /v1/outbox/{id}, /v1/outbox/{id}/requeue, /v1/outbox/{id}/drop and /v1/stats.",
         )
     }
@@ -113,21 +158,17 @@ impl From<StoreError> for AdminProblem {
 
 impl IntoResponse for AdminProblem {
     fn into_response(self) -> Response {
-        let mut document = Map::new();
-        document.insert("type".into(), "about:blank".into());
-        document.insert("title".into(), self.status.canonical_reason().unwrap_or("Problem").into());
-        document.insert("status".into(), self.status.as_u16().into());
-        document.insert("detail".into(), self.detail.into());
-        document.insert("code".into(), self.code.into());
-        document.extend(self.more);
-        let mut response = (self.status, Value::Object(document).to_string()).into_response();
+        let Told { status, document, challenge } = *self.0;
+        // Texts, numbers and flags, written to memory: nothing here can fail.
+        let body = serde_json::to_vec(&document).unwrap_or_default();
+        let mut response = (status, body).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        if let Some(challenge) = self.challenge {
+        if let Some(challenge) = challenge {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
         }
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+        if status == StatusCode::SERVICE_UNAVAILABLE {
             headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
         response

@@ -3,6 +3,7 @@
 use super::problem::AdminProblem;
 use semel::{Cursor, Filter, OperationId, State};
 use semel_relay::outbox::EntryFilter;
+use utoipa::IntoParams;
 use uuid::Uuid;
 
 const LEAST: usize = 1;
@@ -10,6 +11,33 @@ const MOST: usize = 1_000;
 const USUAL: usize = 100;
 
 const PARAMETERS: [&str; 7] = ["state", "tenant", "operation", "key", "dead_letter", "limit", "cursor"];
+
+/// The parameters as they are described.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "describes a query; nobody makes one of it")]
+pub(super) struct OfOperations {
+    #[param(schema_with = super::openapi::state_asked_for, required = false)]
+    state: String,
+    /// Whose operations.
+    #[param(required = false)]
+    tenant: String,
+    /// The operation's name.
+    #[param(required = false)]
+    operation: String,
+    /// The client's key.
+    #[param(required = false)]
+    key: String,
+    /// Whether only a person can settle them.
+    #[param(required = false)]
+    dead_letter: bool,
+    /// How many at most; without it 100.
+    #[param(required = false, minimum = 1, maximum = 1000)]
+    limit: u16,
+    /// The `next_cursor` of the page before.
+    #[param(required = false, pattern = "^([0-9a-fA-F]{16})?$")]
+    cursor: String,
+}
 
 /// Which records, from where, and how many.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -82,6 +110,28 @@ fn not_a_cursor(name: &str) -> AdminProblem {
 }
 
 const OF_EVENTS: [&str; 5] = ["dead_letter", "aggregate", "kind", "limit", "cursor"];
+
+/// The parameters as they are described.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "describes a query; nobody makes one of it")]
+pub(super) struct OfEvents {
+    /// Whether their receiver refused them for good.
+    #[param(required = false)]
+    dead_letter: bool,
+    /// What they are about.
+    #[param(required = false)]
+    aggregate: String,
+    /// What happened to it.
+    #[param(required = false)]
+    kind: String,
+    /// How many at most; without it 100.
+    #[param(required = false, minimum = 1, maximum = 1000)]
+    limit: u16,
+    /// The `next_cursor` of the page before.
+    #[param(required = false, pattern = "^([0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})?$")]
+    cursor: String,
+}
 
 /// Which events of the outbox, from where, and how many.
 #[derive(Clone, PartialEq, Eq, Debug)]

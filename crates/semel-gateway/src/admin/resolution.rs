@@ -4,38 +4,56 @@ use super::word::{self, InvalidWord};
 use semel::StoreResponse;
 use semel::transition::Evidence;
 use semel_relay::{InvalidDocument, ResourceDocument, ResponseDocument, Unkeepable};
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
+use utoipa::ToSchema;
 
 /// The body of a resolve request.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Resolution {
     outcome: Outcome,
+    /// How they know; kept in the history.
+    #[schema(min_length = 1, max_length = 2000, pattern = r"\S")]
     reason: String,
+    /// What retries get; only after `completed` and `failed`. Without it they are told that the answer was not stored.
     response: Option<StrictResponse>,
+    /// What was made; only after `completed` and `failed`.
     resource: Option<StrictResource>,
+    /// Who says so; without it `admin`.
+    #[schema(schema_with = super::openapi::operator)]
     operator: Option<String>,
     /// The attempt that the operator looked into; without it, the one that is there.
+    #[serde(default, deserialize_with = "whole_or_none")]
     pub(super) attempt: Option<u32>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+/// What became of an operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-enum Outcome {
+pub(super) enum Outcome {
     Completed,
     Failed,
     NotExecuted,
 }
 
-/// As a [`ResponseDocument`], but a person's slip of the pen is not passed over.
-#[derive(Deserialize)]
+// As a [`ResponseDocument`], but a person's slip of the pen is not passed over.
+/// An answer that retries are to get, with a body as text or as base64.
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct StrictResponse {
+#[schema(as = Response)]
+pub(super) struct StrictResponse {
+    #[schema(minimum = 200, maximum = 599)]
+    #[serde(deserialize_with = "whole")]
     status: u16,
     #[serde(default)]
+    #[schema(schema_with = super::openapi::header_fields)]
     headers: BTreeMap<String, String>,
+    /// The body, where it is text.
     body: Option<String>,
+    /// The body, where it is bytes: standard base64 with padding.
+    #[schema(schema_with = super::openapi::base64)]
     body_base64: Option<String>,
     schema_version: Option<String>,
 }
@@ -47,12 +65,16 @@ impl From<StrictResponse> for ResponseDocument {
     }
 }
 
-/// As a [`ResourceDocument`], read as strictly.
-#[derive(Deserialize)]
+// As a [`ResourceDocument`], read as strictly.
+/// What an operation made, or concerns.
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct StrictResource {
+#[schema(as = NamedResource)]
+pub(super) struct StrictResource {
     #[serde(rename = "type")]
+    #[schema(min_length = 1)]
     kind: String,
+    #[schema(min_length = 1)]
     id: String,
 }
 
@@ -60,6 +82,29 @@ impl From<StrictResource> for ResourceDocument {
     fn from(given: StrictResource) -> Self {
         Self { kind: given.kind, id: given.id }
     }
+}
+
+/// `201.0` is as whole a number as `201`, in JSON's eyes.
+fn whole<'de, N: TryFrom<u64>, D: Deserializer<'de>>(from: D) -> Result<N, D::Error> {
+    let number = serde_json::Number::deserialize(from)?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "it is whole, and within these bounds"
+    )]
+    let spelled_out = || {
+        let value = number.as_f64()?;
+        (value.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&value)).then_some(value as u64)
+    };
+    let whole = number.as_u64().or_else(spelled_out).and_then(|whole| N::try_from(whole).ok());
+    whole.ok_or_else(|| D::Error::custom(format_args!("{number} is no whole number, or none of this size")))
+}
+
+fn whole_or_none<'de, N: TryFrom<u64>, D: Deserializer<'de>>(from: D) -> Result<Option<N>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(bound(deserialize = "N: TryFrom<u64>"))]
+    struct Whole<N>(#[serde(deserialize_with = "whole")] N);
+    Ok(Option::<Whole<N>>::deserialize(from)?.map(|whole| whole.0))
 }
 
 /// Why a resolution cannot be what it says.

@@ -2,8 +2,9 @@
 
 use super::Shared;
 use super::document::Operation;
+use super::openapi::{AboutOperation, Guarded, StoreFailed};
 use super::operations::Shown;
-use super::problem::AdminProblem;
+use super::problem::{AdminProblem, ProblemDocument};
 use super::query::operation_id;
 use super::resolution::Resolution;
 use axum::Json;
@@ -18,6 +19,21 @@ use std::sync::Arc;
 /// The request's body at most: a response of a mebibyte or two, as base64, and a reason.
 const BODY: usize = 4 * 1024 * 1024;
 
+/// Settles an unknown outcome by a person's word.
+#[utoipa::path(
+    post, path = "/v1/operations/{id}/resolve", operation_id = "resolveOperation", tag = "operations",
+    params(AboutOperation),
+    request_body = Resolution,
+    responses(
+        (status = 200, description = "It is settled", body = Shown),
+        (status = 400, description = "This is no operation's id, or the body is not what it has to be", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, description = "There is no such operation", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, description = "Its outcome is not unknown, or another attempt is", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 413, description = "The body is too long", body = ProblemDocument, content_type = "application/problem+json"),
+        Guarded, StoreFailed,
+    ),
+    security(("token" = []))
+)]
 pub(super) async fn resolve(
     State(shared): State<Arc<Shared>>,
     Path(id): Path<String>,
@@ -92,6 +108,5 @@ fn refused(refusal: Refusal, record: Record, now: Timestamp) -> AdminProblem {
             format!("The operation is {state} by now, and only an unknown outcome can be settled."),
         ),
     };
-    let operation = serde_json::to_value(Operation::of(record, now)).unwrap_or_default();
-    AdminProblem::new(StatusCode::CONFLICT, code, detail).with("operation", operation)
+    AdminProblem::new(StatusCode::CONFLICT, code, detail).about_operation(Operation::of(record, now))
 }

@@ -2,12 +2,65 @@
 
 use super::Shared;
 use super::problem::AdminProblem;
+use super::resolution::{Outcome, StrictResource, StrictResponse};
 use axum::body::{Body, to_bytes};
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
 use http::HeaderMap;
 use std::sync::Arc;
+use utoipa::ToSchema;
 
+/// What a provider tells of an operation, which it names by `operation_id`, or by `tenant`, `operation` and `key`. Members that are not
+/// known are passed over. An event that names no operation or no outcome is about something else, and ignored.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes what semel-relay reads")]
+struct WebhookEvent {
+    #[schema(format = "uuid")]
+    operation_id: Option<String>,
+    tenant: Option<String>,
+    operation: Option<String>,
+    key: Option<String>,
+    /// The attempt that it is about; without it, the first one.
+    attempt: Option<u32>,
+    outcome: Option<Outcome>,
+    response: Option<StrictResponse>,
+    resource: Option<StrictResource>,
+}
+
+/// What became of a webhook.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes what semel-relay answers")]
+struct WebhookAnswer {
+    #[schema(schema_with = super::openapi::webhook_results)]
+    result: String,
+    /// The operation that it is about, once that was found.
+    #[schema(format = "uuid")]
+    operation_id: Option<String>,
+    /// What was wrong, and what to do.
+    detail: Option<String>,
+}
+
+/// Takes a webhook in, signed as Standard Webhooks has it.
+#[utoipa::path(
+    post, path = "/v1/webhooks/{source}", operation_id = "receiveWebhook", tag = "webhooks",
+    params(
+        ("source" = String, Path, description = "A source of the configuration"),
+        ("webhook-id" = String, Header, description = "The message's id"),
+        ("webhook-timestamp" = String, Header, description = "When it was sent, in seconds of the Unix epoch"),
+        ("webhook-signature" = String, Header, description = "`v1,` and the signature in base64; several with blanks between them"),
+    ),
+    request_body = WebhookEvent,
+    responses(
+        (status = 200, description = "It was taken in", body = WebhookAnswer),
+        (status = 400, description = "It is not of the form that is asked for", body = WebhookAnswer),
+        (status = 401, description = "No secret of the source vouches for it, or it was sent too long ago", body = WebhookAnswer),
+        (status = 404, description = "There is no such operation, or no such source", body = WebhookAnswer),
+        (status = 409, description = "The operation is under way: deliver it again later", body = WebhookAnswer),
+        (status = 413, description = "It is too long", body = WebhookAnswer),
+        (status = 503, description = "The store did not answer: deliver it again later", body = WebhookAnswer),
+    ),
+    security(())
+)]
 pub(super) async fn receive(
     State(shared): State<Arc<Shared>>,
     Path(source): Path<String>,

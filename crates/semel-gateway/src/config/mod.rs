@@ -18,6 +18,7 @@ mod reconcile;
 mod route;
 mod scope;
 mod section;
+mod telemetry;
 mod units;
 
 pub use error::{ConfigError, ConfigErrors, Place, Wrong};
@@ -27,6 +28,7 @@ pub use quick::{QuickStart, QuickStartErrors};
 pub use quota::QuotaConfig;
 pub use reconcile::{PollUrl, ReconcileConfig};
 pub use semel_relay::Forget;
+pub use telemetry::TelemetryConfig;
 pub(crate) use units::duration_in_words;
 pub use units::{show_duration, show_size};
 
@@ -86,6 +88,8 @@ pub struct Config {
     pub limits: Limits,
     /// What is written to the log.
     pub logs: LogConfig,
+    /// Where traces and metrics are sent; none: nowhere.
+    pub telemetry: Option<TelemetryConfig>,
 }
 
 /// The admin API.
@@ -218,6 +222,7 @@ impl Config {
             encryption: None,
             limits: Limits::default(),
             logs: LogConfig::default(),
+            telemetry: None,
         }
     }
 }
@@ -266,6 +271,7 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
     let slowest = routes.iter().map(|route| route.protection.timeout).max().unwrap_or_default();
     let limits = limits::read(top.section("limits", "[limits]"), slowest);
     let logs = read_logs(top.section("logs", "[logs]"));
+    let telemetry = telemetry::read(top.section("telemetry", "[telemetry]"));
     let worker = read_worker(top.section("worker", "[worker]"));
     let durable = store.as_ref().is_none_or(|store| store.value.is_durable());
     let outbox = outbox::read(top.section("outbox", "[outbox]"), durable);
@@ -305,6 +311,7 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
         encryption,
         limits,
         logs,
+        telemetry,
         ..Config::before(upstream?.value)
     })
 }

@@ -48,6 +48,9 @@ pub(super) struct Section<'r, 'i> {
 
 type Value<'i> = Spanned<DeValue<'i>>;
 
+/// A name that the file chose, and its text, or what is wrong with that.
+type NamedText<'r> = (Given<&'r str>, Given<Result<String, String>>);
+
 impl<'r, 'i> Section<'r, 'i> {
     pub(super) fn top(reading: &'r Reading<'i>, table: &'r DeTable<'i>) -> Self {
         Self { reading, name: TOP, table: Some(table), at: None, asked: Vec::new() }
@@ -222,6 +225,43 @@ impl<'r, 'i> Section<'r, 'i> {
             Wrong::new(problem, format!("write a number from {least} to {most}"))
         };
         self.accept(value, number.ok_or_else(wrong))
+    }
+
+    /// A number from 0 to 1.
+    pub(super) fn fraction(&mut self, name: &'static str) -> Option<Given<f64>> {
+        let value = self.value(name)?;
+        let number = match value.get_ref() {
+            DeValue::Float(float) => float.as_str().parse::<f64>().ok(),
+            DeValue::Integer(integer) => integer.as_str().parse::<f64>().ok(),
+            other => {
+                let problem = format!("`{name}` must be a number, not {}", described(other));
+                self.fault(value, Wrong::new(problem, "write one from 0 to 1, such as 0.1, without quotes"));
+                return None;
+            }
+        };
+        let number = number.filter(|number| (0.0..=1.0).contains(number));
+        let wrong =
+            || Wrong::new(format!("`{name}` is a part of all, no more"), "write a number from 0 to 1");
+        self.accept(value, number.ok_or_else(wrong))
+    }
+
+    /// Every setting of a section whose names are not known beforehand, as a text that may be secret: `env:NAME` is the content of
+    /// that variable. An error says what is wrong, and never repeats the text.
+    pub(super) fn texts(&self) -> Vec<NamedText<'r>> {
+        let read = |value: &Value<'i>| match value.get_ref() {
+            DeValue::String(text) => match text.strip_prefix("env:") {
+                None => Ok(text.to_string()),
+                Some(name) => (self.reading.environment)(name)
+                    .map_err(|_| format!("the environment variable {name} is not set, or no text")),
+            },
+            other => Err(format!("it must be a text in quotes, not {}", described(other))),
+        };
+        self.entries()
+            .map(|(name, value)| {
+                self.hide(value);
+                (name, Given { value: read(value), at: value.span() })
+            })
+            .collect()
     }
 
     /// True or false.

@@ -27,6 +27,7 @@ use http::{HeaderValue, Request, Response, StatusCode, Uri, Version};
 use pool::Pool;
 use semel::OperationId;
 use semel::problem::{Code, DocsBase, Problem, Profile};
+use semel::trace;
 use semel_tower::{BoxError, OUTCOME, Operation};
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -134,7 +135,7 @@ impl Shared {
         operation_id: OperationId,
     ) -> Result<Response<UpstreamBody>, BoxError> {
         let in_flight = self.prepare(&mut request);
-        match self.exchange(request, FRESH, in_flight).await {
+        match self.ask(request, FRESH, in_flight).await {
             Ok(response) => Ok(response),
             Err(Unanswered::Unreachable(error)) => {
                 tracing::warn!(%operation_id, %error, "the service cannot be reached; nothing was sent");
@@ -158,7 +159,7 @@ impl Shared {
         }
         request.body_mut().limit(most);
         let in_flight = self.prepare(&mut request);
-        match self.exchange(request, Duration::MAX, in_flight).await {
+        match self.ask(request, Duration::MAX, in_flight).await {
             Ok(mut response) => {
                 headers::drop_ours(response.headers_mut());
                 response
@@ -193,6 +194,19 @@ impl Shared {
         }
         headers.entry(HOST).or_insert_with(|| self.target.authority.clone());
         caller.map(|caller| caller.in_flight)
+    }
+
+    /// An exchange, noted where requests are traced.
+    async fn ask(
+        &self,
+        request: Request<RequestBody>,
+        freshness: Duration,
+        in_flight: Option<Arc<InFlight>>,
+    ) -> Result<Response<UpstreamBody>, Unanswered> {
+        let begun = trace::service_begins();
+        let answer = self.exchange(request, freshness, in_flight).await;
+        trace::service_ended(begun, answer.as_ref().ok().map(|answer| answer.status().as_u16()));
+        answer
     }
 
     async fn exchange(

@@ -7,6 +7,7 @@
 )]
 
 mod right;
+mod telemetry;
 mod wrong;
 
 use semel_gateway::Config;

@@ -9,6 +9,7 @@ use crate::policy::{InFlight, Policy};
 use crate::record::{Draft, Origin, Record, State};
 use crate::store::{Created, StoreError, Swap, Swapped};
 use crate::time::Timestamp;
+use crate::trace::note;
 use crate::transition::{
     Arrival, Arrived, Change, Claim, Match, Reservation, Standing, arrive, reserve, standing,
 };
@@ -136,6 +137,12 @@ impl Engine {
         if let Some(event) = told(&begun) {
             self.shared.count(&incoming.key.operation, event);
         }
+        note(|noted| {
+            noted.operation = Some(incoming.key.operation.clone());
+            noted.operation_id = operation_id(&begun);
+            // Whoever executes said so when it became the owner.
+            noted.decision = decision(&begun).or(noted.decision);
+        });
         begun
     }
 
@@ -294,12 +301,13 @@ impl Engine {
     }
 
     fn execute(&self, asked: &Asked<'_>, record: Record) -> Next {
-        let event = match record.origin {
-            Origin::First => Event::ReserveCreated,
-            Origin::Retry => Event::ReserveFailedRetry,
-            Origin::Doubt => Event::ZombieKey,
+        let (event, decision) = match record.origin {
+            Origin::First => (Event::ReserveCreated, "created"),
+            Origin::Retry => (Event::ReserveFailedRetry, "failed_retry"),
+            Origin::Doubt => (Event::ZombieKey, "taken_over"),
         };
         self.shared.count(&record.key.operation, event);
+        note(|noted| (noted.decision, noted.attempt) = (Some(decision), Some(record.attempt)));
         Next::Decided(Decision::Execute(self.ticket(record, &asked.incoming.policy)))
     }
 
@@ -352,6 +360,36 @@ fn told(begun: &Result<Decision, BeginError>) -> Option<Event> {
         Ok(Decision::QuotaExceeded { .. }) => Some(Event::QuotaRefused),
         Ok(Decision::Expired { .. }) => Some(Event::ExpiredRetry),
         Err(BeginError::Store(_)) => Some(Event::StoreError),
+    }
+}
+
+/// What was decided about a request that does not execute, as traces spell it.
+fn decision(begun: &Result<Decision, BeginError>) -> Option<&'static str> {
+    Some(match begun {
+        Ok(Decision::Execute(_)) => return None,
+        Ok(Decision::Replay(_)) => "replay",
+        Ok(Decision::NotStored(_)) => "not_stored",
+        Ok(Decision::InProgress { .. }) => "in_progress",
+        Ok(Decision::Unknown { .. }) => "unknown",
+        Ok(Decision::CannotTell { .. }) => "cannot_tell",
+        Ok(Decision::KeyReused { .. }) => "key_misuse",
+        Ok(Decision::QuotaExceeded { .. }) => "quota_exceeded",
+        Ok(Decision::Expired { .. }) => "expired",
+        Err(BeginError::Store(_)) => "store_error",
+        Err(BeginError::Recipe) => "recipe_error",
+    })
+}
+
+fn operation_id(begun: &Result<Decision, BeginError>) -> Option<OperationId> {
+    match begun.as_ref().ok()? {
+        Decision::Execute(ticket) => Some(ticket.operation_id()),
+        Decision::Replay(record) | Decision::NotStored(record) => Some(record.operation_id),
+        Decision::InProgress { operation_id, .. } => *operation_id,
+        Decision::QuotaExceeded { .. } => None,
+        Decision::Unknown { operation_id, .. }
+        | Decision::KeyReused { operation_id }
+        | Decision::Expired { operation_id }
+        | Decision::CannotTell { operation_id } => Some(*operation_id),
     }
 }
 

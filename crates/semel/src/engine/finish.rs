@@ -5,6 +5,7 @@ use super::{Engine, Ticket};
 use crate::identity::RecordKey;
 use crate::policy::Policy;
 use crate::record::{Record, Resource, StoredResponse};
+use crate::trace::note;
 use crate::transition::{Act, Claim, Refusal, Windows};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -40,6 +41,20 @@ pub enum Outcome {
     },
 }
 
+impl Outcome {
+    /// Its name, as traces spell it.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Completed { .. } => "completed",
+            Self::Failed { .. } => "failed",
+            Self::Retryable { .. } => "retryable",
+            Self::Released => "released",
+            Self::Unknown { .. } => "unknown",
+        }
+    }
+}
+
 /// What became of an outcome.
 #[derive(Debug)]
 pub enum Finish {
@@ -69,9 +84,19 @@ impl Ticket {
     pub async fn finish(mut self, outcome: Outcome) -> Result<Finish, FinishError> {
         // Only a ticket that was finished already holds nothing, and finishing consumes it.
         let Some(held) = self.take() else { return Err(FinishError) };
+        let said = outcome.as_str();
         let act = held.acts.of(outcome);
         let mut finishing = Finishing { work: Some((held, act)) };
-        finishing.in_time().await
+        let finish = finishing.in_time().await;
+        note(|noted| {
+            noted.outcome = Some(match &finish {
+                Ok(Finish::Stored) => said,
+                Ok(Finish::Unknown) => "unknown",
+                Ok(Finish::Fenced(_)) => "fenced",
+                Err(FinishError) => "not_stored_yet",
+            });
+        });
+        finish
     }
 
     /// The answer to a commit that was to finish this operation, in a transaction of the application's, was lost. The record, if

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-const TOKEN: &str = "the-token-of-the-operators";
+pub(crate) const TOKEN: &str = "the-token-of-the-operators";
 
 /// `a-secret-of-the-providers-own-choice`
 pub(crate) const SECRET: &str = "whsec_YS1zZWNyZXQtb2YtdGhlLXByb3ZpZGVycy1vd24tY2hvaWNl";
@@ -156,6 +156,13 @@ impl Gateway {
     pub(crate) fn operations(&self, arguments: &[&str]) -> Output {
         let admin = format!("http://{}", self.admin);
         semel().arg("operations").args(arguments).args(["--admin", &admin]).output().unwrap()
+    }
+
+    /// Tells it to end, and waits until it has.
+    pub(crate) fn stop(mut self) -> Option<i32> {
+        let id = self.process.id().to_string();
+        assert!(Command::new("kill").arg(id).status().unwrap().success());
+        self.process.wait().unwrap().code()
     }
 
     /// Kills it, without a warning.

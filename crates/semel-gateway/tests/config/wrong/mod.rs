@@ -8,7 +8,7 @@ use crate::read;
 
 /// Both texts begin on a line of their own.
 #[track_caller]
-fn told(toml: &str, expected: &str) {
+pub(crate) fn told(toml: &str, expected: &str) {
     let (toml, expected) = (toml.trim_start_matches('\n'), expected.trim_start_matches('\n'));
     let told = read(toml).expect_err("a wrong configuration was taken for right").to_string();
     assert_eq!(told, expected, "\n--- what was told ---\n{told}--- what was expected ---\n{expected}");

@@ -1,0 +1,186 @@
+//! The admin API's description as OpenAPI 3.1: made of the handlers and of the documents that they read and write.
+
+use axum::Extension;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use semel::State;
+use semel_relay::WebhookResult;
+use utoipa::openapi::schema::{
+    AdditionalProperties, AllOfBuilder, AnyOfBuilder, ObjectBuilder, Schema, SchemaType, Type,
+};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::{IntoParams, IntoResponses, Modify, OpenApi};
+use utoipa_axum::router::OpenApiRouter;
+
+use super::Shared;
+use super::problem::ProblemDocument;
+use std::sync::Arc;
+
+/// Semel's admin API.
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Semel's admin API",
+        description = "What operators, probes and Prometheus ask of a gateway or a worker. It listens on an address of its own. Without \
+                       a configured token it answers to the machine that it runs on alone, and changes nothing.",
+        license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
+    ),
+    tags(
+        (name = "operations", description = "What was asked for, how it stands, and what a person says became of it"),
+        (name = "outbox", description = "What waits to be told to others"),
+        (name = "webhooks", description = "What others tell of an operation"),
+        (name = "metrics", description = "What was counted, and what is open"),
+        (name = "probes", description = "For whoever starts, stops and routes"),
+    ),
+    modifiers(&Token)
+)]
+struct Description;
+
+struct Token;
+
+impl Modify for Token {
+    fn modify(&self, description: &mut utoipa::openapi::OpenApi) {
+        let token = HttpBuilder::new()
+            .scheme(HttpAuthScheme::Bearer)
+            .description(Some("The token of [admin] in the configuration"))
+            .build();
+        let components = description.components.get_or_insert_default();
+        components.add_security_scheme("token", SecurityScheme::Http(token));
+    }
+}
+
+/// A router whose routes are described from here on.
+pub(super) fn described() -> OpenApiRouter<Arc<Shared>> {
+    OpenApiRouter::with_openapi(Description::openapi())
+}
+
+/// Adds what the types cannot say: which members exclude each other.
+pub(super) fn say_what_goes_together(description: &mut utoipa::openapi::OpenApi) {
+    let Some(components) = &mut description.components else { return };
+    let absent = || ObjectBuilder::new().schema_type(SchemaType::Type(Type::Null)).build();
+    let executed = text().enum_values(Some(["completed", "failed"])).build();
+    for (name, one, other) in [
+        ("Response", vec![("body", absent())], vec![("body_base64", absent())]),
+        ("Resolution", vec![("outcome", executed)], vec![("response", absent()), ("resource", absent())]),
+    ] {
+        let Some(document) = components.schemas.remove(name) else { continue };
+        let either = [one, other].into_iter().fold(AnyOfBuilder::new(), |either, members| {
+            let empty = ObjectBuilder::new().schema_type(SchemaType::AnyValue);
+            either
+                .item(members.into_iter().fold(empty, |object, (name, schema)| object.property(name, schema)))
+        });
+        let both = AllOfBuilder::new().item(document).item(Schema::AnyOf(either.build())).build();
+        components.schemas.insert(name.into(), Schema::from(both).into());
+    }
+}
+
+/// The description as it goes out.
+#[derive(Clone)]
+pub(super) struct Written(Bytes);
+
+impl Written {
+    pub(super) fn of(description: &utoipa::openapi::OpenApi) -> Self {
+        // Texts, numbers and flags, written to memory: nothing here can fail.
+        Self(serde_json::to_vec(description).map(Bytes::from).unwrap_or_default())
+    }
+}
+
+/// This description. It says nothing of anybody, and so needs no token.
+#[utoipa::path(
+    get, path = "/v1/openapi.json", operation_id = "openapi", tag = "probes",
+    responses((status = 200, description = "OpenAPI 3.1", body = Object)),
+    security(())
+)]
+pub(super) async fn document(Extension(Written(text)): Extension<Written>) -> Response {
+    ([(CONTENT_TYPE, "application/json")], text).into_response()
+}
+
+/// Who asks was not let in.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "describes answers; nobody makes one of it")]
+pub(super) enum Guarded {
+    /// The token is missing, or another one.
+    #[response(status = 401, content_type = "application/problem+json")]
+    Unauthorized(ProblemDocument),
+    /// Without a configured token: not from here, or not this.
+    #[response(status = 403, content_type = "application/problem+json")]
+    Forbidden(ProblemDocument),
+}
+
+/// The store is in the way.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "describes answers; nobody makes one of it")]
+pub(super) enum StoreFailed {
+    /// What is stored cannot be what was written.
+    #[response(status = 500, content_type = "application/problem+json")]
+    Damaged(ProblemDocument),
+    /// The store did not answer.
+    #[response(status = 503, content_type = "application/problem+json")]
+    Unavailable(ProblemDocument),
+}
+
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+#[expect(dead_code, reason = "describes a path; nobody makes one of it")]
+pub(super) struct AboutOperation {
+    /// The operation's id: see `Semel-Operation-Id`.
+    #[param(format = "uuid")]
+    id: String,
+}
+
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+#[expect(dead_code, reason = "describes a path; nobody makes one of it")]
+pub(super) struct AboutEvent {
+    /// The event's id: the message id that receivers see.
+    #[param(format = "uuid")]
+    id: String,
+}
+
+fn text() -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(SchemaType::Type(Type::String))
+}
+
+/// The names of the states.
+pub(super) fn states() -> Schema {
+    text().enum_values(Some(State::ALL.map(State::as_str))).build().into()
+}
+
+/// The same where one is asked for: a parameter without a value is as good as absent.
+pub(super) fn state_asked_for() -> Schema {
+    text().enum_values(Some(State::ALL.map(State::as_str).into_iter().chain([""]))).build().into()
+}
+
+/// What may become of a webhook.
+pub(super) fn webhook_results() -> Schema {
+    text().enum_values(Some(WebhookResult::ALL.map(WebhookResult::as_str))).build().into()
+}
+
+/// A name without control characters.
+pub(super) fn operator() -> Schema {
+    text().min_length(Some(1)).max_length(Some(100)).pattern(Some(NAME)).build().into()
+}
+
+const NAME: &str =
+    r"^[^\u0000-\u001f\u007f-\u009f]*[^\s\u0000-\u001f\u007f-\u009f][^\u0000-\u001f\u007f-\u009f]*$";
+
+/// Standard base64 with padding.
+pub(super) fn base64() -> Schema {
+    // The bits that pad the last character are zero.
+    const BASE64: &str = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";
+    text().pattern(Some(BASE64)).build().into()
+}
+
+/// Header fields by name.
+pub(super) fn header_fields() -> Schema {
+    let value = text().pattern(Some(r"^[\x20-\x7e]*$")).build();
+    ObjectBuilder::new()
+        .property_names(Some(text().pattern(Some("^[A-Za-z0-9-]+$")).build()))
+        .additional_properties(Some(AdditionalProperties::RefOr(Schema::from(value).into())))
+        .description(Some(
+            "The header fields, each once. Cookies, credentials and hop-by-hop fields are refused.",
+        ))
+        .build()
+        .into()
+}

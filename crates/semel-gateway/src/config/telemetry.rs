@@ -1,0 +1,105 @@
+//! `[telemetry]`: where traces and metrics are sent.
+
+use super::error::Wrong;
+use super::section::{Kind, Section};
+use http::uri::Scheme;
+use http::{HeaderName, HeaderValue, Uri};
+use std::time::Duration;
+
+/// Where traces and metrics are sent, over OTLP. Shown without the values of its headers.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TelemetryConfig {
+    /// The collector; traces go to `/v1/traces` below it, metrics to `/v1/metrics`.
+    pub otlp: Uri,
+    /// What the process is called there. Default `semel-gateway`.
+    pub service_name: String,
+    /// Which part of the requests is traced whose caller did not decide. Default 1: all.
+    pub sampling: f64,
+    /// Sent along with everything; their values are marked as sensitive.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// How often the metrics are sent; none: never, and Prometheus comes for them. Default none.
+    pub metrics_every: Option<Duration>,
+}
+
+const EXAMPLE: &str = "http://127.0.0.1:4318";
+const DEFAULT_NAME: &str = "semel-gateway";
+const DEFAULT_EVERY: Duration = Duration::from_secs(15);
+
+pub(super) fn read(mut section: Section<'_, '_>) -> Option<TelemetryConfig> {
+    section.hide_credentials("otlp");
+    let otlp = section.parsed("otlp", Kind { what: "an address", example: EXAMPLE }, collector);
+    if section.is_there() && !section.has("otlp") {
+        section.missing("otlp", EXAMPLE);
+    }
+    let name = section.parsed("service_name", Kind { what: "a name", example: DEFAULT_NAME }, |text| {
+        let fits = !text.trim().is_empty() && text.len() <= 100 && !text.contains(char::is_control);
+        let wrong =
+            || Wrong::new("`service_name` is no name", "write a few words without control characters");
+        fits.then(|| text.to_owned()).ok_or_else(wrong)
+    });
+    let sampling = section.fraction("sampling");
+    let metrics = section.flag("metrics");
+    let every =
+        section.duration("metrics_every", "15s", Duration::from_millis(100)..=Duration::from_secs(3600));
+    let wanted = metrics.is_some_and(|given| given.value);
+    if let Some(given) = every.as_ref().filter(|_| !wanted) {
+        let cure = "add metrics = true, or take `metrics_every` out";
+        section.wrong(&given.at, "the metrics are not sent at all", cure);
+    }
+    let headers = read_headers(section.section("headers", "[telemetry.headers]"));
+    section.end();
+    Some(TelemetryConfig {
+        otlp: otlp?.value,
+        service_name: name.map_or_else(|| DEFAULT_NAME.into(), |name| name.value),
+        sampling: sampling.map_or(1.0, |given| given.value),
+        headers,
+        metrics_every: wanted.then(|| every.map_or(DEFAULT_EVERY, |every| every.value)),
+    })
+}
+
+fn read_headers(section: Section<'_, '_>) -> Vec<(HeaderName, HeaderValue)> {
+    let mut headers = Vec::new();
+    for (name, value) in section.texts() {
+        let Ok(field) = HeaderName::try_from(name.value) else {
+            let problem = format!("\"{}\" is not the name of a header", name.value);
+            section.wrong(&name.at, problem, "write one such as authorization = \"env:OTLP_AUTHORIZATION\"");
+            continue;
+        };
+        match value.value.map(HeaderValue::try_from) {
+            Ok(Ok(mut text)) => {
+                text.set_sensitive(true);
+                headers.push((field, text));
+            }
+            Ok(Err(_)) => {
+                let cure = "write what can stand in a header: visible ASCII and blanks";
+                section.wrong(&value.at, format!("`{field}` cannot have this value"), cure);
+            }
+            Err(problem) => section.wrong(&value.at, problem, "write \"env:NAME\", or the value itself"),
+        }
+    }
+    headers
+}
+
+/// The collector's address: `http://host:4318`, with a path before the protocol's own if it has one.
+fn collector(text: &str) -> Result<Uri, Wrong> {
+    const FORM: &str = "write the scheme, the host and the port: \"http://127.0.0.1:4318\"";
+    let uri: Uri = text.parse().map_err(|_| Wrong::new("this is not the address of a collector", FORM))?;
+    match uri.scheme() {
+        Some(scheme) if *scheme == Scheme::HTTP => {}
+        Some(scheme) if *scheme == Scheme::HTTPS => {
+            let cure = "write \"http://…\" and let a collector beside this process pass it on over TLS";
+            return Err(Wrong::new("telemetry is sent over plain HTTP", cure));
+        }
+        _ => return Err(Wrong::new("the address of the collector has no scheme that is spoken here", FORM)),
+    }
+    let has_user = uri.authority().is_some_and(|authority| authority.as_str().contains('@'));
+    if has_user || uri.host().is_none_or(str::is_empty) || uri.query().is_some() {
+        let cure = "leave users, passwords and queries out; credentials go into [telemetry.headers]";
+        return Err(Wrong::new("this is not the address of a collector", cure));
+    }
+    if uri.path().ends_with("/v1/traces") || uri.path().ends_with("/v1/metrics") {
+        let cure = "leave /v1/traces out: it is added, as /v1/metrics is";
+        return Err(Wrong::new("this is the address of one signal", cure));
+    }
+    Ok(uri)
+}

@@ -1,0 +1,88 @@
+//! What was counted, and what the store says is open: asked for by scrapers, by operators, and by whoever exports it.
+
+use super::{Census, Metrics};
+use crate::admin::Admin;
+use semel::{Engine, StoreError};
+use semel_relay::WebhookIntake;
+use semel_relay::outbox::{Counts, Desk, Outlook};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+/// For how long a census is good enough: however often it is asked for, the store is asked at this pace.
+const FRESH: Duration = Duration::from_secs(5);
+
+/// The last census, and when it was taken.
+#[derive(Default)]
+pub(super) struct Last(Mutex<Option<(Instant, Taken)>>);
+
+/// What the store said.
+#[derive(Clone)]
+pub(crate) struct Taken {
+    pub(crate) census: Result<Arc<Census>, StoreError>,
+    pub(crate) outlook: Option<Outlook>,
+}
+
+/// Everything that there is to tell of a process, and of its store.
+pub(crate) struct Survey {
+    engine: Engine,
+    metrics: Arc<Metrics>,
+    webhooks: Option<Arc<WebhookIntake>>,
+    outbox: Option<Arc<dyn Desk>>,
+    published: Option<Arc<Counts>>,
+}
+
+impl Survey {
+    pub(crate) fn of(admin: &Admin) -> Self {
+        Self {
+            engine: admin.engine.clone(),
+            metrics: Arc::clone(&admin.metrics),
+            webhooks: admin.webhooks.clone(),
+            outbox: admin.outbox.clone(),
+            published: admin.published.clone(),
+        }
+    }
+
+    /// Everything, as Prometheus reads it. Without the store the counters are still there, and wanted more than ever.
+    pub(crate) async fn text(&self) -> String {
+        if let Some(intake) = &self.webhooks {
+            self.metrics.set_webhooks(intake);
+        }
+        if let Some(counts) = &self.published {
+            self.metrics.set_published(counts);
+        }
+        self.open(|_| self.metrics.render()).await
+    }
+
+    /// What is open. One caller asks the store; whoever comes meanwhile waits for the same answer.
+    ///
+    /// What `look` makes of it is made before anybody sets the gauges anew.
+    pub(crate) async fn open<T>(&self, look: impl FnOnce(Taken) -> T) -> T {
+        let (engine, metrics) = (&self.engine, &self.metrics);
+        let mut last = metrics.last.0.lock().await;
+        if let Some((taken_at, taken)) = &*last
+            && taken_at.elapsed() < FRESH
+        {
+            return look(taken.clone());
+        }
+        let taking = Census::take(&**engine.store(), |operation| metrics.label(operation).to_owned());
+        let patience = engine.store_timeout();
+        let census = tokio::time::timeout(patience, taking)
+            .await
+            .unwrap_or_else(|_| Err(StoreError::Unavailable("the store did not answer in time".into())))
+            .map(Arc::new);
+        if let Err(error) = &census {
+            tracing::warn!(%error, "the store does not say what is open");
+        }
+        metrics.set_gauges(census.as_deref().ok());
+        let outlook = match &self.outbox {
+            Some(desk) => tokio::time::timeout(patience, desk.outlook()).await.ok().and_then(Result::ok),
+            None => None,
+        };
+        metrics.set_outlook(outlook);
+        let taken = Taken { census, outlook };
+        *last = Some((Instant::now(), taken.clone()));
+        look(taken)
+    }
+}

@@ -1,0 +1,63 @@
+//! Tools that come as Python packages, in a directory of their own below cargo's target directory.
+
+use crate::step::Outcome;
+use crate::tools::{may_install, succeeds};
+use std::env;
+use std::path::PathBuf;
+use std::process::Command;
+use std::thread::{self, JoinHandle};
+
+/// Where the tests find them.
+pub(crate) const PLACE: &str = "SEMEL_TEST_PYTHON_TOOLS";
+
+/// At the versions that the tests were written with: what tries the admin API, and OpenTelemetry's own types.
+const PACKAGES: [&str; 2] = ["schemathesis==4.32.5", "opentelemetry-proto==1.45.2"];
+
+/// What says that all of them are there, at these versions.
+const DONE: &str = "semel-packages";
+
+/// Makes sure that they are there.
+pub(crate) fn provide() -> Outcome {
+    let place = place().ok_or("this program does not know where it is")?;
+    let wanted = PACKAGES.join(" ");
+    let done = place.join(DONE);
+    if std::fs::read_to_string(&done).is_ok_and(|installed| installed == wanted) {
+        return Ok(());
+    }
+    let missing = format!("{wanted} is missing: the admin API and the traces are tested with it");
+    if !may_install() {
+        let python = place.display();
+        return Err(format!(
+            "{missing}. Run `python3 -m venv {python} && {python}/bin/pip install {wanted} && printf '{wanted}' > {}`; as root on \
+             Debian it would be done for you",
+            done.display()
+        ));
+    }
+    println!("    {missing}. Putting it into {}.", place.display());
+    let failed = |step: &str| format!("{missing}, and `{step}` failed in {}", place.display());
+    if !succeeds(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&place)) {
+        return Err(failed("python3 -m venv"));
+    }
+    let mut pip = Command::new(place.join("bin/pip"));
+    pip.args(["install", "--quiet", "--disable-pip-version-check"]).args(PACKAGES);
+    // What it says is worth reading where it fails.
+    if !pip.status().is_ok_and(|status| status.success()) {
+        return Err(failed("pip install"));
+    }
+    std::fs::write(&done, wanted).map_err(|error| format!("{}: {error}", done.display()))
+}
+
+/// Provides them beside other steps: downloading is mostly waiting.
+pub(crate) fn begin() -> JoinHandle<Outcome> {
+    thread::spawn(provide)
+}
+
+/// What the tests are told.
+pub(crate) fn settings() -> Option<(&'static str, String)> {
+    place().map(|place| (PLACE, place.display().to_string()))
+}
+
+/// Beside what cargo builds: this program is `TARGET/debug/xtask`.
+fn place() -> Option<PathBuf> {
+    Some(env::current_exe().ok()?.parent()?.parent()?.join("tools").join("watching"))
+}

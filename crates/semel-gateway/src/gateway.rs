@@ -4,6 +4,7 @@ use crate::entrance::Entrance;
 use crate::limits::Limits;
 use crate::proxy::Upstream;
 use crate::server::{Connections, PeerAddress, all_back};
+use crate::tls::ServerTls;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, Method, Response};
@@ -19,6 +20,7 @@ pub struct Gateway {
     entrance: Entrance,
     engine: Engine,
     limits: Arc<Limits>,
+    tls: Option<Arc<ServerTls>>,
 }
 
 /// How a gateway ended.
@@ -40,7 +42,14 @@ impl Gateway {
     #[must_use]
     pub fn new(layer: &IdempotencyLayer, upstream: Upstream, limits: Limits) -> Self {
         let entrance = Entrance::new(layer.layer(upstream), limits.requests_in_flight);
-        Self { entrance, engine: layer.engine().clone(), limits: Arc::new(limits) }
+        Self { entrance, engine: layer.engine().clone(), limits: Arc::new(limits), tls: None }
+    }
+
+    /// Speaks TLS with clients, and nothing else.
+    #[must_use]
+    pub fn over_tls(mut self, tls: ServerTls) -> Self {
+        self.tls = Some(Arc::new(tls));
+        self
     }
 
     /// Answers requests for `/.well-known/idempotency`, where the contract is published.
@@ -71,9 +80,9 @@ impl Gateway {
         stop: impl Future<Output = ()>,
         force: impl Future<Output = ()>,
     ) -> Stopped {
-        let Self { entrance, engine, limits } = self;
+        let Self { entrance, engine, limits, tls } = self;
         let in_flight = Arc::clone(entrance.in_flight());
-        let connections = Connections::new(Arc::clone(&limits));
+        let connections = Connections::new(Arc::clone(&limits), tls);
         connections.serve(listener, move |arrival| entrance.answer(arrival), stop).await;
         tracing::info!("stopping: no new connections; waiting for what is under way");
         let drained = async {

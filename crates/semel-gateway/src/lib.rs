@@ -14,6 +14,7 @@ mod gateway;
 mod instance;
 mod limits;
 pub mod metrics;
+mod open_files;
 mod outbox;
 pub mod proxy;
 pub mod route;
@@ -23,6 +24,7 @@ mod secret;
 mod server;
 mod settling;
 mod store_url;
+pub mod tls;
 mod working;
 
 pub use config::Config;

@@ -22,6 +22,7 @@ pub use server::serve;
 
 use crate::metrics::Metrics;
 use crate::secret::Secret;
+use crate::tls::ServerTls;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
@@ -51,6 +52,8 @@ pub struct Admin {
     pub outbox: Option<Arc<dyn Desk>>,
     /// What a publisher in this process has done; none: there is none.
     pub published: Option<Arc<Counts>>,
+    /// What it is served with; none: no TLS.
+    pub tls: Option<Arc<ServerTls>>,
     /// Whether requests should come here at all.
     pub readiness: Readiness,
 }
@@ -68,6 +71,7 @@ impl Admin {
             webhooks: None,
             outbox: None,
             published: None,
+            tls: None,
             readiness: Readiness::default(),
         }
     }

@@ -7,6 +7,7 @@
 )]
 
 mod right;
+mod tls;
 mod wrong;
 
 use semel_gateway::Config;

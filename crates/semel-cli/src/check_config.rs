@@ -6,6 +6,8 @@ use semel::InFlight;
 use semel::seal::Keyring;
 use semel_gateway::Config;
 use semel_gateway::config::{LoadError, show_duration};
+use semel_gateway::proxy::UpstreamProtocol;
+use semel_gateway::tls::{ClientCertificates, ServerTlsFiles};
 use semel_relay::Forget;
 use semel_tower::KeyRequirement;
 use std::error::Error;
@@ -21,7 +23,7 @@ const FAINT: Style = Style::new().dimmed();
 ///
 /// Shows everything that is wrong with the file, each with its line and what would be
 /// right; or, if nothing is, what it comes to. No store is opened and nobody is called,
-/// but environment variables and files of keys that the file names have to be there.
+/// but environment variables, keys and certificates that the file names have to be there.
 ///
 /// Status 0: it is right. 1: it is not, or cannot be read. 2: wrong arguments.
 #[derive(Args)]
@@ -79,10 +81,15 @@ fn overview(config: &Config) -> Vec<(&'static str, String)> {
         sources => sources.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
     };
     let durable = if config.store.is_durable() { "" } else { " (not durable: a restart forgets every key)" };
+    let protocol = match config.upstream_protocol {
+        UpstreamProtocol::Http1 => "",
+        UpstreamProtocol::Http2 => " (HTTP/2)",
+    };
+    let admin_tls = if config.admin.tls.is_some() { "TLS, " } else { "" };
     let mut lines = vec![
-        ("upstream", config.upstream.to_string()),
-        ("listen", config.listen.to_string()),
-        ("admin", format!("{} ({token})", config.admin.listen)),
+        ("upstream", format!("{}{protocol}", config.upstream)),
+        ("listen", format!("{}{}", config.listen, config.tls.as_ref().map_or("", told_of_tls))),
+        ("admin", format!("{} ({admin_tls}{token})", config.admin.listen)),
         ("store", format!("{}{durable}", config.store)),
         ("tenant", tenant),
     ];
@@ -123,6 +130,14 @@ fn quota(config: &Config) -> Option<String> {
         several => words.push(format!("{several} tenants have their own")),
     }
     (!words.is_empty()).then(|| words.join(", "))
+}
+
+fn told_of_tls(tls: &ServerTlsFiles) -> &'static str {
+    match (&tls.client_ca, tls.client_certificates) {
+        (None, _) => " (TLS)",
+        (Some(_), ClientCertificates::Required) => " (TLS, with certificates of clients)",
+        (Some(_), ClientCertificates::Optional) => " (TLS, with or without certificates of clients)",
+    }
 }
 
 /// How doubt comes to an end, and who forgets.

@@ -5,7 +5,9 @@ use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use semel_gateway::tls::ClientTls;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, ToSocketAddrs};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -34,16 +36,37 @@ pub(crate) async fn exchange(
 ) -> Result<Response<Bytes>, ExchangeError> {
     let exchanging = async {
         let stream = TcpStream::connect(address).await?;
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-        let connection = Abandoned(tokio::spawn(async move {
-            let _closed = connection.await;
-        }));
-        let (head, body) = sender.send_request(request).await?.into_parts();
-        let body = Limited::new(body, LONGEST).collect().await.map_err(ExchangeError::Body)?.to_bytes();
-        drop(connection);
-        Ok(Response::from_parts(head, body))
+        exchange_over(stream, request).await
     };
     timeout(patience, exchanging).await.unwrap_or(Err(ExchangeError::TooLate(patience)))
+}
+
+/// The same by TLS, with `host`.
+pub(crate) async fn exchange_by_tls(
+    tls: &ClientTls,
+    (host, port): (&str, u16),
+    request: Request<Full<Bytes>>,
+    patience: Duration,
+) -> Result<Response<Bytes>, ExchangeError> {
+    let exchanging = async {
+        let stream = TcpStream::connect((host, port)).await?;
+        exchange_over(tls.connect_to(host, stream).await?, request).await
+    };
+    timeout(patience, exchanging).await.unwrap_or(Err(ExchangeError::TooLate(patience)))
+}
+
+async fn exchange_over(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    request: Request<Full<Bytes>>,
+) -> Result<Response<Bytes>, ExchangeError> {
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    let connection = Abandoned(tokio::spawn(async move {
+        let _closed = connection.await;
+    }));
+    let (head, body) = sender.send_request(request).await?.into_parts();
+    let body = Limited::new(body, LONGEST).collect().await.map_err(ExchangeError::Body)?.to_bytes();
+    drop(connection);
+    Ok(Response::from_parts(head, body))
 }
 
 /// A connection's task, which ends with whoever waits for it.

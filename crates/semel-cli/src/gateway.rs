@@ -89,9 +89,11 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, GatewayError> {
 async fn serve(config: Config) -> Result<ExitCode, GatewayError> {
     let (stop, force) = Interrupts::listen()?.first_and_second();
     let (upstream, store) = (config.upstream.clone(), config.store.to_string());
+    let scheme = |tls: bool| if tls { "https" } else { "http" };
+    let (scheme, admin_scheme) = (scheme(config.tls.is_some()), scheme(config.admin.tls.is_some()));
     let running = Running::start(config).await?;
     let told = format!(
-        "semel gateway: http://{} protects {upstream}, and remembers in {store}\nadmin API:     http://{}\n",
+        "semel gateway: {scheme}://{} protects {upstream}, and remembers in {store}\nadmin API:     {admin_scheme}://{}\n",
         running.address(),
         running.admin_address()
     );

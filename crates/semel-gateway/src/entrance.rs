@@ -1,10 +1,10 @@
 //! What a request passes before the layer sees it: is it addressed rightly, is there room for it, what must not come in.
 
 use crate::answer;
-use crate::proxy::{Caller, InFlight, KeyIsHopByHop, Upstream, drop_claims, drop_hop_by_hop};
-use crate::server::{AnswerBody, Arrival, BodyFailure, PeerAddress, RequestBody, UnderWay, most};
+use crate::proxy::{Asked, Caller, InFlight, KeyIsHopByHop, Upstream, drop_claims, drop_hop_by_hop};
+use crate::server::{AnswerBody, Arrival, BodyFailure, Client, PeerAddress, RequestBody, UnderWay, most};
 use bytes::Bytes;
-use http::header::HOST;
+use http::header::{CONTENT_LENGTH, COOKIE, HOST};
 use http::request::Parts;
 use http::uri::Scheme;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Version};
@@ -65,13 +65,18 @@ impl Entrance {
         &self,
         arrival: Arrival,
     ) -> impl Future<Output = Response<AnswerBody>> + Send + use<> {
-        let Arrival { request, peer, introduction, under_way } = arrival;
+        let Arrival { request, client, under_way } = arrival;
+        let Client { peer, introduction, certificate, .. } = client;
         let (mut parts, body) = request.into_parts();
+        let asked = Asked::of(parts.version, &parts.headers);
         let admitted = self.admit(peer, &mut parts).map(|in_flight| {
             parts.extensions.insert(peer);
+            if let Some(certificate) = certificate {
+                parts.extensions.insert(certificate);
+            }
             let link = under_way.link().clone();
             let body = RequestBody::incoming(body, link.clone());
-            parts.extensions.insert(Caller { in_flight: Arc::new(in_flight), introduction, link });
+            parts.extensions.insert(Caller { in_flight: Arc::new(in_flight), introduction, link, asked });
             self.service.clone().call(Request::from_parts(parts, body))
         });
         async move {
@@ -135,8 +140,12 @@ fn address(parts: &mut Parts) -> Result<(), AnsweredHere> {
     if hosts.next().is_some() {
         return refuse("There is more than one Host.");
     }
-    if host.is_none() && parts.version != Version::HTTP_10 {
-        return refuse("There is no Host, which HTTP/1.1 requires.");
+    let is_named = host.is_some() || (parts.version == Version::HTTP_2 && parts.uri.authority().is_some());
+    if !is_named && parts.version != Version::HTTP_10 {
+        return refuse("There is no Host, which HTTP/1.1 requires, nor an :authority, as HTTP/2 has it.");
+    }
+    if parts.version == Version::HTTP_2 {
+        in_the_words_of_http_1(&mut parts.headers)?;
     }
     match (parts.uri.scheme(), parts.uri.authority()) {
         (None, None) => {}
@@ -153,6 +162,24 @@ fn address(parts: &mut Parts) -> Result<(), AnsweredHere> {
     }
     if parts.uri.path() == "*" && parts.method != Method::OPTIONS {
         return refuse("The request target * is for OPTIONS alone.");
+    }
+    Ok(())
+}
+
+/// What HTTP/2 may write otherwise, and what its library lets pass that would be ambiguous in HTTP/1.1.
+fn in_the_words_of_http_1(headers: &mut HeaderMap) -> Result<(), AnsweredHere> {
+    let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
+    let is_number = |length: &HeaderValue| length.as_bytes().iter().all(u8::is_ascii_digit);
+    if lengths.next().is_some_and(|length| !is_number(length)) || lengths.next().is_some() {
+        return Err(answer::bad_request("The Content-Length is not one plain number.").into());
+    }
+    // RFC 9113, section 8.2.3: cookies may come apart, and belong into one line.
+    let cookies: Vec<&[u8]> = headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    if cookies.len() > 1 {
+        // Values joined with values are a value.
+        if let Ok(cookie) = HeaderValue::from_bytes(&cookies.join(&b"; "[..])) {
+            headers.insert(COOKIE, cookie);
+        }
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ use crate::limits::Limits;
 use crate::proxy::Upstream;
 use crate::server::{Connections, PeerAddress, all_back};
 use crate::telemetry::Tracing;
+use crate::tls::ServerTls;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, Method, Response};
@@ -21,6 +22,7 @@ pub struct Gateway {
     engine: Engine,
     limits: Arc<Limits>,
     tracing: Option<Tracing>,
+    tls: Option<Arc<ServerTls>>,
 }
 
 /// How a gateway ended.
@@ -42,7 +44,15 @@ impl Gateway {
     #[must_use]
     pub fn new(layer: &IdempotencyLayer, upstream: Upstream, limits: Limits) -> Self {
         let entrance = Entrance::new(layer.layer(upstream), limits.requests_in_flight);
-        Self { entrance, engine: layer.engine().clone(), limits: Arc::new(limits), tracing: None }
+        let (engine, limits) = (layer.engine().clone(), Arc::new(limits));
+        Self { entrance, engine, limits, tracing: None, tls: None }
+    }
+
+    /// Speaks TLS with clients, and nothing else.
+    #[must_use]
+    pub fn over_tls(mut self, tls: ServerTls) -> Self {
+        self.tls = Some(Arc::new(tls));
+        self
     }
 
     /// Answers requests for `/.well-known/idempotency`, where the contract is published.
@@ -79,9 +89,9 @@ impl Gateway {
         stop: impl Future<Output = ()>,
         force: impl Future<Output = ()>,
     ) -> Stopped {
-        let Self { entrance, engine, limits, tracing } = self;
+        let Self { entrance, engine, limits, tracing, tls } = self;
         let in_flight = Arc::clone(entrance.in_flight());
-        let connections = Connections::new(Arc::clone(&limits));
+        let connections = Connections::new(Arc::clone(&limits), tls);
         match tracing {
             None => connections.serve(listener, move |arrival| entrance.answer(arrival), stop).await,
             Some(tracing) => {

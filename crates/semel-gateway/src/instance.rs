@@ -9,6 +9,7 @@ use crate::running::StartError;
 use crate::settling;
 use crate::store_url::OpenedStore;
 use crate::telemetry::{Names, Telemetry};
+use crate::tls::ServerTls;
 use semel::{Engine, EngineOptions};
 use semel_relay::{Rules, Worker};
 use std::future::Future;
@@ -87,6 +88,7 @@ impl Instance {
         let routes = Arc::clone(&self.routes);
         Ok(Admin {
             token: config.admin.token.clone(),
+            tls: config.admin.tls.clone().map(ServerTls::start_http1).transpose()?.map(Arc::new),
             outbox: self.outbox.as_ref().map(|outbox| Arc::clone(&outbox.desk)),
             published: beside
                 .and_then(|beside| beside.publishing.as_ref())

@@ -14,6 +14,7 @@ mod gateway;
 mod instance;
 mod limits;
 pub mod metrics;
+mod open_files;
 mod outbox;
 pub mod proxy;
 pub mod route;
@@ -24,6 +25,7 @@ mod server;
 mod settling;
 mod store_url;
 mod telemetry;
+pub mod tls;
 mod working;
 
 pub use config::Config;

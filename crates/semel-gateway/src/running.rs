@@ -5,13 +5,16 @@ use crate::config::Config;
 use crate::contract::Contract;
 use crate::gateway::{Gateway, Stopped};
 use crate::instance::{Beside, Instance, listen};
+use crate::open_files;
 use crate::outbox::OutboxError;
-use crate::proxy::{InvalidUpstream, Upstream};
+use crate::proxy::{InvalidUpstream, Transport, Upstream};
 use crate::route::Disguised;
 use crate::server::PeerAddress;
 use crate::settling::SettlingError;
 use crate::store_url::OpenStoreError;
 use crate::telemetry::{Exporter, Telemetry};
+use crate::tls::{ClientTls, ServerTls, TlsError};
+use http::uri::Scheme;
 use semel_tower::IdempotencyLayer;
 use std::future::Future;
 use std::net::SocketAddr;
@@ -26,6 +29,13 @@ pub enum StartError {
     /// The service's address is none.
     #[error("the service cannot be reached there")]
     Upstream(#[from] InvalidUpstream),
+    /// Certificates and keys cannot be used.
+    #[error("{error}: {cure}", cure = error.cure())]
+    Tls {
+        /// What is wrong.
+        #[from]
+        error: TlsError,
+    },
     /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] OpenStoreError),
@@ -66,7 +76,14 @@ impl Running {
     /// What is in the way, before anybody is answered.
     pub async fn start(config: Config) -> Result<Self, StartError> {
         let trusted = config.scope.clone();
-        let upstream = Upstream::new(&config.upstream, &config.limits)?
+        let transport = Transport {
+            protocol: config.upstream_protocol,
+            tls: match config.upstream.scheme() == Some(&Scheme::HTTPS) {
+                true => Some(Arc::new(ClientTls::start(config.upstream_tls.clone())?)),
+                false => None,
+            },
+        };
+        let upstream = Upstream::over(&config.upstream, &config.limits, transport)?
             .trusting(move |peer| trusted.trusts(peer))
             .problems(config.docs.clone(), config.profile);
         let contract = Contract::new(&config);
@@ -90,12 +107,18 @@ impl Running {
             .profile(config.profile)
             .docs(config.docs);
         let (scope, disguised) = (config.scope, routes);
+        open_files::raise_limit(config.limits.connections);
+        let tls = config.tls.map(ServerTls::start).transpose()?;
         let gateway = Gateway::new(&layer, upstream, config.limits)
             .contract(move |method, headers| contract.respond(method, headers))
             .check(move |PeerAddress(peer), parts| {
                 scope.drop_untrusted(peer.ip(), &mut parts.headers);
                 disguised.disguised(parts).map(Disguised::into_response)
             });
+        let gateway = match tls {
+            Some(tls) => gateway.over_tls(tls),
+            None => gateway,
+        };
         let (listener, address) = listen(config.listen).await?;
         let (admin_listener, admin_address) = listen(config.admin.listen).await?;
         let (tracing, exporter) = telemetry.map(Telemetry::start).unzip();

@@ -65,5 +65,5 @@ pub use protection::{InvalidProtection, KeyRequirement, Protection};
 pub use reply::{Replayable, Reply};
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub use same_transaction::CompleteError;
-pub use scope::{ByCredential, Claim, ClaimFuture, Tenant, TenantSource};
+pub use scope::{ByCredential, Claim, ClaimFuture, ShownCredential, Tenant, TenantSource};
 pub use service::Idempotency;

@@ -14,6 +14,17 @@ use std::sync::Arc;
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Tenant(pub String);
 
+/// What a caller has shown beside its headers, such as the names in a client certificate: set as a request extension, before the
+/// layer, by whoever has verified it. It counts as a credential.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct ShownCredential(pub Arc<[u8]>);
+
+impl std::fmt::Debug for ShownCredential {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ShownCredential(…)")
+    }
+}
+
 /// The tenant of callers without a credential.
 const ANONYMOUS: &str = "anonymous";
 
@@ -78,7 +89,7 @@ pub trait TenantSource: Send + Sync + 'static {
     fn claim<'a>(&'a self, engine: &'a Engine, parts: &'a Parts) -> ClaimFuture<'a>;
 }
 
-/// Tells tenants apart by the credential that they show (`Authorization`, `X-Api-Key`): a keyed hash, under a secret that all
+/// Tells tenants apart by the credential that they show (`Authorization`, `X-Api-Key`, [`ShownCredential`]): a keyed hash, under a secret that all
 /// instances on one store share. A refreshed bearer token is another tenant.
 #[derive(Clone, Copy, Debug)]
 pub struct ByCredential;
@@ -129,7 +140,7 @@ impl Scope {
 
 /// A credential is not kept, only its hash under a secret that all instances share.
 async fn by_credential(engine: &Engine, parts: &Parts) -> Result<Option<String>, StoreError> {
-    let Some(credential) = credential(&parts.headers) else {
+    let Some(credential) = credential(&parts.headers, parts.extensions.get()) else {
         return Ok(None);
     };
     let secret = engine.shared_secret().await?;
@@ -138,8 +149,14 @@ async fn by_credential(engine: &Engine, parts: &Parts) -> Result<Option<String>,
 
 /// The credentials that a caller shows, each with its kind, so that an API key never equals a token of the same text. All of them
 /// count: where one is shared (a proxy's, say), the other tells the callers apart.
-fn credential(headers: &HeaderMap) -> Option<Vec<u8>> {
+fn credential(headers: &HeaderMap, beside: Option<&ShownCredential>) -> Option<Vec<u8>> {
     let mut shown = Vec::new();
+    if let Some(ShownCredential(bytes)) = beside {
+        // No field has a name like this. The length keeps its bytes apart from what follows, whatever they are.
+        shown.extend_from_slice(format!(" {}:", bytes.len()).as_bytes());
+        shown.extend_from_slice(bytes);
+        shown.push(b'\n');
+    }
     for name in [AUTHORIZATION.as_str(), API_KEY] {
         for value in headers.get_all(name) {
             // No field value holds a line feed, so that no two lists of fields are spelt the same.

@@ -2,15 +2,17 @@
 
 use super::Failure;
 use super::problem::Problem;
-use crate::exchange::{ExchangeError, exchange};
+use crate::exchange::{ExchangeError, exchange, exchange_by_tls};
 use bytes::Bytes;
 use clap::Args;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::uri::{Authority, Scheme};
 use http::{HeaderValue, Method, StatusCode, Uri};
 use http_body_util::Full;
+use semel_gateway::tls::{ClientTls, ClientTlsFiles};
 use serde::de::DeserializeOwned;
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How the admin API is reached.
@@ -20,6 +22,10 @@ pub(crate) struct Connection {
     /// Where the admin API listens.
     #[arg(long, value_name = "URL", env = "SEMEL_ADMIN", default_value = "http://127.0.0.1:8081")]
     admin: String,
+
+    /// For an https:// one: the certificates of the authorities to believe, in PEM, instead of the system's.
+    #[arg(long, value_name = "FILE", env = "SEMEL_ADMIN_CA")]
+    admin_ca: Option<PathBuf>,
 
     /// The admin token itself, or env:NAME for the variable that holds it.
     #[arg(long, value_name = "TOKEN", env = "SEMEL_ADMIN_TOKEN", hide_env_values = true)]
@@ -31,7 +37,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The admin API of one gateway.
 pub(crate) struct Admin {
+    scheme: Scheme,
     authority: Authority,
+    /// Whom to believe, for https.
+    authorities: ClientTlsFiles,
     token: Option<HeaderValue>,
 }
 
@@ -49,18 +58,19 @@ impl Admin {
             Failure::Usage(format!("--admin {address}: {what}; {right}"))
         };
         let uri: Uri = address.parse().map_err(|_| wrong("this is no address"))?;
-        if uri.scheme() == Some(&Scheme::HTTPS) {
-            return Err(wrong(
-                "the admin API speaks http alone: over a network, use a tunnel such as ssh -L",
-            ));
-        }
-        if uri.scheme() != Some(&Scheme::HTTP) || !matches!(uri.path(), "" | "/") || uri.query().is_some() {
+        let scheme = uri.scheme().filter(|scheme| [Scheme::HTTP, Scheme::HTTPS].contains(scheme));
+        let Some(scheme) = scheme.filter(|_| matches!(uri.path(), "" | "/") && uri.query().is_none()) else {
             return Err(wrong("host and port alone are wanted"));
-        }
+        };
         let Some(authority) = uri.authority().filter(|authority| !authority.as_str().contains('@')) else {
             return Err(wrong("host and port alone are wanted"));
         };
-        Ok(Self { authority: authority.clone(), token: token(connection.token.as_deref())? })
+        Ok(Self {
+            scheme: scheme.clone(),
+            authority: authority.clone(),
+            authorities: ClientTlsFiles { ca: connection.admin_ca.clone(), ..ClientTlsFiles::default() },
+            token: token(connection.token.as_deref())?,
+        })
     }
 
     pub(crate) async fn get(&self, path: &str) -> Result<Reply, Failure> {
@@ -82,16 +92,24 @@ impl Admin {
         }
         let request = request.body(Full::new(body)).map_err(|error| Failure::Usage(error.to_string()))?;
         let host = self.authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
-        let port = self.authority.port_u16().unwrap_or(80);
-        match exchange((host, port), request, PATIENCE).await {
+        let answered = if self.scheme == Scheme::HTTPS {
+            let tls = ClientTls::start(self.authorities.clone())
+                .map_err(|error| Failure::Usage(format!("--admin-ca: {error}: {}", error.cure())))?;
+            let port = self.authority.port_u16().unwrap_or(443);
+            exchange_by_tls(&tls, (&host, port), request, PATIENCE).await
+        } else {
+            exchange((host, self.authority.port_u16().unwrap_or(80)), request, PATIENCE).await
+        };
+        match answered {
             Ok(response) => Ok(Reply { status: response.status(), body: response.into_body() }),
             Err(ExchangeError::Connect(error)) => Err(Failure::Unanswered(format!(
-                "no admin API at http://{} ({error}): is the gateway running? Say where with --admin or SEMEL_ADMIN",
-                self.authority
+                "no admin API at {}://{} ({error}): is the gateway running? Say where with --admin or SEMEL_ADMIN",
+                self.scheme, self.authority
             ))),
-            Err(error) => {
-                Err(Failure::Unanswered(format!("the admin API at http://{}: {error}", self.authority)))
-            }
+            Err(error) => Err(Failure::Unanswered(format!(
+                "the admin API at {}://{}: {error}",
+                self.scheme, self.authority
+            ))),
         }
     }
 }
@@ -152,24 +170,22 @@ mod tests {
     use super::*;
 
     fn at(address: &str) -> Result<Admin, Failure> {
-        Admin::new(&Connection { admin: address.into(), token: None })
+        Admin::new(&Connection { admin: address.into(), admin_ca: None, token: None })
     }
 
     #[test]
     fn an_address_is_host_and_port() {
-        for address in ["http://127.0.0.1:8081", "http://127.0.0.1:8081/", "http://[::1]:8081", "http://box"]
-        {
+        for address in [
+            "http://127.0.0.1:8081",
+            "http://127.0.0.1:8081/",
+            "http://[::1]:8081",
+            "http://box",
+            "https://box",
+        ] {
             assert!(at(address).is_ok(), "{address}");
         }
-        for address in [
-            "",
-            "127.0.0.1:8081",
-            "https://box",
-            "http://box/v1",
-            "http://box?x",
-            "http://a:b@box",
-            "ftp://box",
-        ] {
+        for address in ["", "127.0.0.1:8081", "http://box/v1", "http://box?x", "http://a:b@box", "ftp://box"]
+        {
             let Err(Failure::Usage(said)) = at(address) else { panic!("{address} was taken") };
             assert!(said.contains("http://127.0.0.1:8081"), "{said}");
         }

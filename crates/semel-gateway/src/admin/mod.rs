@@ -23,6 +23,7 @@ pub use server::serve;
 
 use crate::metrics::{Metrics, Survey};
 use crate::secret::Secret;
+use crate::tls::ServerTls;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use problem::AdminProblem;
@@ -52,6 +53,8 @@ pub struct Admin {
     pub outbox: Option<Arc<dyn Desk>>,
     /// What a publisher in this process has done; none: there is none.
     pub published: Option<Arc<Counts>>,
+    /// What it is served with; none: no TLS.
+    pub tls: Option<Arc<ServerTls>>,
     /// Whether requests should come here at all.
     pub readiness: Readiness,
 }
@@ -69,6 +72,7 @@ impl Admin {
             webhooks: None,
             outbox: None,
             published: None,
+            tls: None,
             readiness: Readiness::default(),
         }
     }

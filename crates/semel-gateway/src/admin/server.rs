@@ -2,6 +2,8 @@
 
 use super::access::Peer;
 use super::{Admin, router};
+use crate::server::ClientStream;
+use crate::tls::ServerTls;
 use axum::body::Body;
 use hyper::Request;
 use hyper::server::conn::http1;
@@ -38,6 +40,7 @@ pub async fn serve(listener: TcpListener, admin: Admin, stop: impl Future<Output
     if admin.token.is_none() {
         tracing::warn!(%address, "the admin API has no token: it answers to this machine alone, and changes nothing");
     }
+    let tls = admin.tls.clone();
     let router = router(admin);
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     let connections = GracefulShutdown::new();
@@ -55,13 +58,14 @@ pub async fn serve(listener: TcpListener, admin: Admin, stop: impl Future<Output
                 router.clone().call(request)
             }
         });
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEADER_PATIENCE)
-            .serve_connection(TokioIo::new(stream), service);
-        let connection = connections.watch(connection);
+        let (watcher, tls) = (connections.watcher(), tls.clone());
         tokio::spawn(async move {
-            if let Err(error) = connection.await {
+            let Some(stream) = open(stream, tls.as_deref()).await else { return };
+            let connection = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEADER_PATIENCE)
+                .serve_connection(TokioIo::new(stream), service);
+            if let Err(error) = watcher.watch(connection).await {
                 tracing::debug!(%error, "a connection to the admin API broke");
             }
             drop(place);
@@ -72,6 +76,19 @@ pub async fn serve(listener: TcpListener, admin: Admin, stop: impl Future<Output
         tracing::warn!("some connections to the admin API were cut off");
     }
     Ok(())
+}
+
+/// Agrees on encryption, where there is to be any.
+async fn open(stream: TcpStream, tls: Option<&ServerTls>) -> Option<ClientStream> {
+    let Some(tls) = tls else { return Some(ClientStream::plain(stream)) };
+    match tokio::time::timeout(HEADER_PATIENCE, tls.accept(stream)).await {
+        Ok(Ok(stream)) => Some(ClientStream::encrypted(stream)),
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "a connection to the admin API did not agree on TLS");
+            None
+        }
+        Err(_) => None,
+    }
 }
 
 /// The next connection, once there is a place for it.

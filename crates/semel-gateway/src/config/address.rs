@@ -2,9 +2,10 @@
 
 use super::error::Wrong;
 use http::Uri;
+use http::uri::Scheme;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// The service's address: `http://host:port`.
+/// The service's address: `http://host:port` or `https://host:port`.
 pub(crate) fn upstream(text: &str) -> Result<Uri, Wrong> {
     const FORM: &str = "write the scheme, the host and the port: \"http://127.0.0.1:9000\"";
     let Some((scheme, rest)) = text.split_once("://") else {
@@ -17,12 +18,7 @@ pub(crate) fn upstream(text: &str) -> Result<Uri, Wrong> {
         });
     };
     match scheme {
-        "http" => {}
-        "https" => {
-            let cure = "write \"http://…\", or put a TLS proxy in front of the service; \
-                        TLS to the service is not available in this version";
-            return Err(Wrong::new("the gateway cannot speak TLS to the service", cure));
-        }
+        "http" | "https" => {}
         other => {
             let problem = format!("the gateway does not speak `{other}` to the service");
             return Err(Wrong::new(problem, FORM));
@@ -95,7 +91,8 @@ pub(crate) fn is_itself(upstream: &Uri, listen: SocketAddr) -> bool {
             || (address.is_unspecified() || address.is_loopback()) && listen.ip().is_unspecified()
             || address.is_unspecified() && listen.ip().is_loopback()
     });
-    same_host && upstream.port_u16().unwrap_or(80) == listen.port()
+    let default = if upstream.scheme() == Some(&Scheme::HTTPS) { 443 } else { 80 };
+    same_host && upstream.port_u16().unwrap_or(default) == listen.port()
 }
 
 #[cfg(test)]
@@ -109,10 +106,10 @@ mod tests {
         {
             assert_eq!(upstream(right).unwrap().scheme_str(), Some("http"), "{right}");
         }
+        assert_eq!(upstream("https://api.internal").unwrap().scheme_str(), Some("https"));
         for (wrong, problem) in [
             ("127.0.0.1:9000", "the address of the service has no scheme"),
             ("", "the address of the service has no scheme"),
-            ("https://api.internal", "the gateway cannot speak TLS to the service"),
             ("ftp://api.internal", "the gateway does not speak `ftp` to the service"),
             ("http://", "this is not the address of a service"),
             ("http://:9000", "the address of the service has no host"),

@@ -19,6 +19,7 @@ mod route;
 mod scope;
 mod section;
 mod telemetry;
+mod tls;
 mod units;
 
 pub use error::{ConfigError, ConfigErrors, Place, Wrong};
@@ -33,11 +34,14 @@ pub(crate) use units::duration_in_words;
 pub use units::{show_duration, show_size};
 
 use crate::limits::Limits;
+use crate::proxy::UpstreamProtocol;
 use crate::route::Routes;
 use crate::scope::ScopeConfig;
 use crate::secret::{Environment, Secret};
 use crate::store_url::StoreUrl;
+use crate::tls::{ClientTlsFiles, ServerTlsFiles};
 use http::Uri;
+use http::uri::Scheme;
 use listeners::Whose;
 use reading::Reading;
 use section::{Given, Kind, Section};
@@ -56,8 +60,14 @@ use tracing::level_filters::LevelFilter;
 pub struct Config {
     /// The service.
     pub upstream: Uri,
+    /// What is spoken with it. Default: HTTP/1.1.
+    pub upstream_protocol: UpstreamProtocol,
+    /// For a service at `https://`: whom to believe, and what to show. Default: the system's authorities, and nothing.
+    pub upstream_tls: ClientTlsFiles,
     /// Where clients are served. Default `127.0.0.1:8080`.
     pub listen: SocketAddr,
+    /// What clients are served with. Default: no TLS.
+    pub tls: Option<ServerTlsFiles>,
     /// Where records are kept. Default `sqlite:semel.db`.
     pub store: StoreUrl,
     /// Which status codes problems have. Default: those of the IETF draft.
@@ -99,6 +109,8 @@ pub struct AdminConfig {
     pub listen: SocketAddr,
     /// The bearer token. None: on loopback alone, and read only.
     pub token: Option<Secret>,
+    /// What it is served with. Default: no TLS.
+    pub tls: Option<ServerTlsFiles>,
 }
 
 /// Somebody who may tell by webhook what became of an operation.
@@ -206,13 +218,16 @@ impl Config {
     fn before(upstream: Uri) -> Self {
         Self {
             upstream,
+            upstream_protocol: UpstreamProtocol::default(),
+            upstream_tls: ClientTlsFiles::default(),
             listen: DEFAULT_LISTEN,
+            tls: None,
             store: StoreUrl::default(),
             profile: Profile::default(),
             store_timeout: DEFAULT_STORE_TIMEOUT,
             key_rules: KeyRules::default(),
             docs: DocsBase::default(),
-            admin: AdminConfig { listen: DEFAULT_ADMIN_LISTEN, token: None },
+            admin: AdminConfig { listen: DEFAULT_ADMIN_LISTEN, token: None, tls: None },
             scope: ScopeConfig::default(),
             quota: QuotaConfig::default(),
             routes: Routes::unconfigured(false),
@@ -241,7 +256,17 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
     if !top.has("upstream") {
         top.missing("upstream", "http://127.0.0.1:9000");
     }
+    let upstream_protocol = top.choice(
+        "upstream_protocol",
+        &[("http1", UpstreamProtocol::Http1), ("http2", UpstreamProtocol::Http2)],
+    );
+    let is_https = |given: &Given<Uri>| given.value.scheme() == Some(&Scheme::HTTPS);
+    let upstream_tls = tls::read_upstream(
+        top.section("upstream_tls", "[upstream_tls]"),
+        upstream.as_ref().is_none_or(is_https),
+    );
     let listen = top.parsed("listen", LISTEN, address::listen);
+    let server_tls = tls::read_server(top.section("tls", "[tls]"));
     let store = top.parsed("store", Kind { what: "a store", example: "sqlite:semel.db" }, |text| {
         text.parse::<StoreUrl>().map_err(|error| Wrong::new("this names no store", error.to_string()))
     });
@@ -262,6 +287,7 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
     let admin_listen = admin.parsed("listen", LISTEN, address::listen);
     let token = admin.secret("token");
     let has_token = admin.has("token");
+    let admin_tls = tls::read_server(admin.section("tls", "[admin.tls]"));
     admin.end();
     let scope = scope::read(top.section("scope", "[scope]"));
     let quota = quota::read(top.section("quota", "[quota]"));
@@ -293,13 +319,16 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
     }
     top.end();
     Some(Config {
+        upstream_protocol: upstream_protocol.map_or_else(Default::default, |given| given.value),
+        upstream_tls,
         listen: listen_is,
+        tls: server_tls,
         store: store.map_or_else(StoreUrl::default, |store| store.value),
         profile: profile.map_or_else(Profile::default, |profile| profile.value),
         store_timeout: store_timeout.map_or(DEFAULT_STORE_TIMEOUT, |timeout| timeout.value),
         key_rules,
         docs: docs.map_or_else(DocsBase::default, |docs| docs.value),
-        admin: AdminConfig { listen: admin_is, token: token.map(|token| token.value) },
+        admin: AdminConfig { listen: admin_is, token: token.map(|token| token.value), tls: admin_tls },
         scope,
         quota,
         // Without a route, a file protects as much as no file: what is sent with a key is never let through unprotected for

@@ -80,7 +80,7 @@ impl Config {
             (Some(service), Some(public), Some(admin), Some(store)) if wrong.is_empty() => Ok(Self {
                 listen: public,
                 store,
-                admin: AdminConfig { listen: admin, token: None },
+                admin: AdminConfig { listen: admin, token: None, tls: None },
                 routes: Routes::unconfigured(flags.require_key),
                 ..Self::before(service)
             }),

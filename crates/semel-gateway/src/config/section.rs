@@ -120,6 +120,15 @@ impl<'r, 'i> Section<'r, 'i> {
         }
     }
 
+    /// Keeps what is in a file out of messages, where somebody wrote that instead of the file's path.
+    pub(super) fn hide_pem(&self, name: &str) {
+        if let Some(value) = self.peek(name)
+            && self.reading.text[value.span()].contains("-----BEGIN")
+        {
+            self.reading.hide(value.span());
+        }
+    }
+
     /// A text that `parse` understands.
     pub(super) fn parsed<T>(
         &mut self,

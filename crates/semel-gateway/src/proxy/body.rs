@@ -2,6 +2,7 @@
 
 use super::InFlight;
 use super::connection::Connection;
+use super::http2::StreamBody;
 use super::pool::Pool;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -23,11 +24,17 @@ enum Kind {
     Received(Incoming),
     /// Its connection has more to read. Dropped with it, unless it ends well.
     Coming(Incoming, Option<Box<Connection>>, Arc<Pool>),
+    /// Over a stream among others.
+    Stream(Box<StreamBody>),
 }
 
 impl UpstreamBody {
     pub(super) fn whole(bytes: Bytes) -> Self {
         Self { kind: Kind::Whole((!bytes.is_empty()).then_some(bytes)), _in_flight: None }
+    }
+
+    pub(super) fn stream(body: StreamBody, in_flight: Option<Arc<InFlight>>) -> Self {
+        Self { kind: Kind::Stream(Box::new(body)), _in_flight: in_flight }
     }
 
     pub(super) fn coming(
@@ -57,6 +64,7 @@ impl Body for UpstreamBody {
         match &mut self.kind {
             Kind::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Kind::Received(body) => Pin::new(body).poll_frame(context).map_err(Into::into),
+            Kind::Stream(body) => Pin::new(&mut **body).poll_frame(context),
             Kind::Coming(body, connection, pool) => {
                 if let Some(connection) = connection {
                     connection.drive(context);
@@ -80,6 +88,7 @@ impl Body for UpstreamBody {
         match &self.kind {
             Kind::Whole(bytes) => bytes.is_none(),
             Kind::Received(body) | Kind::Coming(body, ..) => body.is_end_stream(),
+            Kind::Stream(body) => body.is_end_stream(),
         }
     }
 
@@ -87,6 +96,7 @@ impl Body for UpstreamBody {
         match &self.kind {
             Kind::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
             Kind::Received(body) | Kind::Coming(body, ..) => body.size_hint(),
+            Kind::Stream(body) => body.size_hint(),
         }
     }
 }

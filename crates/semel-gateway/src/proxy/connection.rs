@@ -3,30 +3,33 @@
 //! No task of its own drives it: whoever waits for its answer does. That saves two changes of task per request, and a connection
 //! that nobody uses does nothing.
 
-use super::socket::{ServiceSocket, Traffic};
-use super::target::Target;
+use super::dial::{Dial, ServiceStream};
+use super::socket::Traffic;
 use crate::alarm::Alarm;
 use crate::limits::Limits;
 use crate::server::RequestBody;
+use bytes::Bytes;
+use http::header::UPGRADE;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use semel_tower::BoxError;
 use std::future::{Future as _, poll_fn};
-use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 /// A connection, with or without a request on it.
 pub(super) struct Connection {
     sender: http1::SendRequest<RequestBody>,
     /// None once it is over: while it exists, a request that it will never take is still waiting in it.
-    driver: Option<http1::Connection<TokioIo<ServiceSocket>, RequestBody>>,
+    driver: Option<http1::Connection<TokioIo<ServiceStream>, RequestBody>>,
+    /// Whether the service was asked to switch protocols; if it has, what there is to speak another one over.
+    may_switch: bool,
+    switched: Option<http1::Parts<TokioIo<ServiceStream>>>,
     traffic: Arc<Traffic>,
     give_up: Duration,
     silence: Silence,
@@ -52,21 +55,18 @@ pub(super) enum Failure {
 /// The service has been silent for too long.
 #[derive(Debug, thiserror::Error)]
 #[error("the service was silent for {0:?} and is given up on")]
-pub(super) struct GaveUp(Duration);
+pub(super) struct GaveUp(pub(super) Duration);
 
 impl Connection {
     /// Connects.
-    pub(super) async fn open(target: &Target, limits: &Limits) -> Result<Box<Self>, BoxError> {
-        let connecting = TcpStream::connect((target.host.as_str(), target.port));
-        let stream = tokio::time::timeout(limits.connect_timeout, connecting)
-            .await
-            .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
-        stream.set_nodelay(true)?;
-        let (socket, traffic) = ServiceSocket::new(stream);
-        let (sender, driver) = http1::Builder::new().handshake(TokioIo::new(socket)).await?;
+    pub(super) async fn open(dial: &Dial, limits: &Limits) -> Result<Box<Self>, BoxError> {
+        let (stream, traffic) = dial.connect().await?;
+        let (sender, driver) = http1::Builder::new().handshake(TokioIo::new(stream)).await?;
         Ok(Box::new(Self {
             sender,
             driver: Some(driver),
+            may_switch: false,
+            switched: None,
             traffic,
             give_up: limits.upstream_give_up,
             silence: Silence { alarm: Alarm::default(), total: 0, since: Instant::now() },
@@ -79,6 +79,7 @@ impl Connection {
         request: Request<RequestBody>,
     ) -> Result<Response<Incoming>, Failure> {
         let before = self.traffic.written();
+        self.may_switch = request.headers().contains_key(UPGRADE);
         self.silence.since = Instant::now();
         let mut answering = pin!(self.sender.try_send_request(request));
         let answered = poll_fn(|context| {
@@ -109,8 +110,20 @@ impl Connection {
         if let Some(driver) = &mut self.driver
             && Pin::new(driver).poll(context).is_ready()
         {
-            self.driver = None;
+            let over = self.driver.take();
+            self.switched = over.filter(|_| self.may_switch).map(http1::Connection::into_parts);
         }
+    }
+
+    /// What is left of a connection whose service has switched protocols: the stream, what came over it already, and its counts.
+    pub(super) async fn switched(mut self: Box<Self>) -> Option<(ServiceStream, Bytes, Arc<Traffic>)> {
+        poll_fn(|context| {
+            self.drive(context);
+            if self.driver.is_some() { Poll::Pending } else { Poll::Ready(()) }
+        })
+        .await;
+        let http1::Parts { io, read_buf, .. } = self.switched.take()?;
+        Some((io.into_inner(), read_buf, Arc::clone(&self.traffic)))
     }
 
     /// Ready once nothing has passed for too long.
@@ -140,17 +153,19 @@ impl Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bytes::Bytes;
+    use crate::proxy::UpstreamProtocol;
+    use crate::proxy::target::Target;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    use tokio::net::TcpListener;
+    use tokio::net::{TcpListener, TcpStream};
 
     /// A connection, and its other end.
     async fn connected() -> (Box<Connection>, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
         let opening = tokio::spawn(async move {
-            let target = Target::new(&url).unwrap();
-            Connection::open(&target, &Limits::default()).await.unwrap()
+            let (target, protocol) = (Arc::new(Target::new(&url).unwrap()), UpstreamProtocol::Http1);
+            let dial = Dial { target, tls: None, protocol, timeout: Duration::from_secs(10) };
+            Connection::open(&dial, &Limits::default()).await.unwrap()
         });
         let (other_end, _) = listener.accept().await.unwrap();
         (opening.await.unwrap(), other_end)

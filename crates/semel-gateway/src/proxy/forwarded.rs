@@ -12,7 +12,11 @@ const PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
 
 /// What is said of a client: worked out once for a connection, as long as it asks for the same host.
 #[derive(Default)]
-pub(crate) struct Introduction(Mutex<Option<Words>>);
+pub(crate) struct Introduction {
+    /// Whether the client speaks TLS.
+    encrypted: bool,
+    last: Mutex<Option<Words>>,
+}
 
 #[derive(Clone)]
 struct Words {
@@ -23,6 +27,11 @@ struct Words {
 }
 
 impl Introduction {
+    /// Of a client that speaks TLS, or does not.
+    pub(crate) fn over(encrypted: bool) -> Self {
+        Self { encrypted, last: Mutex::default() }
+    }
+
     /// Tells the service whose request it is. What a trusted peer (a load balancer) said of those before it is kept, and ours added;
     /// what others claim is dropped.
     pub(crate) fn announce(&self, headers: &mut HeaderMap, peer: Option<IpAddr>, is_trusted: bool) {
@@ -36,7 +45,7 @@ impl Introduction {
         if let Some(address) = words.address {
             add(headers, FOR, address);
         }
-        headers.entry(PROTO).or_insert(HeaderValue::from_static("http"));
+        headers.entry(PROTO).or_insert(HeaderValue::from_static(self.scheme()));
         if let Some(host) = words.host {
             headers.entry(HOST_ASKED).or_insert(host);
         }
@@ -44,23 +53,27 @@ impl Introduction {
 
     fn words(&self, peer: Option<IpAddr>, host: Option<&HeaderValue>) -> Words {
         // Only whole values are set under the lock: a poisoned one is as good as any.
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         match &*last {
             Some(words) if words.peer == peer && words.host.as_ref() == host => words.clone(),
-            _ => last.insert(Words::of(peer, host)).clone(),
+            _ => last.insert(Words::of(peer, host, self.scheme())).clone(),
         }
+    }
+
+    fn scheme(&self) -> &'static str {
+        if self.encrypted { "https" } else { "http" }
     }
 }
 
 impl Words {
-    fn of(peer: Option<IpAddr>, host: Option<&HeaderValue>) -> Self {
+    fn of(peer: Option<IpAddr>, host: Option<&HeaderValue>, scheme: &str) -> Self {
         let value = |text: String| HeaderValue::try_from(text).ok();
         Self {
             peer,
             host: host.cloned(),
             address: peer.and_then(|peer| value(peer.to_canonical().to_string())),
             // Addresses and visible characters are a value.
-            element: value(element(peer, host)).unwrap_or(HeaderValue::from_static("for=unknown")),
+            element: value(element(peer, host, scheme)).unwrap_or(HeaderValue::from_static("for=unknown")),
         }
     }
 }
@@ -81,7 +94,7 @@ fn add(headers: &mut HeaderMap, name: HeaderName, element: HeaderValue) {
 }
 
 /// `for=192.0.2.1;host="a.example:8080";proto=http`
-fn element(peer: Option<IpAddr>, host: Option<&HeaderValue>) -> String {
+fn element(peer: Option<IpAddr>, host: Option<&HeaderValue>, scheme: &str) -> String {
     let mut element = String::with_capacity(64);
     // Writing to a string does not fail.
     let _ = match peer.map(|peer| peer.to_canonical()) {
@@ -104,7 +117,8 @@ fn element(peer: Option<IpAddr>, host: Option<&HeaderValue>) -> String {
             element.push('"');
         }
     }
-    element.push_str(";proto=http");
+    element.push_str(";proto=");
+    element.push_str(scheme);
     element
 }
 
@@ -153,6 +167,14 @@ mod tests {
                 ("x-forwarded-proto", "http"),
             ])
         );
+    }
+
+    #[test]
+    fn that_a_client_speaks_tls_is_told() {
+        let mut headers = HeaderMap::new();
+        Introduction::over(true).announce(&mut headers, "192.0.2.1".parse().ok(), false);
+        assert_eq!(headers[FORWARDED], "for=192.0.2.1;proto=https");
+        assert_eq!(headers[PROTO], "https");
     }
 
     #[test]

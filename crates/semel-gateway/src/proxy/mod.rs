@@ -1,29 +1,37 @@
 //! Forwards a request to the service, once, and tells whether it can have arrived.
 //!
-//! - `target.rs`: where the service is;
-//! - `pool.rs`, `connection.rs`, `socket.rs`: connections, and what is known of them;
+//! - `target.rs`, `dial.rs`: where the service is, and how it is reached;
+//! - `pool.rs`, `connection.rs`, `socket.rs`: connections of HTTP/1.1, and what is known of them;
+//! - `http2/`: those of HTTP/2;
 //! - `headers.rs`, `forwarded.rs`: which fields go through, and which are added;
 //! - `body.rs`: answers as they come.
 
 mod body;
 mod connection;
+mod dial;
 mod forwarded;
 mod headers;
+mod http2;
 mod pool;
 mod socket;
 mod target;
 
 pub use body::UpstreamBody;
 pub(crate) use forwarded::Introduction;
-pub(crate) use headers::{KeyIsHopByHop, drop_claims, drop_hop_by_hop};
+pub(crate) use headers::{Asked, KeyIsHopByHop, drop_claims, drop_hop_by_hop};
 pub use target::InvalidUpstream;
 
 use crate::answer;
 use crate::limits::Limits;
-use crate::server::{Link, PeerAddress, RequestBody};
+use crate::server::{Link, OtherEnd, PeerAddress, RequestBody};
+use crate::tls::ClientTls;
+use bytes::Bytes;
 use connection::{Connection, Failure, GaveUp};
-use http::header::{CONTENT_LENGTH, EXPECT, HOST};
+use dial::Dial;
+use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRAILER, UPGRADE};
+use http::response::Parts;
 use http::{HeaderValue, Request, Response, StatusCode, Uri, Version};
+use http2::Lines;
 use pool::Pool;
 use semel::OperationId;
 use semel::problem::{Code, DocsBase, Problem, Profile};
@@ -61,6 +69,33 @@ pub(crate) struct Caller {
     pub(crate) in_flight: Arc<InFlight>,
     pub(crate) introduction: Arc<Introduction>,
     pub(crate) link: Link,
+    pub(crate) asked: Asked,
+}
+
+/// What is spoken with the service.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum UpstreamProtocol {
+    /// HTTP/1.1.
+    #[default]
+    Http1,
+    /// HTTP/2, without asking first; over TLS, agreed on by ALPN.
+    Http2,
+}
+
+/// How the service is spoken with.
+#[derive(Clone, Default)]
+pub struct Transport {
+    /// The protocol. Default: HTTP/1.1.
+    pub protocol: UpstreamProtocol,
+    /// For services at `https://`: whom to believe.
+    pub tls: Option<Arc<ClientTls>>,
+}
+
+/// The connections to the service.
+#[derive(Clone)]
+enum Way {
+    Http1(Arc<Dial>, Arc<Pool>),
+    Http2(Arc<Lines>),
 }
 
 type Trusts = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
@@ -68,7 +103,7 @@ type Trusts = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
 #[derive(Clone)]
 struct Shared {
     target: Arc<Target>,
-    pool: Arc<Pool>,
+    way: Way,
     limits: Limits,
     trusts: Trusts,
     docs: DocsBase,
@@ -76,14 +111,32 @@ struct Shared {
 }
 
 impl Upstream {
-    /// The service at `url`.
+    /// The service at `url`, by HTTP/1.1 and without TLS.
     ///
     /// # Errors
     /// No service can be reached at such an address.
     pub fn new(url: &Uri, limits: &Limits) -> Result<Self, InvalidUpstream> {
+        Self::over(url, limits, Transport::default())
+    }
+
+    /// The service at `url`, spoken with so.
+    ///
+    /// # Errors
+    /// No service can be reached at such an address.
+    pub fn over(url: &Uri, limits: &Limits, transport: Transport) -> Result<Self, InvalidUpstream> {
+        let Transport { protocol, tls } = transport;
+        let target = Arc::new(Target::new(url)?);
+        if target.tls.is_some() && tls.is_none() {
+            return Err(InvalidUpstream::Tls(url.clone()));
+        }
+        let dial = Dial { target: Arc::clone(&target), tls, protocol, timeout: limits.connect_timeout };
+        let way = match protocol {
+            UpstreamProtocol::Http1 => Way::Http1(Arc::new(dial), Pool::new(limits)),
+            UpstreamProtocol::Http2 => Way::Http2(Lines::new(dial, limits)),
+        };
         let shared = Shared {
-            target: Arc::new(Target::new(url)?),
-            pool: Pool::new(limits),
+            target,
+            way,
             limits: limits.clone(),
             trusts: Arc::new(|address| address.to_canonical().is_loopback()),
             docs: DocsBase::default(),
@@ -134,9 +187,16 @@ impl Shared {
         mut request: Request<RequestBody>,
         operation_id: OperationId,
     ) -> Result<Response<UpstreamBody>, BoxError> {
-        let in_flight = self.prepare(&mut request);
+        let in_flight = self.prepare(&mut request).map(|caller| caller.in_flight);
         match self.ask(request, FRESH, in_flight).await {
-            Ok(response) => Ok(response),
+            Ok(Received::Answer(mut response)) => {
+                // What is stored has no trailers.
+                response.headers_mut().remove(TRAILER);
+                Ok(response)
+            }
+            Ok(Received::Switched(..)) => {
+                Err("the service switches protocols, which nobody asked for".into())
+            }
             Err(Unanswered::Unreachable(error)) => {
                 tracing::warn!(%operation_id, %error, "the service cannot be reached; nothing was sent");
                 let mut response = self.unreachable(Some(operation_id));
@@ -158,12 +218,18 @@ impl Shared {
             caller.link.pass_through();
         }
         request.body_mut().limit(most);
-        let in_flight = self.prepare(&mut request);
+        let caller = self.prepare(&mut request);
+        if let Some(caller) = &caller {
+            let version = request.version();
+            caller.asked.ask(request.headers_mut(), version);
+        }
+        let in_flight = caller.as_ref().map(|caller| Arc::clone(&caller.in_flight));
         match self.ask(request, Duration::MAX, in_flight).await {
-            Ok(mut response) => {
+            Ok(Received::Answer(mut response)) => {
                 headers::drop_ours(response.headers_mut());
                 response
             }
+            Ok(Received::Switched(parts, connection)) => self.switch(parts, connection, caller).await,
             Err(Unanswered::Unreachable(error)) => {
                 tracing::warn!(%error, "the service cannot be reached");
                 self.unreachable(None)
@@ -178,12 +244,11 @@ impl Shared {
     }
 
     /// Makes of a client's request the one that the service gets.
-    fn prepare(&self, request: &mut Request<RequestBody>) -> Option<Arc<InFlight>> {
+    fn prepare(&self, request: &mut Request<RequestBody>) -> Option<Caller> {
         let mut extensions = std::mem::take(request.extensions_mut());
         let peer = extensions.get().map(|PeerAddress(address)| address.ip());
         let caller = extensions.remove::<Caller>();
-        *request.version_mut() = Version::HTTP_11;
-        *request.uri_mut() = self.target.request_target(request.uri());
+        let mut target = self.target.request_target(request.uri());
         let headers = request.headers_mut();
         // The body is asked for from the client when the first piece of it is wanted.
         headers.remove(EXPECT);
@@ -192,8 +257,19 @@ impl Shared {
             Some(caller) => caller.introduction.announce(headers, peer, is_trusted),
             None => Introduction::default().announce(headers, peer, is_trusted),
         }
-        headers.entry(HOST).or_insert_with(|| self.target.authority.clone());
-        caller.map(|caller| caller.in_flight)
+        let version = match &self.way {
+            Way::Http1(..) => {
+                headers.entry(HOST).or_insert_with(|| self.target.authority.clone());
+                Version::HTTP_11
+            }
+            Way::Http2(_) => {
+                target = self.target.with_host(target, headers.remove(HOST));
+                Version::HTTP_2
+            }
+        };
+        *request.version_mut() = version;
+        *request.uri_mut() = target;
+        caller
     }
 
     /// An exchange, noted where requests are traced.
@@ -202,55 +278,103 @@ impl Shared {
         request: Request<RequestBody>,
         freshness: Duration,
         in_flight: Option<Arc<InFlight>>,
-    ) -> Result<Response<UpstreamBody>, Unanswered> {
+    ) -> Result<Received, Unanswered> {
         let begun = trace::service_begins();
         let answer = self.exchange(request, freshness, in_flight).await;
-        trace::service_ended(begun, answer.as_ref().ok().map(|answer| answer.status().as_u16()));
+        trace::service_ended(begun, answer.as_ref().ok().map(|received| received.status().as_u16()));
         answer
     }
 
     async fn exchange(
         &self,
-        mut request: Request<RequestBody>,
+        request: Request<RequestBody>,
         freshness: Duration,
         in_flight: Option<Arc<InFlight>>,
-    ) -> Result<Response<UpstreamBody>, Unanswered> {
-        let mut pooled = self.pool.take(freshness);
-        loop {
-            let was_pooled = pooled.is_some();
-            let mut connection = match pooled.take() {
-                Some(connection) => connection,
-                None => {
-                    Connection::open(&self.target, &self.limits).await.map_err(Unanswered::Unreachable)?
-                }
-            };
-            match connection.send(request).await {
-                Ok(response) => return self.received(response, connection, in_flight),
-                // The connection was over before anything was written: this is no second try, but still the first.
-                Err(Failure::HandedBack(unsent)) if was_pooled => request = *unsent,
-                Err(Failure::HandedBack(_)) => {
-                    return Err(Unanswered::Unreachable("the service closes new connections".into()));
-                }
-                Err(Failure::NotSent(error)) => return Err(Unanswered::Unreachable(error)),
-                Err(Failure::Sent(error)) => return Err(Unanswered::Broken(error)),
+    ) -> Result<Received, Unanswered> {
+        match &self.way {
+            Way::Http1(dial, pool) => self.exchange_alone(dial, pool, request, freshness, in_flight).await,
+            Way::Http2(lines) => {
+                let response = lines.send(request, freshness).await?;
+                let (mut parts, body) = response.into_parts();
+                clean(&mut parts);
+                let body = UpstreamBody::stream(body, in_flight);
+                Ok(Received::Answer(Response::from_parts(parts, body)))
             }
         }
     }
 
-    fn received(
+    /// Over a connection of HTTP/1.1, which has no other request at the same time.
+    async fn exchange_alone(
         &self,
-        response: Response<hyper::body::Incoming>,
-        connection: Box<Connection>,
+        dial: &Dial,
+        pool: &Arc<Pool>,
+        mut request: Request<RequestBody>,
+        freshness: Duration,
         in_flight: Option<Arc<InFlight>>,
-    ) -> Result<Response<UpstreamBody>, Unanswered> {
-        let (mut parts, body) = response.into_parts();
-        if parts.status == StatusCode::SWITCHING_PROTOCOLS {
-            return Err(Unanswered::Broken("the service switches protocols, which nobody asked for".into()));
+    ) -> Result<Received, Unanswered> {
+        let mut pooled = pool.take(freshness);
+        loop {
+            let was_pooled = pooled.is_some();
+            let mut connection = match pooled.take() {
+                Some(connection) => connection,
+                None => Connection::open(dial, &self.limits).await.map_err(Unanswered::Unreachable)?,
+            };
+            match connection.send(request).await {
+                Ok(response) => {
+                    let (mut parts, body) = response.into_parts();
+                    if parts.status == StatusCode::SWITCHING_PROTOCOLS {
+                        return Ok(Received::Switched(Box::new(parts), connection));
+                    }
+                    clean(&mut parts);
+                    let body = UpstreamBody::coming(body, connection, pool, in_flight);
+                    return Ok(Received::Answer(Response::from_parts(parts, body)));
+                }
+                // The connection was over before anything was written: this is no second try, but still the first.
+                Err(Failure::HandedBack(unsent)) if was_pooled => request = *unsent,
+                Err(failure) => return Err(failure.into()),
+            }
         }
+    }
+
+    /// The service speaks another protocol from now on: what comes over either connection goes out over the other.
+    async fn switch(
+        &self,
+        parts: Box<Parts>,
+        connection: Box<Connection>,
+        caller: Option<Caller>,
+    ) -> Response<UpstreamBody> {
+        let Parts { mut headers, .. } = *parts;
+        let protocol = headers.remove(UPGRADE);
+        let is_one_asked_for = |asked: &HeaderValue| {
+            let mut protocols = asked.as_bytes().split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
+            protocols.any(|asked| {
+                protocol.as_ref().is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(asked))
+            })
+        };
+        let caller = caller.filter(|caller| caller.asked.upgrade.as_ref().is_some_and(is_one_asked_for));
+        let (Some(caller), Some(protocol)) = (caller, &protocol) else {
+            tracing::warn!("the service switches to a protocol that nobody asked for");
+            return answer::bad_gateway().map(UpstreamBody::whole);
+        };
+        let Some((stream, early, traffic)) = connection.switched().await else {
+            tracing::warn!("the service switches protocols, and ends the connection");
+            return answer::bad_gateway().map(UpstreamBody::whole);
+        };
+        caller.link.tunnel(OtherEnd {
+            stream: Box::new(stream),
+            early,
+            passed: Box::new(move || traffic.total()),
+            give_up: self.limits.upstream_give_up,
+        });
         // Keys are not in answers.
-        let _ = drop_hop_by_hop(&mut parts.headers);
-        parts.version = Version::HTTP_11;
-        Ok(Response::from_parts(parts, UpstreamBody::coming(body, connection, &self.pool, in_flight)))
+        let _ = drop_hop_by_hop(&mut headers);
+        headers::drop_ours(&mut headers);
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(UPGRADE, protocol.clone());
+        let mut response = Response::new(UpstreamBody::whole(Bytes::new()));
+        *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+        *response.headers_mut() = headers;
+        response
     }
 
     fn unreachable(&self, operation_id: Option<OperationId>) -> Response<UpstreamBody> {
@@ -266,10 +390,45 @@ impl Shared {
     }
 }
 
+/// What came of the service.
+enum Received {
+    Answer(Response<UpstreamBody>),
+    /// It speaks another protocol from now on, over this connection.
+    Switched(Box<Parts>, Box<Connection>),
+}
+
+impl Received {
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::Answer(response) => response.status(),
+            Self::Switched(head, _) => head.status,
+        }
+    }
+}
+
+/// Makes of the head of the service's answer the one that clients get.
+fn clean(parts: &mut Parts) {
+    let announced: Vec<HeaderValue> = parts.headers.get_all(TRAILER).iter().cloned().collect();
+    // Keys are not in answers.
+    let _ = drop_hop_by_hop(&mut parts.headers);
+    headers::announce(&mut parts.headers, &announced);
+    parts.version = Version::HTTP_11;
+}
+
 /// Why there is no answer of the service's.
 enum Unanswered {
     /// Nothing was sent.
     Unreachable(BoxError),
     /// It was sent.
     Broken(BoxError),
+}
+
+impl From<Failure> for Unanswered {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::HandedBack(_) => Self::Unreachable("the service closes new connections".into()),
+            Failure::NotSent(error) => Self::Unreachable(error),
+            Failure::Sent(error) => Self::Broken(error),
+        }
+    }
 }

@@ -29,6 +29,11 @@ impl Traffic {
         self.written.load(Relaxed)
     }
 
+    /// How many bytes have come.
+    pub(super) fn read(&self) -> u64 {
+        self.read.load(Relaxed)
+    }
+
     /// Changes with every byte either way.
     pub(super) fn total(&self) -> u64 {
         self.read.load(Relaxed) + self.written.load(Relaxed)

@@ -1,10 +1,13 @@
 //! Where the service is.
 
-use http::uri::{PathAndQuery, Scheme};
+use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderValue, Uri};
+use rustls::pki_types::ServerName;
 
 /// The service's address, taken apart once.
 pub(super) struct Target {
+    /// Whether it speaks TLS, and as whom.
+    pub(super) tls: Option<ServerName<'static>>,
     pub(super) host: String,
     pub(super) port: u16,
     /// For requests that name no host themselves.
@@ -17,13 +20,11 @@ pub(super) struct Target {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidUpstream {
-    /// It does not say `http://`.
-    #[error("`{0}` does not begin with http://; write it like http://127.0.0.1:9000")]
+    /// It does not say `http://` or `https://`.
+    #[error("`{0}` does not begin with http:// or https://; write it like http://127.0.0.1:9000")]
     NotHttp(Uri),
-    /// It says `https://`.
-    #[error(
-        "`{0}` asks for TLS, which the gateway does not speak to the service; put both on one machine or network, and use http://"
-    )]
+    /// It says `https://`, and it was not said whom to believe.
+    #[error("`{0}` asks for TLS, and nothing is said of the authorities to believe")]
     Tls(Uri),
     /// It has parts that are not an address.
     #[error("`{0}` has a query or credentials in it; only host, port and a base path make sense here")]
@@ -32,11 +33,11 @@ pub enum InvalidUpstream {
 
 impl Target {
     pub(super) fn new(url: &Uri) -> Result<Self, InvalidUpstream> {
-        if url.scheme() == Some(&Scheme::HTTPS) {
-            return Err(InvalidUpstream::Tls(url.clone()));
-        }
+        let encrypted = url.scheme() == Some(&Scheme::HTTPS);
         let authority = match url.authority() {
-            Some(authority) if url.scheme() == Some(&Scheme::HTTP) && !authority.host().is_empty() => {
+            Some(authority)
+                if (encrypted || url.scheme() == Some(&Scheme::HTTP)) && !authority.host().is_empty() =>
+            {
                 authority
             }
             _ => return Err(InvalidUpstream::NotHttp(url.clone())),
@@ -47,9 +48,17 @@ impl Target {
         if url.query().is_some() || authority.as_str().contains('@') {
             return Err(InvalidUpstream::MoreThanAnAddress(url.clone()));
         }
+        let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
+        let tls = match encrypted {
+            true => {
+                Some(ServerName::try_from(host.clone()).map_err(|_| InvalidUpstream::NotHttp(url.clone()))?)
+            }
+            false => None,
+        };
         Ok(Self {
-            host: authority.host().trim_start_matches('[').trim_end_matches(']').to_owned(),
-            port: authority.port_u16().unwrap_or(80),
+            host,
+            port: authority.port_u16().unwrap_or(if encrypted { 443 } else { 80 }),
+            tls,
             authority: value,
             base: url.path().trim_end_matches('/').to_owned(),
         })
@@ -63,6 +72,17 @@ impl Target {
         }
         // A base and a path make a path.
         PathAndQuery::try_from(format!("{}{asked}", self.base)).map_or_else(|_| Uri::from(asked), Uri::from)
+    }
+
+    /// The same as HTTP/2 asks for it: with the scheme and the host, which is in no field there.
+    pub(super) fn with_host(&self, target: Uri, host: Option<HeaderValue>) -> Uri {
+        let mut parts = target.into_parts();
+        let path = parts.path_and_query.clone();
+        let authority = host.and_then(|host| Authority::try_from(host.as_bytes()).ok());
+        parts.authority = authority.or_else(|| Authority::try_from(self.authority.as_bytes()).ok());
+        parts.scheme = Some(if self.tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP });
+        // A scheme, a host and a path are an address.
+        Uri::from_parts(parts).unwrap_or_else(|_| path.map(Uri::from).unwrap_or_default())
     }
 }
 
@@ -86,6 +106,27 @@ mod tests {
     }
 
     #[test]
+    fn tls_has_a_port_and_a_name_of_its_own() {
+        let plain = target("http://a").unwrap();
+        assert_eq!((plain.port, plain.tls.is_some()), (80, false));
+        let named = target("https://service.internal").unwrap();
+        assert_eq!((named.port, named.tls.unwrap().to_str()), (443, "service.internal".into()));
+        let by_address = target("https://[::1]:9443").unwrap();
+        assert_eq!((by_address.port, by_address.tls.unwrap().to_str()), (9443, "::1".into()));
+    }
+
+    #[test]
+    fn http_2_asks_with_scheme_and_host() {
+        let asked = |url: &str, host: Option<&'static str>| {
+            let host = host.map(HeaderValue::from_static);
+            target(url).unwrap().with_host(Uri::from_static("/a?b"), host).to_string()
+        };
+        assert_eq!(asked("http://service:1", Some("shop.example")), "http://shop.example/a?b");
+        assert_eq!(asked("https://service:1", None), "https://service:1/a?b");
+        assert_eq!(asked("https://service:1", Some("no host")), "https://service:1/a?b");
+    }
+
+    #[test]
     fn without_a_base_the_target_is_the_one_that_came() {
         let target = target("http://service").unwrap();
         assert_eq!(target.port, 80);
@@ -96,7 +137,6 @@ mod tests {
 
     #[test]
     fn what_is_no_address_is_refused() {
-        assert!(matches!(target("https://a"), Err(InvalidUpstream::Tls(_))));
         assert!(matches!(target("/path"), Err(InvalidUpstream::NotHttp(_))));
         assert!(matches!(target("127.0.0.1:9000"), Err(InvalidUpstream::NotHttp(_))));
         assert!(matches!(target("ftp://a"), Err(InvalidUpstream::NotHttp(_))));

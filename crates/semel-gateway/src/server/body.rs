@@ -1,12 +1,21 @@
 //! The bodies of a request and of its answer.
 
 use super::link::{BodyFailure, Link, UnderWay};
+use crate::alarm::Alarm;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use semel_tower::BoxError;
+use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
+use tokio::time::Instant;
+
+/// The largest piece of an answer that is handed out on a stream of HTTP/2. What was handed out is out of sight: whether the client
+/// takes it shows by the next piece being asked for.
+const PIECE: usize = 16 * 1024;
 
 /// A request's body: as it comes in, or as the layer has read it.
 pub struct RequestBody(Kind);
@@ -17,8 +26,18 @@ enum Kind {
         /// How much more may come.
         left: Option<u64>,
         link: Link,
+        waiting: Waiting,
+        /// Goes up with every piece.
+        progress: Option<Arc<AtomicU64>>,
     },
     Whole(Option<Bytes>),
+}
+
+/// How long the next piece has been waited for.
+#[derive(Default)]
+struct Waiting {
+    since: Option<Instant>,
+    alarm: Alarm,
 }
 
 /// A body that is passed on unprotected got too long.
@@ -29,13 +48,24 @@ struct TooLong;
 impl RequestBody {
     pub(crate) fn incoming(body: Incoming, link: Link) -> Self {
         // hyper knows of bodies that are none: they need no following.
-        Self(if body.is_end_stream() { Kind::Whole(None) } else { Kind::Incoming { body, left: None, link } })
+        Self(if body.is_end_stream() {
+            Kind::Whole(None)
+        } else {
+            Kind::Incoming { body, left: None, link, waiting: Waiting::default(), progress: None }
+        })
     }
 
     /// Says how long it may be. What the layer has read has a limit of its own.
     pub(crate) fn limit(&mut self, most: Option<u64>) {
         if let Kind::Incoming { left, .. } = &mut self.0 {
             *left = most;
+        }
+    }
+
+    /// Counts its pieces there.
+    pub(crate) fn count(&mut self, pieces: &Arc<AtomicU64>) {
+        if let Kind::Incoming { progress, .. } = &mut self.0 {
+            *progress = Some(Arc::clone(pieces));
         }
     }
 }
@@ -56,8 +86,18 @@ impl Body for RequestBody {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match &mut self.0 {
             Kind::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Kind::Incoming { body, left, link } => {
-                let frame = ready!(Pin::new(body).poll_frame(context));
+            Kind::Incoming { body, left, link, waiting, progress } => {
+                let Poll::Ready(frame) = Pin::new(body).poll_frame(context) else {
+                    ready!(waiting.poll_too_late(context, link));
+                    link.fail(BodyFailure::Late);
+                    return Poll::Ready(Some(Err(io::Error::from(io::ErrorKind::TimedOut).into())));
+                };
+                if !link.outlives_client() {
+                    waiting.since = None;
+                }
+                if let Some(progress) = progress {
+                    progress.fetch_add(1, Relaxed);
+                }
                 if let (Some(left), Some(Ok(frame))) = (left, &frame)
                     && let Some(bytes) = frame.data_ref()
                 {
@@ -87,16 +127,37 @@ impl Body for RequestBody {
     }
 }
 
+impl Waiting {
+    /// Ready once it is too late: for all of it, where it is to be executed; for the next piece, where it passes.
+    fn poll_too_late(&mut self, context: &mut Context<'_>, link: &Link) -> Poll<()> {
+        let Some(allowed) = link.body_timeout() else { return Poll::Pending };
+        let since = *self.since.get_or_insert_with(Instant::now);
+        self.alarm.poll_until(context, since + allowed)
+    }
+}
+
 /// An answer's body. The request is under way until it is gone.
 pub(crate) struct AnswerBody {
     body: semel_tower::Body,
-    _under_way: UnderWay,
+    /// What does not fit into one piece.
+    rest: Bytes,
+    under_way: UnderWay,
 }
 
 impl AnswerBody {
     pub(crate) fn new(body: semel_tower::Body, under_way: UnderWay) -> Self {
         under_way.answered();
-        Self { body, _under_way: under_way }
+        Self { body, rest: Bytes::new(), under_way }
+    }
+
+    /// The next piece, on a stream of HTTP/2.
+    fn piece(&mut self, mut bytes: Bytes) -> Bytes {
+        if bytes.len() > PIECE {
+            self.rest = bytes.split_off(PIECE);
+            return bytes;
+        }
+        // A small end must not keep all of a large answer in memory.
+        if bytes.is_unique() { bytes } else { Bytes::copy_from_slice(&bytes) }
     }
 }
 
@@ -108,14 +169,41 @@ impl Body for AnswerBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+        let this = &mut *self;
+        if let Some(place) = this.under_way.place() {
+            place.taken();
+        } else {
+            return Pin::new(&mut this.body).poll_frame(context);
+        }
+        let frame = if this.rest.is_empty() {
+            ready!(Pin::new(&mut this.body).poll_frame(context))
+        } else {
+            Some(Ok(Frame::data(std::mem::take(&mut this.rest))))
+        };
+        let frame = frame.map(|frame| {
+            frame.map(|frame| match frame.into_data() {
+                Ok(bytes) => Frame::data(this.piece(bytes)),
+                Err(trailers) => trailers,
+            })
+        });
+        if let (Some(Ok(_)), Some(place)) = (&frame, this.under_way.place()) {
+            place.handed_out();
+        }
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let mut hint = self.body.size_hint();
+        let rest = self.rest.len() as u64;
+        // The upper bound first: the lower one must not pass it.
+        if let Some(upper) = hint.upper() {
+            hint.set_upper(upper + rest);
+        }
+        hint.set_lower(hint.lower() + rest);
+        hint
     }
 }

@@ -1,14 +1,18 @@
 //! What a client's connection and the request on it know of each other.
 
+use super::streams::Place;
+use super::tunnel::OtherEnd;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// Whose connection a request came over: an extension of every request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct PeerAddress(pub SocketAddr);
 
-/// Shared by a connection's socket and the request that is worked on: HTTP/1.1 has one at a time.
+/// Shared by a connection and a request on it: by the socket, where HTTP/1.1 has one request at a time; by the stream, where
+/// HTTP/2 has many.
 #[derive(Clone, Default)]
 pub(crate) struct Link(Arc<Shared>);
 
@@ -16,6 +20,9 @@ pub(crate) struct Link(Arc<Shared>);
 struct Shared {
     stage: AtomicU8,
     failure: AtomicU8,
+    /// How long a body may take, where its reader has to see to it.
+    body_timeout: Option<Duration>,
+    other_end: Mutex<Option<OtherEnd>>,
 }
 
 /// No request is worked on.
@@ -24,6 +31,8 @@ const FREE: u8 = 0;
 const UNDER_WAY: u8 = 1;
 /// A request with a key is worked on, which is to be executed even if its client goes.
 const KEYED: u8 = 2;
+/// There are no more requests: what comes and goes is for the service to understand.
+const TUNNEL: u8 = 3;
 
 /// Why a request's body did not come as a whole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,16 +46,40 @@ pub(crate) enum BodyFailure {
 }
 
 impl Link {
+    /// For one stream of HTTP/2, whose socket cannot tell its body from others.
+    pub(super) fn of_stream(body_timeout: Duration) -> Self {
+        Self(Arc::new(Shared { body_timeout: Some(body_timeout), ..Shared::default() }))
+    }
+
     /// A request's work begins; it ends when what is returned is dropped.
     pub(super) fn begin(&self, has_key: bool) -> UnderWay {
+        self.begin_at(has_key, None)
+    }
+
+    pub(super) fn begin_at(&self, has_key: bool, place: Option<Place>) -> UnderWay {
         self.0.failure.store(0, Relaxed);
         self.0.stage.store(if has_key { KEYED } else { UNDER_WAY }, Relaxed);
-        UnderWay(self.clone())
+        UnderWay { link: self.clone(), place }
     }
 
     /// The request is passed on unprotected: whether its client is still there matters, and its body may take its time.
     pub(crate) fn pass_through(&self) {
         let _ = self.0.stage.compare_exchange(KEYED, UNDER_WAY, Relaxed, Relaxed);
+    }
+
+    /// The service has switched protocols: once the client was told, its connection ends here.
+    pub(crate) fn tunnel(&self, other_end: OtherEnd) {
+        *self.0.other_end.lock().unwrap_or_else(PoisonError::into_inner) = Some(other_end);
+        self.0.stage.store(TUNNEL, Relaxed);
+    }
+
+    pub(super) fn is_tunnel(&self) -> bool {
+        self.0.stage.load(Relaxed) == TUNNEL
+    }
+
+    /// The other end of the tunnel that the connection has become, once.
+    pub(super) fn take_other_end(&self) -> Option<OtherEnd> {
+        self.0.other_end.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     pub(super) fn is_under_way(&self) -> bool {
@@ -56,6 +89,11 @@ impl Link {
     /// Whether the request is to go on even if its client goes.
     pub(super) fn outlives_client(&self) -> bool {
         self.0.stage.load(Relaxed) == KEYED
+    }
+
+    /// How long the body may take, if that is for its reader to see to.
+    pub(super) fn body_timeout(&self) -> Option<Duration> {
+        self.0.body_timeout
     }
 
     pub(crate) fn fail(&self, failure: BodyFailure) {
@@ -74,21 +112,31 @@ impl Link {
 }
 
 /// A request is worked on, as long as this lives.
-pub(crate) struct UnderWay(Link);
+pub(crate) struct UnderWay {
+    link: Link,
+    /// Among the streams of its connection.
+    place: Option<Place>,
+}
 
 impl UnderWay {
     pub(crate) fn link(&self) -> &Link {
-        &self.0
+        &self.link
+    }
+
+    pub(super) fn place(&self) -> Option<&Place> {
+        self.place.as_ref()
     }
 
     /// There is an answer: from now on only its sending is left, and that is pointless without a client.
     pub(crate) fn answered(&self) {
-        self.0.pass_through();
+        self.link.pass_through();
     }
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.0.0.stage.store(FREE, Relaxed);
+        if !self.link.is_tunnel() {
+            self.link.0.stage.store(FREE, Relaxed);
+        }
     }
 }

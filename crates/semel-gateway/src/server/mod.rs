@@ -1,31 +1,42 @@
-//! Accepts connections, and serves HTTP/1.1 on them within the limits, until it is told to stop.
+//! Accepts connections, and serves HTTP on them within the limits, until it is told to stop.
+//!
+//! - `stream.rs`: a connection, encrypted or not, and which protocol it speaks;
+//! - `http1.rs`, `socket.rs`: HTTP/1.1, behind the framing guard; `tunnel.rs`: what it may be switched to;
+//! - `http2.rs`, `streams.rs`: HTTP/2;
+//! - `link.rs`, `body.rs`: what a request knows of its connection.
 
 mod body;
+mod http1;
+mod http2;
 mod link;
 mod socket;
+mod stream;
+mod streams;
+mod tunnel;
 
 pub(crate) use body::AnswerBody;
 pub use body::RequestBody;
 pub use link::PeerAddress;
 pub(crate) use link::{BodyFailure, Link, UnderWay};
+pub(crate) use stream::ClientStream;
+pub(crate) use tunnel::OtherEnd;
 
 use crate::limits::Limits;
 use crate::proxy::Introduction;
+use crate::tls::{HTTP2, ServerTls, identity_of};
 use http::{HeaderName, Request, Response};
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
-use socket::ClientSocket;
-use std::convert::Infallible;
+use semel_tower::ShownCredential;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
+use stream::Protocol;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::Instant;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
@@ -37,22 +48,33 @@ fn buffer_size(limits: &Limits) -> usize {
 /// A request, and the connection that it came over.
 pub(crate) struct Arrival {
     pub(crate) request: Request<Incoming>,
+    pub(crate) client: Client,
+    pub(crate) under_way: UnderWay,
+}
+
+/// Whose connection it is.
+#[derive(Clone)]
+pub(crate) struct Client {
     pub(crate) peer: PeerAddress,
     pub(crate) introduction: Arc<Introduction>,
-    pub(crate) under_way: UnderWay,
+    /// What its certificate says, if it showed one.
+    pub(crate) certificate: Option<ShownCredential>,
+    /// When it connected.
+    begun: Instant,
 }
 
 /// The connections of one listener.
 pub(crate) struct Connections {
     limits: Arc<Limits>,
+    tls: Option<Arc<ServerTls>>,
     slots: Arc<Semaphore>,
     stopping: watch::Sender<bool>,
 }
 
 impl Connections {
-    pub(crate) fn new(limits: Arc<Limits>) -> Self {
+    pub(crate) fn new(limits: Arc<Limits>, tls: Option<Arc<ServerTls>>) -> Self {
         let slots = Arc::new(Semaphore::new(most(limits.connections) as usize));
-        Self { limits, slots, stopping: watch::channel(false).0 }
+        Self { limits, tls, slots, stopping: watch::channel(false).0 }
     }
 
     /// Accepts and serves until `stop`. What is served then is let go on; see [`closed`](Self::closed).
@@ -71,10 +93,10 @@ impl Connections {
                 biased;
                 () = &mut stop => break,
                 (stream, peer, slot) = self.accept(&listener) => {
-                    let (limits, answer) = (Arc::clone(&self.limits), Arc::clone(&answer));
-                    let stopping = self.stopping.subscribe();
+                    let (limits, tls) = (Arc::clone(&self.limits), self.tls.clone());
+                    let (answer, stopping) = (Arc::clone(&answer), self.stopping.subscribe());
                     tokio::spawn(async move {
-                        serve_connection(stream, peer, limits, answer, stopping).await;
+                        serve_connection(stream, peer, limits, tls, answer, stopping).await;
                         drop(slot);
                     });
                 }
@@ -115,38 +137,79 @@ async fn serve_connection<F>(
     stream: TcpStream,
     peer: SocketAddr,
     limits: Arc<Limits>,
+    tls: Option<Arc<ServerTls>>,
     answer: Arc<impl Fn(Arrival) -> F>,
     mut stopping: watch::Receiver<bool>,
 ) where
-    F: Future<Output = Response<AnswerBody>>,
+    F: Future<Output = Response<AnswerBody>> + Send + 'static,
 {
+    let begun = Instant::now();
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%peer, %error, "TCP_NODELAY cannot be set");
     }
-    let link = Link::default();
-    let introduction = Arc::default();
-    let mut http = http1::Builder::new();
-    // Reading has its own time limits, in the socket.
-    http.header_read_timeout(None).max_header_size(limits.header_bytes).max_buf_size(buffer_size(&limits));
-    let socket = ClientSocket::new(stream, peer, limits, link.clone());
-    let service = service_fn(move |request: Request<Incoming>| {
-        let under_way = link.begin(request.headers().contains_key(IDEMPOTENCY_KEY));
-        let introduction = Arc::clone(&introduction);
-        let answering = answer(Arrival { request, peer: PeerAddress(peer), introduction, under_way });
-        async move { Ok::<_, Infallible>(answering.await) }
-    });
-    let mut connection = pin!(http.serve_connection(TokioIo::new(socket), service));
-    let ended = tokio::select! {
+    let opening = open(stream, tls.as_deref(), &mut stopping);
+    let opened = match tokio::time::timeout_at(begun + limits.header_timeout, opening).await {
+        Ok(Ok(Some(opened))) => opened,
+        Ok(Err(error)) => {
+            return tracing::debug!(%peer, %error, "a connection ended before its first request");
+        }
+        // It has sent nothing, and is not waited for any longer.
+        Ok(Ok(None)) | Err(_) => return,
+    };
+    let client = Client {
+        peer: PeerAddress(peer),
+        introduction: Arc::new(Introduction::over(tls.is_some())),
+        certificate: opened.certificate,
+        begun,
+    };
+    match opened.protocol {
+        Protocol::Http1 => http1::serve(opened.stream, client, limits, answer, stopping).await,
+        Protocol::Http2 => http2::serve(opened.stream, client, limits, answer, stopping).await,
+    }
+}
+
+/// A connection that has begun.
+struct Opened {
+    stream: ClientStream,
+    protocol: Protocol,
+    certificate: Option<ShownCredential>,
+}
+
+/// Finds out which protocol a connection speaks; none if it has sent nothing by the time that everything is to stop.
+async fn open(
+    stream: TcpStream,
+    tls: Option<&ServerTls>,
+    stopping: &mut watch::Receiver<bool>,
+) -> io::Result<Option<Opened>> {
+    if let Some(tls) = tls {
+        let stream = tokio::select! {
+            accepted = tls.accept(stream) => accepted?,
+            () = told_to_stop(stopping) => return Ok(None),
+        };
+        let (_, session) = stream.get_ref();
+        let protocol = if session.alpn_protocol() == Some(HTTP2) { Protocol::Http2 } else { Protocol::Http1 };
+        let certificate = session.peer_certificates().and_then(|chain| chain.first());
+        let certificate = certificate.map(identity_of).transpose()?;
+        return Ok(Some(Opened { stream: ClientStream::encrypted(stream), protocol, certificate }));
+    }
+    let mut stream = ClientStream::plain(stream);
+    let protocol = tokio::select! {
         biased;
-        ended = connection.as_mut() => ended,
-        _ = stopping.changed() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+        protocol = stream.protocol() => protocol?,
+        () = told_to_stop(stopping) => {
+            if !stream.has_begun() {
+                return Ok(None);
+            }
+            stream.protocol().await?
         }
     };
-    if let Err(error) = ended {
-        tracing::debug!(%peer, %error, "a connection ended");
-    }
+    Ok(Some(Opened { stream, protocol, certificate: None }))
+}
+
+/// Waits until everything is to stop.
+async fn told_to_stop(stopping: &mut watch::Receiver<bool>) {
+    // An error: nobody is there any more to tell.
+    let _ = stopping.wait_for(|stopping| *stopping).await;
 }
 
 /// Waits until all `count` permits are back.

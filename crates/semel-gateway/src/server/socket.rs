@@ -1,6 +1,7 @@
 //! A client's socket: guarded against ambiguous framing and against clients that take for ever.
 
 use super::link::{BodyFailure, Link};
+use super::stream::ClientStream;
 use crate::alarm::Alarm;
 use crate::framing::{Framing, Position, Refused};
 use crate::limits::Limits;
@@ -11,7 +12,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 /// No head can contain it: the HTTP library answers 400 to whatever it ends, after what came before it, and closes.
@@ -24,7 +24,7 @@ const LINGER_BYTES: usize = 4 * 1024 * 1024;
 
 /// What the HTTP library reads from and writes to.
 pub(super) struct ClientSocket {
-    stream: TcpStream,
+    stream: ClientStream,
     peer: SocketAddr,
     limits: Arc<Limits>,
     link: Link,
@@ -74,7 +74,14 @@ struct Lingering {
 }
 
 impl ClientSocket {
-    pub(super) fn new(stream: TcpStream, peer: SocketAddr, limits: Arc<Limits>, link: Link) -> Self {
+    /// `begun`: when the client connected.
+    pub(super) fn new(
+        stream: ClientStream,
+        peer: SocketAddr,
+        begun: Instant,
+        limits: Arc<Limits>,
+        link: Link,
+    ) -> Self {
         Self {
             stream,
             peer,
@@ -83,7 +90,7 @@ impl ClientSocket {
             limits,
             link,
             end: None,
-            waiting: Waiting { what: What::FirstHead, since: Instant::now(), progress: false },
+            waiting: Waiting { what: What::FirstHead, since: begun, progress: false },
             reading_alarm: Alarm::default(),
             stalled: None,
             writing_alarm: Alarm::default(),
@@ -205,6 +212,9 @@ impl AsyncRead for ClientSocket {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
+        if this.link.is_tunnel() {
+            return Pin::new(&mut this.stream).poll_read(context, buffer);
+        }
         match &this.end {
             Some(End::Gone(_)) if this.link.outlives_client() => return Poll::Pending,
             Some(End::Gone(gone)) => {
@@ -273,7 +283,7 @@ impl AsyncWrite for ClientSocket {
         }
         let is_sending =
             self.framing.position() != Position::Boundary || matches!(self.end, Some(End::Poisoned(_)));
-        if is_sending {
+        if is_sending && !self.link.is_tunnel() {
             ready!(self.poll_linger(context));
         }
         Poll::Ready(Ok(()))

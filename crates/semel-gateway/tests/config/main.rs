@@ -8,6 +8,7 @@
 
 mod right;
 mod telemetry;
+mod tls;
 mod wrong;
 
 use semel_gateway::Config;

@@ -1,6 +1,7 @@
 //! What a right configuration comes to.
 
 use crate::read;
+use crate::tls::{TLS, with_files};
 use semel::key::KeySyntax;
 use semel::problem::{Code, Profile};
 use semel::{Expired, InFlight, OperationId, Policy, Quota, Rate, Settling, Stale, StoreResponse};
@@ -415,17 +416,20 @@ fn the_first_key_seals_and_all_open_unless_the_file_says_otherwise() {
 }
 
 const GUIDE: &str = include_str!("../../../../docs/guides/configuring-the-gateway.md");
+const ABOUT_TLS: &str = include_str!("../../../../docs/operating/tls.md");
 
 #[test]
 fn the_examples_of_the_guide_are_right() {
-    let blocks: Vec<_> =
-        GUIDE.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    let pages = [GUIDE, ABOUT_TLS].into_iter().flat_map(|page| page.split("```toml\n").skip(1));
+    let blocks: Vec<_> = pages.map(|rest| rest.split("```").next().unwrap()).collect();
     assert!(blocks.len() > 5);
     for block in blocks {
         let of_a_route = block.trim_start().starts_with("[route.");
         let route = if of_a_route { "[[route]]\noperation = \"a\"\nmatch = \"POST /a\"\n" } else { "" };
         let upstream = if block.contains("upstream =") { "" } else { UPSTREAM };
-        let block = block.replace("SEMEL_ADMIN_TOKEN", "SET").replace("/etc/semel", KEYS);
+        let block =
+            block.replace("SEMEL_ADMIN_TOKEN", "SET").replace("/etc/semel/jwks", &format!("{KEYS}/jwks"));
+        let (block, _files) = with_files(&block);
         right(&format!("{upstream}{route}{block}"));
     }
 }
@@ -438,7 +442,7 @@ fn the_guide_has_every_setting() {
             line.contains('=') && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
         is_name.then_some(name)
     };
-    let all = [ALL, NATS, RABBITMQ, JWKS, PUBLIC_KEY].into_iter().flat_map(str::lines);
+    let all = [ALL, NATS, RABBITMQ, JWKS, PUBLIC_KEY, TLS].into_iter().flat_map(str::lines);
     let known: Vec<_> = all.filter_map(settings).chain(["defaults", "id"]).collect();
     for setting in &known {
         assert!(GUIDE.contains(&format!("\n| `{setting}` | ")), "{setting} is missing");

@@ -7,8 +7,13 @@ mod support;
 
 mod framing;
 mod hanging_up;
+mod http2_clients;
+mod http2_service;
 mod limits;
 mod outcomes;
 mod passing;
 mod reaching;
 mod stopping;
+mod tls;
+mod trailers;
+mod upgrades;

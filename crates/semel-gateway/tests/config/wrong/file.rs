@@ -135,7 +135,7 @@ error: `colour` is not a setting of [admin]
   |
 3 | colour = *****
   | ^^^^^^
-  = help: what can be set here: listen, token
+  = help: what can be set here: listen, token, tls
 "#,
     );
 }
@@ -239,23 +239,6 @@ error: the address of the service has no scheme
 1 | upstream = "127.0.0.1:9000"
   |            ^^^^^^^^^^^^^^^^
   = help: write "http://127.0.0.1:9000"
-"#,
-    );
-}
-
-#[test]
-fn an_upstream_with_tls() {
-    told(
-        r#"
-upstream = "https://api.internal"
-"#,
-        r#"
-error: the gateway cannot speak TLS to the service
- --> semel.toml:1:12
-  |
-1 | upstream = "https://api.internal"
-  |            ^^^^^^^^^^^^^^^^^^^^^^
-  = help: write "http://…", or put a TLS proxy in front of the service; TLS to the service is not available in this version
 "#,
     );
 }

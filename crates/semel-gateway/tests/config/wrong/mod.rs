@@ -3,6 +3,7 @@
 mod file;
 mod routes;
 mod sections;
+mod tls;
 
 use crate::read;
 

@@ -127,6 +127,26 @@ impl Client {
         count > 0
     }
 
+    /// Reads a head as it stands.
+    pub(crate) async fn head_text(&mut self) -> String {
+        let end = loop {
+            if let Some(end) = find(&self.read, b"\r\n\r\n") {
+                break end + 4;
+            }
+            assert!(self.more().await, "the head breaks off");
+        };
+        String::from_utf8(self.read.drain(..end).collect()).unwrap()
+    }
+
+    /// Reads exactly this.
+    pub(crate) async fn expect(&mut self, bytes: &[u8]) {
+        while self.read.len() < bytes.len() {
+            assert!(self.more().await, "{} bytes are missing", bytes.len() - self.read.len());
+        }
+        let read: Vec<u8> = self.read.drain(..bytes.len()).collect();
+        assert!(read == bytes, "something else came");
+    }
+
     /// Reads the head of an answer.
     pub(crate) async fn head(&mut self) -> Answer {
         let end = loop {
@@ -177,6 +197,31 @@ impl Client {
         (size > 0).then_some(chunk)
     }
 
+    /// Reads the next chunk; after the last, adds the trailers to `trailers`.
+    pub(crate) async fn chunk_or_trailers(&mut self, trailers: &mut String) -> Option<Vec<u8>> {
+        let size = loop {
+            match find(&self.read, b"\r\n") {
+                Some(_) if self.read.starts_with(b"0\r\n") => break 0,
+                Some(end) => break end,
+                None => assert!(self.more().await, "the body breaks off"),
+            }
+        };
+        if size > 0 {
+            return self.chunk().await;
+        }
+        self.read.drain(..3);
+        let end = loop {
+            match find(&self.read, b"\r\n\r\n") {
+                _ if self.read.starts_with(b"\r\n") => break 0,
+                Some(end) => break end + 2,
+                None => assert!(self.more().await, "the trailers break off"),
+            }
+        };
+        trailers.push_str(std::str::from_utf8(&self.read[..end]).unwrap());
+        self.read.drain(..end + 2);
+        None
+    }
+
     /// Reads what comes until the other side closes.
     pub(crate) async fn rest(&mut self) -> Vec<u8> {
         while self.more().await {}
@@ -197,6 +242,14 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
+    /// Of a connection that was read to its end.
+    pub(crate) fn read(bytes: &[u8]) -> Self {
+        let end = find(bytes, b"\r\n\r\n").unwrap();
+        let mut answer = Self::of(&String::from_utf8_lossy(&bytes[..end]));
+        answer.body = bytes[end + 4..].to_vec();
+        answer
+    }
+
     fn of(head: &str) -> Self {
         let mut lines = head.split("\r\n");
         let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap_or(0);

@@ -3,7 +3,8 @@
 use super::store::SlowStore;
 use super::{Answer, Ask, Client, Service};
 use semel::{Engine, Filter, MemoryStore, Policy, Record, Store as _};
-use semel_gateway::proxy::Upstream;
+use semel_gateway::proxy::{Transport, Upstream, UpstreamProtocol};
+use semel_gateway::tls::{ServerTls, ServerTlsFiles};
 use semel_gateway::{Gateway, Limits, Stopped};
 use semel_tower::{IdempotencyLayer, KeyRequirement, Protection};
 use std::net::SocketAddr;
@@ -20,6 +21,8 @@ pub(crate) struct Setting {
     pub(crate) base: &'static str,
     /// Reservations wait until this says so.
     pub(crate) slow: Option<watch::Receiver<bool>>,
+    pub(crate) transport: Transport,
+    pub(crate) tls: Option<ServerTlsFiles>,
 }
 
 impl Default for Setting {
@@ -29,6 +32,8 @@ impl Default for Setting {
             protection: Protection { key: KeyRequirement::Optional, ..Protection::default() },
             base: "",
             slow: None,
+            transport: Transport::default(),
+            tls: None,
         }
     }
 }
@@ -52,15 +57,26 @@ impl Setting {
         })
     }
 
+    /// The service speaks HTTP/2.
+    pub(crate) fn http2(mut self) -> Self {
+        self.transport.protocol = UpstreamProtocol::Http2;
+        self
+    }
+
     pub(crate) async fn before(self, service: &Service) -> Front {
-        let url = format!("http://127.0.0.1:{}{}", service.port, self.base).parse().unwrap();
+        self.before_port(service.port).await
+    }
+
+    pub(crate) async fn before_port(self, port: u16) -> Front {
+        let scheme = if self.transport.tls.is_some() { "https" } else { "http" };
+        let url = format!("{scheme}://127.0.0.1:{port}{}", self.base).parse().unwrap();
         let store = MemoryStore::new();
         let engine = match self.slow {
             Some(slow) => Engine::new(SlowStore(store.clone(), slow)),
             None => Engine::new(store.clone()),
         };
         let layer = IdempotencyLayer::over(engine.clone()).protect_writes(self.protection).unwrap();
-        let upstream = Upstream::new(&url, &self.limits).unwrap();
+        let upstream = Upstream::over(&url, &self.limits, self.transport).unwrap();
         let gateway = Gateway::new(&layer, upstream, self.limits)
             .contract(|method, headers| {
                 http::Response::new(format!("{method} {:?}", headers["accept"]).into())
@@ -70,6 +86,10 @@ impl Setting {
                 parts.headers.remove("x-not-believed");
                 (parts.uri.path() == "/refused").then(|| http::Response::new("refused".into()))
             });
+        let gateway = match self.tls {
+            Some(files) => gateway.over_tls(ServerTls::start(files).unwrap()),
+            None => gateway,
+        };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopping) = oneshot::channel();

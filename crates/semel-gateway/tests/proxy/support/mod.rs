@@ -1,7 +1,9 @@
 //! A service that is not ours, the gateway before it, and a client that can do what no library would.
 
 mod client;
+pub(crate) mod frames;
 mod front;
+pub(crate) mod http2;
 mod service;
 mod store;
 

@@ -1,0 +1,87 @@
+//! Thousands of clients that only hold their connections, while another one wants something.
+
+use crate::support::{Gateway, Service};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+const SILENT: usize = 9_000;
+const SLOW_HEADS: usize = 500;
+const SLOW_BODIES: usize = 500;
+const SILENT_HTTP2: usize = 500;
+const ALL: usize = SILENT + SLOW_HEADS + SLOW_BODIES + SILENT_HTTP2;
+
+/// In MiB.
+const MOST_MEMORY: u64 = 300;
+
+/// They would be closed one after the other, and this is about what they cost until then.
+const SETTINGS: &str = "[limits]
+connections = 15000
+header_timeout = \"10m\"
+body_timeout = \"10m\"
+";
+
+const GREETING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00";
+const HALF_A_HEAD: &[u8] = b"POST /payments HTTP/1.1\r\nHost: a\r\nX-Slow: ";
+const HALF_A_BODY: &[u8] = b"POST /payments HTTP/1.1\r\nHost: a\r\nIdempotency-Key: key-of-a-slow-one-0123\r\nContent-Length: 1000\r\n\r\n{\"amount\":";
+
+fn raise_limit_of_open_files() {
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
+    assert!(
+        maximum.is_none_or(|most| most > ALL as u64 + 1000),
+        "this test opens {ALL} connections: allow more open files (ulimit -n)"
+    );
+}
+
+fn pay(gateway: &Gateway, number: usize) -> Duration {
+    let begun = Instant::now();
+    let mut stream = TcpStream::connect(gateway.address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    write!(
+        stream,
+        "POST /payments HTTP/1.1\r\nHost: a\r\nConnection: close\r\nIdempotency-Key: key-of-another-{number:04}\r\nContent-Length: 2\r\n\r\n{{}}"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
+    begun.elapsed()
+}
+
+#[test]
+fn a_crowd_that_holds_connections_stops_nobody() {
+    raise_limit_of_open_files();
+    let service = Service::start();
+    let gateway = Gateway::start(&service, SETTINGS);
+    let begun = Instant::now();
+    let mut crowd = Vec::with_capacity(ALL);
+    let says = [&b""[..], GREETING, HALF_A_HEAD, HALF_A_BODY];
+    for (count, says) in [SILENT, SILENT_HTTP2, SLOW_HEADS, SLOW_BODIES].into_iter().zip(says) {
+        for _ in 0..count {
+            let mut stream = TcpStream::connect(gateway.address).unwrap();
+            stream.write_all(says).unwrap();
+            crowd.push(stream);
+        }
+    }
+    // The slow ones say a little more, as those do that want to stay.
+    for stream in crowd.iter_mut().skip(SILENT + SILENT_HTTP2) {
+        stream.write_all(b"x").unwrap();
+    }
+    let times: Vec<_> = (0..50).map(|number| pay(&gateway, number)).collect();
+    let (slowest, resident) = (times.iter().max().unwrap(), gateway.resident());
+    println!(
+        "{ALL} connections in {:?}, others answered within {slowest:?}, {resident} MiB resident",
+        begun.elapsed()
+    );
+    assert!(resident < MOST_MEMORY, "{resident} MiB");
+    assert_eq!(service.executed(), 50, "the slow ones have asked for nothing yet");
+    // They are all still there: whoever holds a connection held it.
+    for stream in &crowd {
+        stream.set_nonblocking(true).unwrap();
+        let mut byte = [0];
+        let read = (&*stream).read(&mut byte);
+        assert!(!matches!(read, Ok(0)), "a connection was closed");
+    }
+}

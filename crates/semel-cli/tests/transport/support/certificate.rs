@@ -1,0 +1,37 @@
+//! An authority of the tests' own, and what it vouches for.
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use std::path::{Path, PathBuf};
+
+/// Files for a server on this machine.
+pub(crate) struct Certificate {
+    pub(crate) ca: PathBuf,
+    certificate: PathBuf,
+    key: PathBuf,
+}
+
+impl Certificate {
+    pub(crate) fn make(directory: &Path) -> Self {
+        let mut authority = CertificateParams::new(Vec::new()).unwrap();
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        authority.distinguished_name.push(DnType::CommonName, "the tests' own");
+        let issuer = CertifiedIssuer::self_signed(authority, KeyPair::generate().unwrap()).unwrap();
+        let key = KeyPair::generate().unwrap();
+        let names = CertificateParams::new(vec!["127.0.0.1".into(), "localhost".into()]).unwrap();
+        let certificate = names.signed_by(&key, &issuer).unwrap();
+        let files = Self {
+            ca: directory.join("ca.crt"),
+            certificate: directory.join("gateway.crt"),
+            key: directory.join("gateway.key"),
+        };
+        std::fs::write(&files.ca, issuer.pem()).unwrap();
+        std::fs::write(&files.certificate, certificate.pem()).unwrap();
+        std::fs::write(&files.key, key.serialize_pem()).unwrap();
+        files
+    }
+
+    /// The settings that name them.
+    pub(crate) fn settings(&self) -> String {
+        format!("certificate = {:?}\nkey = {:?}\n", self.certificate, self.key)
+    }
+}

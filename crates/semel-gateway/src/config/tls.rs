@@ -1,0 +1,112 @@
+//! `[tls]`, `[admin.tls]` and `[upstream_tls]`: certificates, keys and authorities by path.
+
+use super::error::Wrong;
+use super::section::{Given, Kind, Section};
+use crate::tls::{CHECK_EVERY, ClientCertificates, ClientTlsFiles, ServerTlsFiles, TlsError, TlsSetting};
+use std::path::PathBuf;
+use std::time::Duration;
+
+const FILE: Kind = Kind { what: "the path of a file", example: "/etc/semel/tls.crt" };
+
+/// What clients are served with; none: no TLS.
+pub(super) fn read_server(mut section: Section<'_, '_>) -> Option<ServerTlsFiles> {
+    let certificate = file(&mut section, "certificate");
+    let key = file(&mut section, "key");
+    let client_ca = file(&mut section, "client_ca");
+    let client_certificates = section.choice(
+        "client_certificates",
+        &[("required", ClientCertificates::Required), ("optional", ClientCertificates::Optional)],
+    );
+    let check_every = check_every(&mut section);
+    if section.is_there() {
+        for (name, example) in [("certificate", "/etc/semel/tls.crt"), ("key", "/etc/semel/tls.key")] {
+            if !section.has(name) {
+                section.missing(name, example);
+            }
+        }
+    }
+    if let (Some(given), false) = (&client_certificates, section.has("client_ca")) {
+        let cure = "add client_ca = \"/etc/semel/clients.crt\", or take `client_certificates` out";
+        section.wrong(&given.at, "nothing says which certificates of clients to believe", cure);
+    }
+    let files = match (&certificate, &key) {
+        (Some(certificate), Some(key)) => Some(ServerTlsFiles {
+            client_ca: client_ca.as_ref().map(|given| given.value.clone()),
+            client_certificates: client_certificates.map_or_else(Default::default, |given| given.value),
+            check_every,
+            ..ServerTlsFiles::new(&certificate.value, &key.value)
+        }),
+        _ => None,
+    };
+    if let Some(Err(error)) = files.as_ref().map(ServerTlsFiles::check) {
+        blame(&section, &error, [&certificate, &key, &client_ca]);
+    }
+    section.end();
+    files
+}
+
+/// What the service is spoken with. `is_used`: it is at `https://`.
+pub(super) fn read_upstream(mut section: Section<'_, '_>, is_used: bool) -> ClientTlsFiles {
+    let ca = file(&mut section, "ca");
+    let certificate = file(&mut section, "certificate");
+    let key = file(&mut section, "key");
+    let check_every = check_every(&mut section);
+    match (&certificate, &key) {
+        (Some(_), None) if !section.has("key") => section.missing("key", "/etc/semel/gateway.key"),
+        (None, Some(_)) if !section.has("certificate") => {
+            section.missing("certificate", "/etc/semel/gateway.crt");
+        }
+        _ => {}
+    }
+    if let (Some(at), false) = (&section.at, is_used) {
+        let cure = "write upstream = \"https://…\", or take [upstream_tls] out";
+        section.wrong(at, "[upstream_tls] has no effect: the service is not at https://", cure);
+    }
+    let pair = certificate.as_ref().zip(key.as_ref());
+    let files = ClientTlsFiles {
+        ca: ca.as_ref().map(|given| given.value.clone()),
+        certificate: pair.map(|(certificate, key)| (certificate.value.clone(), key.value.clone())),
+        check_every,
+    };
+    if let Err(error) = files.check() {
+        blame(&section, &error, [&certificate, &key, &ca]);
+    }
+    section.end();
+    files
+}
+
+fn file(section: &mut Section<'_, '_>, name: &'static str) -> Option<Given<PathBuf>> {
+    section.hide_pem(name);
+    section.parsed(name, FILE, |text| {
+        if text.contains("-----BEGIN") {
+            let cure = "write it into a file that only the gateway can read, and its path here";
+            return Err(Wrong::new(format!("`{name}` is the path of a file, and not what is in it"), cure));
+        }
+        match text.is_empty() {
+            true => Err(Wrong::new(format!("`{name}` is empty"), "write the path of a file")),
+            false => Ok(PathBuf::from(text)),
+        }
+    })
+}
+
+fn check_every(section: &mut Section<'_, '_>) -> Duration {
+    let bounds = Duration::from_millis(100)..=Duration::from_secs(24 * 60 * 60);
+    section.duration("check_every", "10s", bounds).map_or(CHECK_EVERY, |given| given.value)
+}
+
+/// Shows what is wrong with a file where it is named.
+fn blame(
+    section: &Section<'_, '_>,
+    error: &TlsError,
+    [certificate, key, authorities]: [&Option<Given<PathBuf>>; 3],
+) {
+    let named = match error.setting() {
+        Some(TlsSetting::Certificate) => certificate,
+        Some(TlsSetting::Key) => key,
+        Some(TlsSetting::Authorities) => authorities,
+        None => &None,
+    };
+    if let Some(at) = named.as_ref().map(|given| &given.at).or(section.at.as_ref()) {
+        section.wrong(at, error.to_string(), error.cure());
+    }
+}

@@ -1,0 +1,145 @@
+//! The streams of one HTTP/2 connection, and for how long it has been waited for its client.
+
+use crate::limits::Limits;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::time::Instant;
+
+/// What is known of a connection's streams.
+pub(super) struct Streams(Mutex<State>);
+
+struct State {
+    under_way: usize,
+    /// Since when there is none, or there was the last change.
+    since: Instant,
+    had_any: bool,
+    number: u64,
+    /// Pieces of answers that were handed out, and after which no more was asked for yet.
+    not_taken: HashMap<u64, Instant>,
+}
+
+/// Why a connection is given up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Overdue {
+    /// No request came for too long.
+    Idle,
+    /// A client asks for an answer and does not take it.
+    NotTaken,
+}
+
+impl Streams {
+    /// Of a connection that began at `begun`.
+    pub(super) fn new(begun: Instant) -> Arc<Self> {
+        let state =
+            State { under_way: 0, since: begun, had_any: false, number: 0, not_taken: HashMap::new() };
+        Arc::new(Self(Mutex::new(state)))
+    }
+
+    /// A stream begins; it ends when what is returned is dropped.
+    pub(super) fn begin(self: &Arc<Self>) -> Place {
+        let mut state = self.state();
+        state.under_way += 1;
+        state.had_any = true;
+        state.number += 1;
+        Place { streams: Arc::clone(self), number: state.number }
+    }
+
+    /// Waits until the client has let the connection wait for too long.
+    pub(super) async fn overdue(&self, limits: &Limits) -> Overdue {
+        // A wait that begins while this sleeps cannot be over before it wakes.
+        let shortest = limits.header_timeout.min(limits.idle_timeout).min(limits.body_timeout);
+        loop {
+            let now = Instant::now();
+            let next = self.next_due(limits);
+            if let Some((due, overdue)) = next
+                && due <= now
+            {
+                return overdue;
+            }
+            let due = next.map_or(now + shortest, |(due, _)| due.min(now + shortest));
+            tokio::time::sleep_until(due).await;
+        }
+    }
+
+    fn next_due(&self, limits: &Limits) -> Option<(Instant, Overdue)> {
+        let state = self.state();
+        let patience = if state.had_any { limits.idle_timeout } else { limits.header_timeout };
+        let idle = (state.under_way == 0).then(|| (state.since + patience, Overdue::Idle));
+        let oldest = state.not_taken.values().min();
+        let not_taken = oldest.map(|since| (*since + limits.body_timeout, Overdue::NotTaken));
+        idle.into_iter().chain(not_taken).min_by_key(|(due, _)| *due)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Numbers and moments are set under the lock: a poisoned one is as good as any.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One stream among those of its connection.
+pub(super) struct Place {
+    streams: Arc<Streams>,
+    number: u64,
+}
+
+impl Place {
+    /// A piece of the answer was handed out. The next one is asked for when the client has room for it.
+    pub(super) fn handed_out(&self) {
+        self.streams.state().not_taken.insert(self.number, Instant::now());
+    }
+
+    /// The next piece is asked for.
+    pub(super) fn taken(&self) {
+        self.streams.state().not_taken.remove(&self.number);
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut state = self.streams.state();
+        state.not_taken.remove(&self.number);
+        state.under_way -= 1;
+        state.since = Instant::now();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn limits() -> Limits {
+        Limits {
+            header_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(75),
+            body_timeout: Duration::from_secs(30),
+            ..Limits::default()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_request_is_waited_for_less_than_the_next() {
+        let start = Instant::now();
+        let streams = Streams::new(start);
+        assert_eq!(streams.overdue(&limits()).await, Overdue::Idle);
+        assert_eq!(start.elapsed().as_secs(), 10);
+        drop(streams.begin());
+        assert_eq!(streams.overdue(&limits()).await, Overdue::Idle);
+        assert_eq!(start.elapsed().as_secs(), 85);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_may_be_waited_for_but_has_to_be_taken() {
+        let (start, limits) = (Instant::now(), limits());
+        let streams = Streams::new(start);
+        let (slow, other) = (streams.begin(), streams.begin());
+        let waiting = tokio::time::timeout(Duration::from_secs(1000), streams.overdue(&limits));
+        assert!(waiting.await.is_err(), "the service may take its time");
+        other.handed_out();
+        tokio::time::sleep(Duration::from_secs(29)).await;
+        other.taken();
+        slow.handed_out();
+        assert_eq!(streams.overdue(&limits).await, Overdue::NotTaken);
+        assert_eq!(start.elapsed().as_secs(), 1000 + 29 + 30);
+    }
+}

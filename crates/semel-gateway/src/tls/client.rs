@@ -1,0 +1,142 @@
+//! TLS with the service.
+
+use super::files::{PemFile, TlsError, TlsSetting, mismatch};
+use super::reloading::{FromFiles, Reloading};
+use super::{CHECK_EVERY, HTTP1, provider};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// The files for TLS with the service.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ClientTlsFiles {
+    /// The authorities that its certificate is believed from. None: those of the system.
+    pub ca: Option<PathBuf>,
+    /// A certificate to show to it, and its private key.
+    pub certificate: Option<(PathBuf, PathBuf)>,
+    /// How often the files are looked at. Default 10 s.
+    pub check_every: Duration,
+}
+
+impl Default for ClientTlsFiles {
+    fn default() -> Self {
+        Self { ca: None, certificate: None, check_every: CHECK_EVERY }
+    }
+}
+
+impl ClientTlsFiles {
+    /// Looks whether they can be used. The system's authorities are not looked for.
+    ///
+    /// # Errors
+    /// The first file that cannot.
+    pub fn check(&self) -> Result<(), TlsError> {
+        let files = self.pem()?;
+        let roots = files.ca.as_ref().map_or_else(|| Ok(RootCertStore::empty()), PemFile::authorities)?;
+        files.config(roots).map(drop)
+    }
+
+    fn pem(&self) -> Result<Pem<'_>, TlsError> {
+        let ca = self.ca.as_deref().map(|file| PemFile::read(TlsSetting::Authorities, file));
+        let own = self.certificate.as_ref().map(|(certificate, key)| {
+            let certificate = PemFile::read(TlsSetting::Certificate, certificate)?;
+            Ok((certificate, PemFile::read(TlsSetting::Key, key)?))
+        });
+        Ok(Pem { ca: ca.transpose()?, own: own.transpose()? })
+    }
+}
+
+struct Pem<'a> {
+    ca: Option<PemFile<'a>>,
+    own: Option<(PemFile<'a>, PemFile<'a>)>,
+}
+
+impl Pem<'_> {
+    fn config(&self, roots: RootCertStore) -> Result<ClientConfig, TlsError> {
+        let builder = ClientConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()
+            // The provider knows the versions that it brings.
+            .map_err(|_| TlsError::NoSystemRoots)?
+            .with_root_certificates(roots);
+        match &self.own {
+            None => Ok(builder.with_no_client_auth()),
+            Some((certificate, key)) => builder
+                .with_client_auth_cert(certificate.certificates()?, key.private_key()?)
+                .map_err(|error| mismatch(certificate, key, &error)),
+        }
+    }
+}
+
+impl FromFiles for ClientTlsFiles {
+    type Made = ClientConfig;
+
+    fn read(&self) -> Result<Vec<u8>, TlsError> {
+        let Pem { ca, own } = self.pem()?;
+        let files = ca.iter().chain(own.iter().flat_map(|(certificate, key)| [certificate, key]));
+        let contents: Vec<&[u8]> = files.map(PemFile::bytes).collect();
+        Ok(contents.join(&0))
+    }
+
+    fn make(&self) -> Result<ClientConfig, TlsError> {
+        let files = self.pem()?;
+        let roots = match &files.ca {
+            Some(ca) => ca.authorities()?,
+            None => system_roots()?,
+        };
+        files.config(roots)
+    }
+}
+
+/// The authorities that this system believes. Some of what is found there may be of no use, which is the system's business.
+fn system_roots() -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    let (usable, _) = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if usable == 0 { Err(TlsError::NoSystemRoots) } else { Ok(roots) }
+}
+
+/// TLS with the service, by files that are followed as they change.
+pub struct ClientTls(Reloading<ClientConfig>);
+
+impl ClientTls {
+    /// Reads the files, and follows them from now on. To be called within a runtime.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn start(files: ClientTlsFiles) -> Result<Self, TlsError> {
+        let every = files.check_every;
+        Reloading::start(files, every).map(Self)
+    }
+
+    /// Speaks HTTP/1.1 with `host` over a connection to it.
+    ///
+    /// # Errors
+    /// It is not who it should be, or the connection broke.
+    pub async fn connect_to<S>(&self, host: &str, stream: S) -> io::Result<TlsStream<S>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        self.connect(name, stream, HTTP1).await
+    }
+
+    /// Connects to `name`, and agrees on `protocol`.
+    pub(crate) async fn connect<S>(
+        &self,
+        name: ServerName<'static>,
+        stream: S,
+        protocol: &'static [u8],
+    ) -> io::Result<TlsStream<S>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let mut config = ClientConfig::clone(&self.0.current());
+        config.alpn_protocols = vec![protocol.to_vec()];
+        TlsConnector::from(Arc::new(config)).connect(name, stream).await
+    }
+}

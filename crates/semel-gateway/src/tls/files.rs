@@ -1,0 +1,134 @@
+//! Certificates and keys, as they are in files.
+
+use rustls::RootCertStore;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A setting that names a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TlsSetting {
+    /// The chain of certificates that is shown.
+    Certificate,
+    /// Its private key.
+    Key,
+    /// The authorities that the other side's certificates are believed from.
+    Authorities,
+}
+
+/// What is wrong with files for TLS.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TlsError {
+    /// A file cannot be read.
+    #[error("{file} cannot be read ({error})")]
+    Unreadable {
+        /// The setting that names it.
+        setting: TlsSetting,
+        /// The file.
+        file: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// What is in a file is not what it should be.
+    #[error("{file} {problem}")]
+    Wrong {
+        /// The setting that names it.
+        setting: TlsSetting,
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The system's own certificates of authorities cannot be found.
+    #[error("no certificates of authorities are found on this system")]
+    NoSystemRoots,
+}
+
+impl TlsError {
+    /// The setting whose file is wrong, if it is about one.
+    #[must_use]
+    pub fn setting(&self) -> Option<TlsSetting> {
+        match self {
+            Self::Unreadable { setting, .. } | Self::Wrong { setting, .. } => Some(*setting),
+            Self::NoSystemRoots => None,
+        }
+    }
+
+    /// What would be right.
+    #[must_use]
+    pub fn cure(&self) -> &'static str {
+        match self {
+            Self::Unreadable { .. } => {
+                "write the path of a file that the gateway may read, absolute or from where it is started"
+            }
+            Self::Wrong { setting: TlsSetting::Certificate, .. } => {
+                "give it the certificate in PEM, and after it those of the intermediate authorities"
+            }
+            Self::Wrong { setting: TlsSetting::Key, .. } => {
+                "give it the private key of the certificate in PEM, without a password"
+            }
+            Self::Wrong { setting: TlsSetting::Authorities, .. } => {
+                "give it the certificates of the authorities in PEM"
+            }
+            Self::NoSystemRoots => "install them (Debian: ca-certificates), or name a file in `ca`",
+        }
+    }
+}
+
+/// A file, and what was in it.
+pub(super) struct PemFile<'a> {
+    setting: TlsSetting,
+    file: &'a Path,
+    pem: Vec<u8>,
+}
+
+impl<'a> PemFile<'a> {
+    pub(super) fn read(setting: TlsSetting, file: &'a Path) -> Result<Self, TlsError> {
+        let unreadable = |error| TlsError::Unreadable { setting, file: file.to_owned(), error };
+        Ok(Self { setting, file, pem: std::fs::read(file).map_err(unreadable)? })
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.pem
+    }
+
+    /// The certificates in it, at least one.
+    pub(super) fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+        let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&self.pem).collect();
+        match certificates {
+            Ok(certificates) if !certificates.is_empty() => Ok(certificates),
+            _ => Err(self.wrong("holds no certificate in PEM")),
+        }
+    }
+
+    pub(super) fn private_key(&self) -> Result<PrivateKeyDer<'static>, TlsError> {
+        PrivateKeyDer::from_pem_slice(&self.pem).map_err(|_| self.wrong("holds no private key in PEM"))
+    }
+
+    pub(super) fn authorities(&self) -> Result<RootCertStore, TlsError> {
+        let mut roots = RootCertStore::empty();
+        for certificate in self.certificates()? {
+            roots
+                .add(certificate)
+                .map_err(|error| self.wrong(&format!("holds a certificate of no use ({error})")))?;
+        }
+        Ok(roots)
+    }
+
+    pub(super) fn wrong(&self, problem: &str) -> TlsError {
+        TlsError::Wrong { setting: self.setting, file: self.file.to_owned(), problem: problem.to_owned() }
+    }
+}
+
+/// What rustls says of a certificate and its key, as something about one of the two files.
+pub(super) fn mismatch(certificate: &PemFile<'_>, key: &PemFile<'_>, error: &rustls::Error) -> TlsError {
+    match error {
+        rustls::Error::InconsistentKeys(_) => key.wrong("is not the private key of the certificate"),
+        rustls::Error::InvalidCertificate(_) => {
+            certificate.wrong(&format!("holds a certificate of no use ({error})"))
+        }
+        error => key.wrong(&format!("cannot be used ({error})")),
+    }
+}

@@ -1,0 +1,90 @@
+//! Follows files: what is made of them is made anew when they change.
+
+use super::files::TlsError;
+use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::time::Duration;
+
+/// Something that is made of files.
+pub(super) trait FromFiles: Send + Sync + 'static {
+    type Made: Send + Sync + 'static;
+
+    /// Everything that is in the files now.
+    fn read(&self) -> Result<Vec<u8>, TlsError>;
+
+    /// What the files come to now.
+    fn make(&self) -> Result<Self::Made, TlsError>;
+}
+
+/// What was made of the files last.
+pub(super) struct Reloading<T>(Arc<RwLock<Arc<T>>>);
+
+impl<T: Send + Sync + 'static> Reloading<T> {
+    /// Makes it, and follows the files as long as this lives.
+    pub(super) fn start<F: FromFiles<Made = T>>(files: F, every: Duration) -> Result<Self, TlsError> {
+        let seen = files.read()?;
+        let current = Arc::new(RwLock::new(Arc::new(files.make()?)));
+        tokio::spawn(follow(files, seen, every, Arc::downgrade(&current)));
+        Ok(Self(current))
+    }
+
+    pub(super) fn current(&self) -> Arc<T> {
+        // A whole value is set under the lock: a poisoned one is as good as any.
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Looks at the files every so often. What is wrong with them is told once, and what was made of them before stays.
+async fn follow<F: FromFiles>(
+    files: F,
+    mut seen: Vec<u8>,
+    every: Duration,
+    current: Weak<RwLock<Arc<F::Made>>>,
+) {
+    let files = Arc::new(files);
+    let mut was_unreadable = false;
+    loop {
+        tokio::time::sleep(every).await;
+        let looking = Arc::clone(&files);
+        let last = std::mem::take(&mut seen);
+        // A disk may take its time.
+        let looked = tokio::task::spawn_blocking(move || look(&*looking, last)).await;
+        let Some(current) = current.upgrade() else { return };
+        let Ok((read, found)) = looked else { continue };
+        seen = read;
+        match found {
+            Found::Same => was_unreadable = false,
+            Found::New(made) => {
+                was_unreadable = false;
+                *current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(made);
+                tracing::info!("certificates have changed, and the new ones are used from now on");
+            }
+            Found::Wrong(error) => {
+                tracing::error!(%error, "certificates have changed and are wrong: the old ones stay in use");
+            }
+            Found::Unreadable(error) if !was_unreadable => {
+                was_unreadable = true;
+                tracing::error!(%error, "certificates cannot be read: the old ones stay in use");
+            }
+            Found::Unreadable(_) => {}
+        }
+    }
+}
+
+enum Found<T> {
+    Same,
+    New(T),
+    Wrong(TlsError),
+    Unreadable(TlsError),
+}
+
+/// Compares what is in the files with what was in them: times and sizes can be the same for two contents.
+fn look<F: FromFiles>(files: &F, last: Vec<u8>) -> (Vec<u8>, Found<F::Made>) {
+    match files.read() {
+        Err(error) => (last, Found::Unreadable(error)),
+        Ok(now) if now == last => (now, Found::Same),
+        Ok(now) => match files.make() {
+            Ok(made) => (now, Found::New(made)),
+            Err(error) => (now, Found::Wrong(error)),
+        },
+    }
+}

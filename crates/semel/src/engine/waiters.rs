@@ -9,7 +9,7 @@ pub(super) struct Waiters {
     waiting: Mutex<Waiting>,
 }
 
-/// Those of no tenant are not in it: it is never larger than the number of those who wait.
+/// A tenant of whom nobody waits is not in it: it is never larger than the number of those who wait.
 #[derive(Default)]
 struct Waiting {
     all: usize,

@@ -19,7 +19,7 @@ pub(crate) const SECRET: &str = "a-secret-of-at-least-thirty-two-bytes";
 pub(crate) enum Issuer {
     Secret(Vec<u8>),
     Rsa(Box<RsaKeyPair>),
-    P256(EcdsaKeyPair),
+    P256(Box<EcdsaKeyPair>),
 }
 
 impl Issuer {
@@ -43,7 +43,9 @@ impl Issuer {
 
     fn of_p256(pkcs8: &[u8]) -> Self {
         let random = SystemRandom::new();
-        Self::P256(EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, pkcs8, &random).unwrap())
+        Self::P256(Box::new(
+            EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, pkcs8, &random).unwrap(),
+        ))
     }
 
     fn algorithm(&self) -> &'static str {

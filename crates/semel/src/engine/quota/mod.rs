@@ -38,6 +38,17 @@ pub struct Rate {
 }
 
 /// What tenants may take.
+///
+/// ```
+/// use semel::{Engine, EngineOptions, MemoryStore, Quota, Quotas, Rate};
+/// use std::sync::Arc;
+///
+/// let quota = Quota { live_keys: Some(100_000), new_keys: Some(Rate { per_second: 100, burst: 500 }) };
+/// let quotas = Quotas { default: quota, ..Quotas::default() };
+/// let options = EngineOptions { quotas, ..EngineOptions::default() };
+/// let engine = Engine::with_options(Arc::new(MemoryStore::new()), options);
+/// # let _ = engine;
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Quotas {
     /// Every tenant that is not named.

@@ -24,7 +24,7 @@ use uuid::Uuid;
 pub enum Reserved {
     /// The key is reserved, once the transaction commits: this is the record, and its [`Claim`] is the caller's.
     New(Box<Record>),
-    /// This is there already; nothing was written.
+    /// This is there already; nothing was written. It is as it is stored: [`Engine::open`](semel::Engine::open) opens what is sealed of it.
     Exists(Box<Record>),
     /// Another transaction holds the key at this moment; nothing was written. It means: in progress.
     Locked,

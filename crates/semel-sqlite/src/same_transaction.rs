@@ -19,7 +19,7 @@ use std::sync::{Arc, LazyLock};
 pub enum Reserved {
     /// The key is reserved: this is the record, and its [`Claim`] is the caller's.
     New(Box<Record>),
-    /// This is there already; nothing was written.
+    /// This is there already; nothing was written. It is as it is stored: [`Engine::open`](semel::Engine::open) opens what is sealed of it.
     Exists(Box<Record>),
 }
 

@@ -7,9 +7,9 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-const CLIENTS: usize = 4;
+const CLIENTS: usize = 3;
 /// How many requests are answered in each stage at least.
-const LOAD: usize = 40;
+const LOAD: usize = 15;
 
 /// What may not differ between an answer and its replays.
 #[derive(Clone, PartialEq, Eq, Debug)]

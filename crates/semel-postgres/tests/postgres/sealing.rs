@@ -29,6 +29,7 @@ async fn tamper(pool: &PgPool, key: &RecordKey, tampering: &Tampering) {
         }
         Tampering::FlippedCheckpoint => flip("checkpoint"),
         Tampering::CheckpointOf(other) => moved("checkpoint", other),
+        Tampering::LeaseOver => "lease_until = 0".into(),
     };
     let sql = format!("UPDATE semel_records SET {set} WHERE key = '{}'", key.key);
     let changed = raw_sql(AssertSqlSafe(sql)).execute(pool).await.unwrap();

@@ -35,6 +35,7 @@ fn tamper(conn: &Connection, key: &RecordKey, tampering: &Tampering) {
         Tampering::PlainBody(body) => set("body_kind = 'stored', body = ?1", &body.as_bytes()),
         Tampering::FlippedCheckpoint => flip("checkpoint"),
         Tampering::CheckpointOf(other) => moved("checkpoint", other),
+        Tampering::LeaseOver => set("lease_until = ?1", &0),
     };
     assert_eq!(changed, 1, "{tampering:?}");
 }

@@ -8,7 +8,7 @@ use crate::store::{StoreError, Swap, Swapped};
 use crate::time::Timestamp;
 use crate::transition::{About, Change, Refusal, Settlement, settle};
 
-/// What became of evidence.
+/// What became of evidence. Records are as they are stored, sealed where the engine has keys: [`Engine::open`] opens them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Settled {
     /// It settled the outcome. This is the record now.
@@ -85,7 +85,7 @@ impl Engine {
         self.shared.written(record);
     }
 
-    /// The record of an operation id, and the store's now.
+    /// The record of an operation id as it is stored, and the store's now. [`open`](Self::open) opens what is sealed of it.
     ///
     /// # Errors
     /// The store did not answer in time.

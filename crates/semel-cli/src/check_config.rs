@@ -99,6 +99,13 @@ fn overview(config: &Config) -> Vec<(&'static str, String)> {
     }
     lines.extend(quota(config).map(|quota| ("quota", quota)));
     lines.extend(settling(config));
+    if let Some(telemetry) = &config.telemetry {
+        let metrics =
+            telemetry.metrics_every.map(|every| format!(", and metrics every {}", show_duration(every)));
+        let part = telemetry.sampling * 100.0;
+        let told = format!("{part}% of the requests to {}{}", telemetry.otlp, metrics.unwrap_or_default());
+        lines.push(("traces", told));
+    }
     lines
 }
 

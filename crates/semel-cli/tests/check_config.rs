@@ -56,6 +56,13 @@ secrets = ["env:SEMEL_WEBHOOK_SECRET"]
 [outbox]
 sink = "nats://semel:word@nats.internal:4222"
 subject = "payments"
+
+[telemetry]
+otlp = "http://127.0.0.1:4318"
+sampling = 0.25
+metrics = true
+[telemetry.headers]
+authorization = "s3cr3t-of-the-collector"
 "#;
 
 #[test]
@@ -77,6 +84,7 @@ semel.toml is right.
   poll      refund: http://127.0.0.1:9000/operations/{operation_id} after 5s, 12 times at most
   webhook   /v1/webhooks/provider (1 secret)
   outbox    events go to nats://nats.internal:4222, under payments.KIND
+  traces    25% of the requests to http://127.0.0.1:4318/, and metrics every 15s
 
   OPERATION       REQUEST                      KEY       WINDOW  TIMEOUT  IN FLIGHT
   create_payment  POST /payments               required  24h     25s      conflict

@@ -166,7 +166,7 @@ mod tests {
                 assert_eq!(got, status, "{path}, configured {configured:?}, shown {shown:?}");
             }
         }
-        for path in ["/healthz", "/readyz"] {
+        for path in ["/healthz", "/readyz", "/v1/openapi.json"] {
             assert_eq!(asked(path, ELSEWHERE, None, None).await, 200, "{path}");
             assert_eq!(asked(path, ELSEWHERE, Some("token"), None).await, 200, "{path}");
         }

@@ -184,3 +184,43 @@ pub(super) fn header_fields() -> Schema {
         .build()
         .into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admin::{Admin, Survey, routes};
+    use crate::metrics::Metrics;
+    use semel::{Engine, MemoryStore};
+    use std::collections::HashSet;
+
+    #[tokio::test]
+    async fn every_route_is_described_under_a_name_of_its_own() {
+        let admin = Admin::new(Engine::new(MemoryStore::new()), Arc::new(Metrics::new([])));
+        let survey = Survey::of(&admin);
+        let (_, mut described) = routes(&Arc::new(Shared { admin, survey })).split_for_parts();
+        say_what_goes_together(&mut described);
+        let document: serde_json::Value = serde_json::from_slice(&Written::of(&described).0).unwrap();
+        assert_eq!(document["openapi"], "3.1.0");
+        let paths = document["paths"].as_object().unwrap();
+        assert_eq!(paths.len(), 13);
+        let mut names = HashSet::new();
+        for (path, methods) in paths {
+            for (method, described) in methods.as_object().unwrap() {
+                assert!(names.insert(described["operationId"].as_str().unwrap().to_owned()), "{path}");
+                assert!(described["summary"].is_string() && described["security"].is_array(), "{path}");
+                let answers = described["responses"].as_object().unwrap();
+                let guarded = described["security"][0].get("token").is_some();
+                assert_eq!(
+                    answers.contains_key("401"),
+                    guarded || path.starts_with("/v1/webhooks") || path == "/metrics"
+                );
+                assert_eq!(
+                    described.get("requestBody").is_some(),
+                    method == "post" && !path.ends_with("requeue")
+                );
+            }
+        }
+        let excluded = &document["components"]["schemas"]["Response"]["allOf"][1]["anyOf"];
+        assert_eq!(excluded[1]["properties"]["body_base64"]["type"], "null", "{document:#}");
+    }
+}

@@ -238,6 +238,15 @@ mod tests {
     }
 
     #[test]
+    fn what_is_read_is_what_is_described() {
+        fn names<T: IntoParams>() -> Vec<String> {
+            T::into_params(|| None).into_iter().map(|parameter| parameter.name).collect()
+        }
+        assert_eq!(names::<OfOperations>(), PARAMETERS);
+        assert_eq!(names::<OfEvents>(), OF_EVENTS);
+    }
+
+    #[test]
     fn a_place_survives_being_text() {
         for place in [0, 1, 1000, i64::MAX, -1, i64::MIN] {
             assert_eq!(cursor(&cursor_text(Cursor(place))), Some(Cursor(place)));

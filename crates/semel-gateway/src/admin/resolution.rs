@@ -97,7 +97,9 @@ fn whole<'de, N: TryFrom<u64>, D: Deserializer<'de>>(from: D) -> Result<N, D::Er
         (value.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&value)).then_some(value as u64)
     };
     let whole = number.as_u64().or_else(spelled_out).and_then(|whole| N::try_from(whole).ok());
-    whole.ok_or_else(|| D::Error::custom(format_args!("{number} is no whole number, or none of this size")))
+    whole.ok_or_else(|| {
+        D::Error::custom(format_args!("invalid value: {number} is no whole number, or none of this size"))
+    })
 }
 
 fn whole_or_none<'de, N: TryFrom<u64>, D: Deserializer<'de>>(from: D) -> Result<Option<N>, D::Error> {

@@ -170,3 +170,33 @@ impl Drop for Recording {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::Metrics;
+    use http::HeaderMap;
+
+    #[test]
+    fn what_does_not_fit_into_the_queue_is_dropped_and_counted() {
+        let metrics = Metrics::new([]).with_telemetry();
+        let (queue, mut ended) = mpsc::channel(2);
+        for number in 0..5 {
+            drop(Recording {
+                context: Context::of(&HeaderMap::new(), 1.0),
+                started: SystemTime::now(),
+                begun: Instant::now(),
+                method: Method::POST,
+                path: "/payments".into(),
+                status: Some(200 + number),
+                trace: Arc::default(),
+                queue: queue.clone(),
+                meters: metrics.telemetry().unwrap(),
+            });
+        }
+        let dropped = "\napi_idempotency_traced_requests_total{result=\"dropped\"} 3\n";
+        assert!(metrics.render().contains(dropped), "{}", metrics.render());
+        let kept = [ended.try_recv().unwrap().status, ended.try_recv().unwrap().status];
+        assert_eq!(kept, [Some(200), Some(201)]);
+    }
+}

@@ -140,6 +140,13 @@ drain = "15s"
 [logs]
 format = "json"
 level = "debug"
+
+[telemetry]
+otlp = "http://127.0.0.1:4318"
+service_name = "payments"
+sampling = 0.25
+metrics = true
+metrics_every = "30s"
 "#;
 
 const NATS: &str = r#"

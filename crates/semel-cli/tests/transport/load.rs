@@ -3,7 +3,7 @@
 use crate::support::{Certificate, Gateway, Service};
 use std::process::Command;
 
-const REQUESTS: usize = 4000;
+const REQUESTS: usize = 2000;
 const CLIENTS: usize = 4;
 
 #[test]

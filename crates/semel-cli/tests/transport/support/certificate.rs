@@ -14,7 +14,8 @@ impl Certificate {
     pub(crate) fn make(directory: &Path) -> Self {
         let mut authority = CertificateParams::new(Vec::new()).unwrap();
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        authority.distinguished_name.push(DnType::CommonName, "the tests' own");
+        // Each has a name of its own: no two are taken for each other.
+        authority.distinguished_name.push(DnType::CommonName, directory.display().to_string());
         let issuer = CertifiedIssuer::self_signed(authority, KeyPair::generate().unwrap()).unwrap();
         let key = KeyPair::generate().unwrap();
         let names = CertificateParams::new(vec!["127.0.0.1".into(), "localhost".into()]).unwrap();

@@ -22,6 +22,9 @@ const HEADER_BYTES: u32 = 256 * 1024;
 /// How often it is looked at a connection; how long the service may take to give a sign of life if nothing else came from it.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
+/// How many connections may turn out to be over before a request is given up on, of which nothing was sent.
+const TRIES: usize = 3;
+
 /// All connections.
 pub(in crate::proxy) struct Lines {
     dial: Dial,
@@ -71,7 +74,7 @@ impl Lines {
         freshness: Duration,
     ) -> Result<(SendRequest<Bytes>, Place), BoxError> {
         let arrived = Instant::now();
-        loop {
+        for _ in 0..TRIES {
             let place = match self.reserve(freshness) {
                 Some(place) => place,
                 None => {
@@ -99,6 +102,7 @@ impl Lines {
                 }
             }
         }
+        Err("the service closes new connections".into())
     }
 
     fn reserve(&self, freshness: Duration) -> Option<Place> {

@@ -3,7 +3,8 @@
 use crate::entrance::Entrance;
 use crate::limits::Limits;
 use crate::proxy::Upstream;
-use crate::server::{Connections, PeerAddress, all_back};
+use crate::server::{Connections, PeerAddress};
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, Method, Response};
@@ -19,6 +20,12 @@ pub struct Gateway {
     entrance: Entrance,
     engine: Engine,
     limits: Arc<Limits>,
+}
+
+/// The gateway that answers, in whose place another one can be put between two requests.
+pub(crate) struct Seat {
+    incumbent: ArcSwap<Gateway>,
+    connections: Connections,
 }
 
 /// How a gateway ended.
@@ -71,15 +78,44 @@ impl Gateway {
         stop: impl Future<Output = ()>,
         force: impl Future<Output = ()>,
     ) -> Stopped {
-        let Self { entrance, engine, limits } = self;
-        let in_flight = Arc::clone(entrance.in_flight());
-        let connections = Connections::new(Arc::clone(&limits));
-        connections.serve(listener, move |arrival| entrance.answer(arrival), stop).await;
+        Seat::of(self).run(listener, stop, force).await
+    }
+}
+
+impl Seat {
+    pub(crate) fn of(gateway: Gateway) -> Arc<Self> {
+        let connections = Connections::new(Arc::clone(&gateway.limits));
+        Arc::new(Self { incumbent: ArcSwap::from_pointee(gateway), connections })
+    }
+
+    /// Requests that begin from now on are the next one's. Those that have begun end where they began, and connections stay as they are:
+    /// whether or not one is in the middle of a request is nothing that this looks at.
+    ///
+    /// Both have to protect by the same engine.
+    pub(crate) fn take(&self, mut next: Gateway) {
+        let in_flight = Arc::clone(self.incumbent.load().entrance.in_flight());
+        in_flight.resize(next.limits.requests_in_flight);
+        next.entrance.share(&in_flight);
+        self.connections.limit(Arc::clone(&next.limits));
+        self.incumbent.store(Arc::new(next));
+    }
+
+    /// As [`Gateway::run`].
+    pub(crate) async fn run(
+        self: Arc<Self>,
+        listener: TcpListener,
+        stop: impl Future<Output = ()>,
+        force: impl Future<Output = ()>,
+    ) -> Stopped {
+        let seat = Arc::clone(&self);
+        let answer = move |arrival| seat.incumbent.load().entrance.answer(arrival);
+        self.connections.serve(listener, answer, stop).await;
         tracing::info!("stopping: no new connections; waiting for what is under way");
+        let Gateway { entrance, engine, limits } = &*self.incumbent.load_full();
         let drained = async {
-            connections.closed().await;
+            self.connections.closed().await;
             // What has no connection any more: requests on their way to a reservation, and then what is reserved.
-            all_back(&in_flight, limits.requests_in_flight).await;
+            entrance.in_flight().all_back().await;
             engine.drained().await;
         };
         tokio::select! {

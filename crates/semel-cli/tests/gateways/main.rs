@@ -11,5 +11,6 @@ mod codes;
 mod duplicates;
 mod ending;
 mod operators;
+mod reload;
 mod store_outage;
 mod tenants;

@@ -146,7 +146,7 @@ mod tests {
         }
         let mut request = request.body(Body::empty()).unwrap();
         request.extensions_mut().insert(Peer(peer.parse().unwrap()));
-        router(admin).call(request).await.unwrap().status()
+        router(admin, &Arc::default()).call(request).await.unwrap().status()
     }
 
     const HERE: &str = "127.0.0.1:5000";

@@ -10,6 +10,7 @@ mod outbox;
 mod probes;
 mod problem;
 mod query;
+mod reload;
 mod resolution;
 mod resolve;
 mod scrape;
@@ -19,8 +20,10 @@ mod word;
 
 pub use probes::Readiness;
 pub use server::serve;
+pub(crate) use server::{AdminSeat, serve_at};
 
 use crate::metrics::Metrics;
+use crate::reload::Reload;
 use crate::secret::Secret;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
@@ -53,6 +56,8 @@ pub struct Admin {
     pub published: Option<Arc<Counts>>,
     /// Whether requests should come here at all.
     pub readiness: Readiness,
+    /// Has the configuration read anew; none: there is none.
+    pub reload: Option<Reload>,
 }
 
 impl Admin {
@@ -69,6 +74,7 @@ impl Admin {
             outbox: None,
             published: None,
             readiness: Readiness::default(),
+            reload: None,
         }
     }
 }
@@ -76,12 +82,12 @@ impl Admin {
 /// What the handlers share.
 struct Shared {
     admin: Admin,
-    scrapes: Scrapes,
+    scrapes: Arc<Scrapes>,
 }
 
 /// All routes. What brings its own proof of who sends it, as a signed webhook does, goes beside the guarded ones.
-fn router(admin: Admin) -> Router {
-    let shared = Arc::new(Shared { admin, scrapes: Scrapes::default() });
+fn router(admin: Admin, scrapes: &Arc<Scrapes>) -> Router {
+    let shared = Arc::new(Shared { admin, scrapes: Arc::clone(scrapes) });
     let reading = Router::new()
         .route("/v1/operations", get(operations::list))
         .route("/v1/operations/{id}", get(operations::show))
@@ -93,6 +99,7 @@ fn router(admin: Admin) -> Router {
         .route("/v1/operations/{id}/resolve", post(resolve::resolve))
         .route("/v1/outbox/{id}/requeue", post(outbox::requeue))
         .route("/v1/outbox/{id}/drop", post(outbox::discard))
+        .route("/v1/reload", post(reload::reload))
         .route_layer(from_fn_with_state(Arc::clone(&shared), access::to_change));
     let measuring = Router::new()
         .route("/metrics", get(scrape::metrics))

@@ -82,12 +82,12 @@ impl AdminProblem {
             StatusCode::NOT_FOUND,
             "admin_no_such_path",
             "There is /healthz, /readyz, /metrics, /v1/operations, /v1/operations/{id}, /v1/operations/{id}/resolve, \
-             /v1/outbox, /v1/outbox/{id}, /v1/outbox/{id}/requeue, /v1/outbox/{id}/drop and /v1/stats.",
+             /v1/outbox, /v1/outbox/{id}, /v1/outbox/{id}/requeue, /v1/outbox/{id}/drop, /v1/reload and /v1/stats.",
         )
     }
 
     pub(super) fn method_not_allowed() -> Self {
-        let detail = "Resolving, requeueing and dropping are a POST; everything else is a GET.";
+        let detail = "Resolving, requeueing, dropping and reloading are a POST; everything else is a GET.";
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "admin_method_not_allowed", detail)
     }
 }

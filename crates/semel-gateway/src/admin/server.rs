@@ -1,7 +1,10 @@
 //! The admin API's listener: few connections, short patience, and a polite end.
 
 use super::access::Peer;
+use super::scrape::Scrapes;
 use super::{Admin, router};
+use arc_swap::ArcSwap;
+use axum::Router;
 use axum::body::Body;
 use hyper::Request;
 use hyper::server::conn::http1;
@@ -29,16 +32,50 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// After an `accept` that failed for want of file descriptors: some may be free again by then.
 const BREATH: Duration = Duration::from_millis(100);
 
+/// The admin API that answers, in whose place another one can be put between two requests. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct AdminSeat {
+    incumbent: Arc<ArcSwap<Router>>,
+    scrapes: Arc<Scrapes>,
+}
+
+impl AdminSeat {
+    pub(crate) fn of(admin: Admin) -> Self {
+        warn_without_token(&admin);
+        let scrapes = Arc::default();
+        Self { incumbent: Arc::new(ArcSwap::from_pointee(router(admin, &scrapes))), scrapes }
+    }
+
+    /// Requests that begin from now on are the next one's.
+    pub(crate) fn take(&self, next: Admin) {
+        self.incumbent.store(Arc::new(router(next, &self.scrapes)));
+    }
+
+    fn router(&self) -> Router {
+        Router::clone(&self.incumbent.load())
+    }
+}
+
+fn warn_without_token(admin: &Admin) {
+    if admin.token.is_none() {
+        tracing::warn!("the admin API has no token: it answers to this machine alone, and changes nothing");
+    }
+}
+
 /// Serves the admin API until `stop`, then lets the answers under way go out.
 ///
 /// # Errors
 /// The listener cannot be used.
 pub async fn serve(listener: TcpListener, admin: Admin, stop: impl Future<Output = ()>) -> io::Result<()> {
-    let address = listener.local_addr()?;
-    if admin.token.is_none() {
-        tracing::warn!(%address, "the admin API has no token: it answers to this machine alone, and changes nothing");
-    }
-    let router = router(admin);
+    serve_at(listener, AdminSeat::of(admin), stop).await
+}
+
+/// The same, with one that can be replaced meanwhile.
+pub(crate) async fn serve_at(
+    listener: TcpListener,
+    desk: AdminSeat,
+    stop: impl Future<Output = ()>,
+) -> io::Result<()> {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     let connections = GracefulShutdown::new();
     let mut stop = std::pin::pin!(stop);
@@ -48,11 +85,11 @@ pub async fn serve(listener: TcpListener, admin: Admin, stop: impl Future<Output
             () = &mut stop => break,
         };
         let service = service_fn({
-            let router = router.clone();
+            let desk = desk.clone();
             move |request: Request<hyper::body::Incoming>| {
                 let mut request = request.map(Body::new);
                 request.extensions_mut().insert(Peer(peer));
-                router.clone().call(request)
+                desk.router().call(request)
             }
         });
         let connection = http1::Builder::new()

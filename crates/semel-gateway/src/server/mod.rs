@@ -10,7 +10,9 @@ pub use link::PeerAddress;
 pub(crate) use link::{BodyFailure, Link, UnderWay};
 
 use crate::limits::Limits;
+use crate::places::Places;
 use crate::proxy::Introduction;
+use arc_swap::ArcSwap;
 use http::{HeaderName, Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -25,7 +27,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, watch};
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
@@ -44,15 +46,21 @@ pub(crate) struct Arrival {
 
 /// The connections of one listener.
 pub(crate) struct Connections {
-    limits: Arc<Limits>,
-    slots: Arc<Semaphore>,
+    limits: ArcSwap<Limits>,
+    slots: Places,
     stopping: watch::Sender<bool>,
 }
 
 impl Connections {
     pub(crate) fn new(limits: Arc<Limits>) -> Self {
-        let slots = Arc::new(Semaphore::new(most(limits.connections) as usize));
-        Self { limits, slots, stopping: watch::channel(false).0 }
+        let slots = Places::new(limits.connections);
+        Self { limits: ArcSwap::new(limits), slots, stopping: watch::channel(false).0 }
+    }
+
+    /// Connections that are accepted from now on have these limits.
+    pub(crate) fn limit(&self, limits: Arc<Limits>) {
+        self.slots.resize(limits.connections);
+        self.limits.store(limits);
     }
 
     /// Accepts and serves until `stop`. What is served then is let go on; see [`closed`](Self::closed).
@@ -71,7 +79,7 @@ impl Connections {
                 biased;
                 () = &mut stop => break,
                 (stream, peer, slot) = self.accept(&listener) => {
-                    let (limits, answer) = (Arc::clone(&self.limits), Arc::clone(&answer));
+                    let (limits, answer) = (self.limits.load_full(), Arc::clone(&answer));
                     let stopping = self.stopping.subscribe();
                     tokio::spawn(async move {
                         serve_connection(stream, peer, limits, answer, stopping).await;
@@ -86,14 +94,14 @@ impl Connections {
 
     /// Waits until the last connection is closed.
     pub(crate) async fn closed(&self) {
-        all_back(&self.slots, self.limits.connections).await;
+        self.slots.all_back().await;
     }
 
     /// The next connection, once there is room for one. Those that wait meanwhile wait in the system's queue: answering them
     /// would take the very room that is lacking.
     async fn accept(&self, listener: &TcpListener) -> (TcpStream, SocketAddr, OwnedSemaphorePermit) {
         loop {
-            let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await else {
+            let Ok(slot) = self.slots.take().await else {
                 // Nobody closes the semaphore.
                 return std::future::pending().await;
             };
@@ -147,17 +155,6 @@ async fn serve_connection<F>(
     if let Err(error) = ended {
         tracing::debug!(%peer, %error, "a connection ended");
     }
-}
-
-/// Waits until all `count` permits are back.
-pub(crate) async fn all_back(semaphore: &Semaphore, count: usize) {
-    // Nobody closes the semaphores.
-    let _ = semaphore.acquire_many(most(count)).await;
-}
-
-/// As many permits as a semaphore can have.
-pub(crate) fn most(count: usize) -> u32 {
-    u32::try_from(count.min(Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX)
 }
 
 fn is_about_one_connection(error: &io::Error) -> bool {

@@ -107,9 +107,16 @@ const VENV: Tool = Tool {
 
 const NGINX: Tool = Tool {
     name: "nginx",
-    purpose: "is what the gateway is measured against",
+    purpose: "checks its example configuration, and is what the gateway is measured against",
     packages: &["nginx-light"],
     present: || succeeds(Command::new("nginx").arg("-v")),
+};
+
+const YAML: Tool = Tool {
+    name: "Python's YAML (`import yaml`)",
+    purpose: "reads the example configurations for Traefik and Kubernetes",
+    packages: &["python3", "python3-yaml"],
+    present: || succeeds(Command::new("python3").args(["-c", "import yaml"])),
 };
 
 const WRK: Tool = Tool {
@@ -131,7 +138,7 @@ const FAKETIME: Tool = Tool {
 pub(crate) fn ensure() -> Outcome {
     component("rustfmt", "fmt")?;
     component("clippy", "clippy")?;
-    let mut tools = vec![&PYTHON, &KILL, &CURL, &H2LOAD];
+    let mut tools = vec![&PYTHON, &KILL, &CURL, &H2LOAD, &NGINX, &YAML];
     tools.extend(WATCHING);
     // On Windows the build scripts find Microsoft's compiler by themselves, under no name that could be tried here.
     if !cfg!(windows) {

@@ -1,5 +1,6 @@
 //! `semel gateway`: any service, in any language, behind one command.
 
+use crate::hangups::Hangups;
 use crate::interrupts::Interrupts;
 use crate::logs::log_as;
 use clap::Args;
@@ -24,6 +25,7 @@ Examples:
   semel gateway --config semel.toml
 
 SIGTERM or Ctrl-C: accepts nothing more and lets what is under way end; a second one ends at once.
+SIGHUP, with --config: reads the file anew, as `semel reload` does.
 Exit status: 0 if everything under way had ended, 1 if not or if it could not start."
 )]
 pub(crate) struct Arguments {
@@ -80,18 +82,24 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, GatewayError> {
     };
     log_as(&config.logs);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let ended = runtime.block_on(serve(config));
+    let ended = runtime.block_on(serve(config, arguments.config));
     // What is still under way was given up on.
     runtime.shutdown_background();
     ended
 }
 
-async fn serve(config: Config) -> Result<ExitCode, GatewayError> {
+async fn serve(config: Config, file: Option<PathBuf>) -> Result<ExitCode, GatewayError> {
     let (stop, force) = Interrupts::listen()?.first_and_second();
+    // Without a file there is nothing to read anew, and a terminal that is closed ends what runs in it.
+    let hangups = file.as_ref().map(|_| Hangups::listen()).transpose()?;
     let (upstream, store) = (config.upstream.clone(), config.store.to_string());
     let scheme = |tls: bool| if tls { "https" } else { "http" };
     let (scheme, admin_scheme) = (scheme(config.tls.is_some()), scheme(config.admin.tls.is_some()));
-    let running = Running::start(config).await?;
+    let mut running = Running::start(config).await?;
+    if let (Some(file), Some(hangups)) = (file, hangups) {
+        running = running.reading(file);
+        hangups.reload(running.reload());
+    }
     let told = format!(
         "semel gateway: {scheme}://{} protects {upstream}, and remembers in {store}\nadmin API:     {admin_scheme}://{}\n",
         running.address(),

@@ -2,15 +2,20 @@
 
 mod admin;
 mod check_config;
+mod completions;
 mod demo;
 mod exchange;
 mod gateway;
+mod hangups;
+mod health;
 mod interrupts;
 mod logs;
+mod man;
 mod migrate;
 mod operations;
 mod outbox;
 mod rekey;
+mod reload;
 mod worker;
 
 use clap::{Parser, Subcommand};
@@ -43,6 +48,7 @@ Examples:
   semel demo --listen 127.0.0.1:9000    at another address
   semel worker --config semel.toml      settle doubt beside gateways, and forget on time
   semel check-config semel.toml         see what is wrong with a configuration
+  semel reload                          put a changed one in force, and lose no request
   semel operations list --state unknown what waits for somebody to find out
   semel outbox list --dead-letter       events that their receiver refused
   semel migrate --store postgres://owner@localhost/payments
@@ -57,10 +63,14 @@ enum Command {
     Gateway(gateway::Arguments),
     Worker(worker::Arguments),
     CheckConfig(check_config::Arguments),
+    Reload(reload::Arguments),
+    Health(health::Arguments),
     Operations(operations::Arguments),
     Outbox(outbox::Arguments),
     Migrate(migrate::Arguments),
     Rekey(rekey::Arguments),
+    Completions(completions::Arguments),
+    Man(man::Arguments),
     /// A process of the demo.
     #[command(hide = true, subcommand)]
     DemoPart(demo::Part),
@@ -72,10 +82,14 @@ fn main() -> ExitCode {
         Command::Gateway(arguments) => gateway::run(arguments).map_err(Into::into),
         Command::Worker(arguments) => worker::run(&arguments).map_err(Into::into),
         Command::CheckConfig(arguments) => check_config::run(&arguments),
+        Command::Reload(arguments) => return reload::run(&arguments),
+        Command::Health(arguments) => return health::run(&arguments),
         Command::Operations(arguments) => return operations::run(&arguments),
         Command::Outbox(arguments) => return outbox::run(&arguments),
         Command::Migrate(arguments) => migrate::run(&arguments).map_err(Into::into),
         Command::Rekey(arguments) => rekey::run(&arguments).map_err(Into::into),
+        Command::Completions(arguments) => completions::run(&arguments).map_err(Into::into),
+        Command::Man(arguments) => man::run(&arguments).map_err(Into::into),
         Command::DemoPart(part) => demo::run_part(&part).map_err(Into::into),
     };
     done.unwrap_or_else(|error| {

@@ -1,5 +1,6 @@
 //! `semel worker`: what is done beside the requests, as a process of its own.
 
+use crate::hangups::Hangups;
 use crate::interrupts::Interrupts;
 use crate::logs::log_as;
 use clap::Args;
@@ -30,6 +31,7 @@ Examples:
   semel check-config semel.toml         see what is wrong with the file first
 
 SIGTERM or Ctrl-C: asks nobody anything more and waits for answers that are due; a second one ends at once.
+SIGHUP: reads the file anew, as `semel reload` does.
 Exit status: 0 if it ended so, 1 if it was ended at once or could not start."
 )]
 pub(crate) struct Arguments {
@@ -74,15 +76,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, WorkerError> {
     }
     log_as(&config.logs);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let ended = runtime.block_on(work(&config, arguments.admin_listen));
+    let ended = runtime.block_on(work(config, arguments));
     // Whoever was asked and did not answer is asked again by the next one.
     runtime.shutdown_background();
     ended
 }
 
-async fn work(config: &Config, admin_listen: Option<SocketAddr>) -> Result<ExitCode, WorkerError> {
+async fn work(config: Config, arguments: &Arguments) -> Result<ExitCode, WorkerError> {
     let (stop, force) = Interrupts::listen()?.first_and_second();
-    let working = Working::start(config, admin_listen).await?;
+    let hangups = Hangups::listen()?;
+    let working = Working::start(config, arguments.admin_listen).await?.reading(arguments.config.clone());
+    hangups.reload(working.reload());
     if let Some(address) = working.admin_address() {
         // Whether or not somebody reads it: a worker does not end for that.
         let _nobody_reads = writeln!(anstream::stdout(), "semel worker, admin API: http://{address}");

@@ -1,8 +1,9 @@
 //! What a request passes before the layer sees it: is it addressed rightly, is there room for it, what must not come in.
 
 use crate::answer;
+use crate::places::Places;
 use crate::proxy::{Asked, Caller, InFlight, KeyIsHopByHop, Upstream, drop_claims, drop_hop_by_hop};
-use crate::server::{AnswerBody, Arrival, BodyFailure, Client, PeerAddress, RequestBody, UnderWay, most};
+use crate::server::{AnswerBody, Arrival, BodyFailure, Client, PeerAddress, RequestBody, UnderWay};
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, COOKIE, HOST};
 use http::request::Parts;
@@ -11,7 +12,6 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, Version};
 use semel_tower::{Body, Idempotency};
 use std::future::Future;
 use std::sync::Arc;
-use tokio::sync::Semaphore;
 use tower::Service as _;
 
 /// Where the contract is published.
@@ -24,7 +24,7 @@ pub(crate) struct Entrance {
     service: Idempotency<Upstream>,
     contract: Option<Contract>,
     check: Option<Check>,
-    in_flight: Arc<Semaphore>,
+    in_flight: Arc<Places>,
 }
 
 /// A request that is answered here.
@@ -38,7 +38,7 @@ impl From<Response<Bytes>> for AnsweredHere {
 
 impl Entrance {
     pub(crate) fn new(service: Idempotency<Upstream>, requests_in_flight: usize) -> Self {
-        let in_flight = Arc::new(Semaphore::new(most(requests_in_flight) as usize));
+        let in_flight = Arc::new(Places::new(requests_in_flight));
         Self { service, contract: None, check: None, in_flight }
     }
 
@@ -57,8 +57,13 @@ impl Entrance {
     }
 
     /// A permit is out for every request that is worked on.
-    pub(crate) fn in_flight(&self) -> &Arc<Semaphore> {
+    pub(crate) fn in_flight(&self) -> &Arc<Places> {
         &self.in_flight
+    }
+
+    /// Gives out the permits of another entrance, whose place it takes: what is worked on there counts here.
+    pub(crate) fn share(&mut self, in_flight: &Arc<Places>) {
+        self.in_flight = Arc::clone(in_flight);
     }
 
     pub(crate) fn answer(
@@ -112,7 +117,7 @@ impl Entrance {
         if let Some(answer) = self.check.as_ref().and_then(|check| check(peer, parts)) {
             return Err(answer.into());
         }
-        Arc::clone(&self.in_flight).try_acquire_owned().map_err(|_| answer::too_busy().into())
+        self.in_flight.try_take().map_err(|_| answer::too_busy().into())
     }
 }
 

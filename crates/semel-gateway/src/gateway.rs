@@ -3,9 +3,10 @@
 use crate::entrance::Entrance;
 use crate::limits::Limits;
 use crate::proxy::Upstream;
-use crate::server::{Connections, PeerAddress, all_back};
+use crate::server::{AnswerBody, Arrival, Connections, PeerAddress};
 use crate::telemetry::Tracing;
 use crate::tls::ServerTls;
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, Method, Response};
@@ -23,6 +24,12 @@ pub struct Gateway {
     limits: Arc<Limits>,
     tracing: Option<Tracing>,
     tls: Option<Arc<ServerTls>>,
+}
+
+/// The gateway that answers, in whose place another one can be put between two requests.
+pub(crate) struct Seat {
+    incumbent: ArcSwap<Gateway>,
+    connections: Connections,
 }
 
 /// How a gateway ended.
@@ -89,21 +96,62 @@ impl Gateway {
         stop: impl Future<Output = ()>,
         force: impl Future<Output = ()>,
     ) -> Stopped {
-        let Self { entrance, engine, limits, tracing, tls } = self;
-        let in_flight = Arc::clone(entrance.in_flight());
-        let connections = Connections::new(Arc::clone(&limits), tls);
-        match tracing {
-            None => connections.serve(listener, move |arrival| entrance.answer(arrival), stop).await,
-            Some(tracing) => {
-                let answer = move |arrival| tracing.answer(&entrance, arrival);
-                connections.serve(listener, answer, stop).await;
+        Seat::of(self).run(listener, stop, force).await
+    }
+
+    fn answer(&self, arrival: Arrival) -> impl Future<Output = Response<AnswerBody>> + Send + use<> {
+        let answering = match &self.tracing {
+            None => Answering::Untraced(self.entrance.answer(arrival)),
+            Some(tracing) => Answering::Traced(tracing.answer(&self.entrance, arrival)),
+        };
+        async {
+            match answering {
+                Answering::Untraced(answer) => answer.await,
+                Answering::Traced(answer) => answer.await,
             }
         }
+    }
+}
+
+enum Answering<U, T> {
+    Untraced(U),
+    Traced(T),
+}
+
+impl Seat {
+    pub(crate) fn of(gateway: Gateway) -> Arc<Self> {
+        let connections = Connections::new(Arc::clone(&gateway.limits), gateway.tls.clone());
+        Arc::new(Self { incumbent: ArcSwap::from_pointee(gateway), connections })
+    }
+
+    /// Requests that begin from now on are the next one's. Those that have begun end where they began, and connections stay as they are:
+    /// whether or not one is in the middle of a request is nothing that this looks at.
+    ///
+    /// Both have to protect by the same engine.
+    pub(crate) fn take(&self, mut next: Gateway) {
+        let in_flight = Arc::clone(self.incumbent.load().entrance.in_flight());
+        in_flight.resize(next.limits.requests_in_flight);
+        next.entrance.share(&in_flight);
+        self.connections.go_by(Arc::clone(&next.limits), next.tls.clone());
+        self.incumbent.store(Arc::new(next));
+    }
+
+    /// As [`Gateway::run`].
+    pub(crate) async fn run(
+        self: Arc<Self>,
+        listener: TcpListener,
+        stop: impl Future<Output = ()>,
+        force: impl Future<Output = ()>,
+    ) -> Stopped {
+        let seat = Arc::clone(&self);
+        let answer = move |arrival| seat.incumbent.load().answer(arrival);
+        self.connections.serve(listener, answer, stop).await;
         tracing::info!("stopping: no new connections; waiting for what is under way");
+        let Gateway { entrance, engine, limits, .. } = &*self.incumbent.load_full();
         let drained = async {
-            connections.closed().await;
+            self.connections.closed().await;
             // What has no connection any more: requests on their way to a reservation, and then what is reserved.
-            all_back(&in_flight, limits.requests_in_flight).await;
+            entrance.in_flight().all_back().await;
             engine.drained().await;
         };
         tokio::select! {

@@ -1,30 +1,47 @@
-//! What a gateway and a worker of its own have in common: one configuration, one store, and what is counted and told of it.
+//! What a gateway and a worker of its own have in common: one store for as long as the process runs, and what a configuration makes of it.
 
-use crate::admin::Admin;
+use crate::admin::{Admin, Readiness};
 use crate::config::Config;
 use crate::metrics::{Metrics, Survey};
 use crate::outbox::{Outbox, Publishing};
-use crate::route::Routes;
+use crate::reload::{Process, Reload};
 use crate::running::StartError;
 use crate::settling;
 use crate::store_url::OpenedStore;
-use crate::telemetry::{Names, Telemetry};
+use crate::telemetry::{Exporter, Names, Telemetry, Telling, Tracing};
 use crate::tls::ServerTls;
+use arc_swap::ArcSwap;
 use semel::{Engine, EngineOptions};
-use semel_relay::{Rules, Worker};
+use semel_relay::outbox::Counts;
+use semel_relay::{Rules, WebhookIntake, Worker};
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-/// One process of the configuration.
+/// What outlives a reload: see [`reload`](crate::reload).
 pub(crate) struct Instance {
     pub(crate) engine: Engine,
-    pub(crate) routes: Arc<Routes>,
-    metrics: Arc<Metrics>,
-    rules: Rules,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) readiness: Readiness,
     outbox: Option<Outbox>,
+    /// What publishers have done, one after the other.
+    published: Arc<Counts>,
+    /// What workers go by: those of the configuration in force.
+    rules: Arc<ArcSwap<Rules>>,
+    /// Traces requests; none: nobody wants to know.
+    pub(crate) tracing: Option<Tracing>,
+    /// What is told of the configuration in force, once there is anything to tell it to.
+    telling: Option<Arc<ArcSwap<Telling>>>,
+    reload: Reload,
+}
+
+/// What one configuration makes of doubt and webhooks, and of the operators' listener.
+pub(crate) struct Office {
+    rules: Rules,
+    webhooks: Arc<WebhookIntake>,
+    tls: Option<Arc<ServerTls>>,
 }
 
 /// What is done beside the requests.
@@ -53,10 +70,8 @@ impl Beside {
 
 impl Instance {
     /// Opens the store.
-    pub(crate) async fn open(config: &Config) -> Result<Self, StartError> {
-        let routes = Arc::new(config.routes.clone());
-        let rules = settling::rules(&routes)?;
-        let names = routes.routes().iter().map(|route| route.operation.as_str());
+    pub(crate) async fn open(config: &Config, reload: Reload) -> Result<Self, StartError> {
+        let names = config.routes.routes().iter().map(|route| route.operation.as_str());
         let metrics = Metrics::new(names);
         let OpenedStore { store, outbox } = config.store.open(config.store_timeout).await?;
         let metrics = if outbox.is_some() { metrics.with_outbox() } else { metrics };
@@ -69,47 +84,98 @@ impl Instance {
             observer: Some(Arc::clone(&metrics) as _),
             keyring: config.encryption.clone(),
         };
-        let engine = Engine::with_options(store, options);
-        Ok(Self { engine, routes, metrics, rules, outbox })
-    }
-
-    /// What is done beside the requests.
-    pub(crate) async fn beside(&self, config: &Config) -> Result<Beside, StartError> {
-        let publishing = match &config.outbox {
-            Some(told) => Some(Publishing::new(told, self.outbox.as_ref()).await?),
-            None => None,
-        };
-        Ok(Beside { worker: settling::worker(self.engine.clone(), config, &self.rules), publishing })
-    }
-
-    /// The operators' side, of a process that does this beside the requests.
-    pub(crate) fn admin(&self, config: &Config, beside: Option<&Beside>) -> Result<Admin, StartError> {
-        let webhooks = settling::webhooks(self.engine.clone(), &config.webhooks, &self.rules)?;
-        let routes = Arc::clone(&self.routes);
-        Ok(Admin {
-            token: config.admin.token.clone(),
-            tls: config.admin.tls.clone().map(ServerTls::start_http1).transpose()?.map(Arc::new),
-            outbox: self.outbox.as_ref().map(|outbox| Arc::clone(&outbox.desk)),
-            published: beside
-                .and_then(|beside| beside.publishing.as_ref())
-                .map(|publishing| Arc::clone(&publishing.counts)),
-            webhooks: (!config.webhooks.is_empty()).then(|| Arc::new(webhooks)),
-            policies: Arc::new(move |operation| routes.policy_of(operation)),
-            ..Admin::new(self.engine.clone(), Arc::clone(&self.metrics))
+        let nobodys: Rules = Arc::new(|_| None);
+        Ok(Self {
+            engine: Engine::with_options(store, options),
+            metrics,
+            readiness: Readiness::default(),
+            outbox,
+            published: Arc::default(),
+            rules: Arc::new(ArcSwap::from_pointee(nobodys)),
+            tracing: None,
+            telling: None,
+            reload,
         })
     }
 
-    /// What is sent to a collector, of a process with this operators' side.
-    pub(crate) fn telemetry(&self, config: &Config, admin: &Admin) -> Option<Telemetry> {
+    /// What the configuration makes of doubt and webhooks, in the place of `earlier`.
+    pub(crate) fn office(&self, config: &Config, earlier: Option<&Office>) -> Result<Office, StartError> {
+        let rules = settling::rules(&Arc::new(config.routes.clone()))?;
+        let mut webhooks = settling::webhooks(self.engine.clone(), &config.webhooks, &rules)?;
+        if let Some(earlier) = earlier {
+            webhooks = webhooks.counting_on(&earlier.webhooks);
+        }
+        let tls = config.admin.tls.clone().map(ServerTls::start_http1).transpose()?;
+        Ok(Office { rules, webhooks: Arc::new(webhooks), tls: tls.map(Arc::new) })
+    }
+
+    /// What is done beside the requests goes by this from now on.
+    pub(crate) fn go_by(&self, process: Process, config: &Config, office: &Office) {
+        self.rules.store(Arc::new(Arc::clone(&office.rules)));
+        self.engine.set_keyring(config.encryption.clone());
+        if let Some(telling) = &self.telling {
+            telling.store(Arc::new(self.told(process, config, office)));
+        }
+    }
+
+    /// Begins to send traces and metrics to a collector, if the configuration names one.
+    pub(crate) fn export(&mut self, process: Process, config: &Config, office: &Office) -> Option<Exporter> {
         let (telemetry, meters) = config.telemetry.as_ref().zip(self.metrics.telemetry())?;
-        let routes = self.routes.routes().iter();
+        let telling = Arc::new(ArcSwap::from_pointee(self.told(process, config, office)));
+        let (tracing, exporter) = Telemetry::new(telemetry, Arc::clone(&telling), meters).start();
+        (self.tracing, self.telling) = (Some(tracing), Some(telling));
+        Some(exporter)
+    }
+
+    fn told(&self, process: Process, config: &Config, office: &Office) -> Telling {
+        let routes = config.routes.routes().iter();
         let names = Names {
             routes: routes.map(|route| (route.operation.clone(), route.pattern.path().to_owned())).collect(),
             host: config.upstream.host().unwrap_or_default().to_owned(),
             port: config.upstream.port_u16().unwrap_or(80),
         };
-        Some(Telemetry::new(telemetry, names, Survey::of(admin), meters))
+        Telling { names, survey: Survey::of(&self.admin(process, config, office)) }
     }
+
+    /// What the process does beside the requests; none: others do.
+    pub(crate) async fn beside(
+        &self,
+        process: Process,
+        config: &Config,
+    ) -> Result<Option<Beside>, StartError> {
+        if !works(process, config) {
+            return Ok(None);
+        }
+        let publishing = match &config.outbox {
+            Some(told) => Some(Publishing::new(told, self.outbox.as_ref(), &self.published).await?),
+            None => None,
+        };
+        let rules = Arc::clone(&self.rules);
+        let rules: Rules = Arc::new(move |operation| (***rules.load())(operation));
+        Ok(Some(Beside { worker: settling::worker(self.engine.clone(), config, &rules), publishing }))
+    }
+
+    /// The operators' side.
+    pub(crate) fn admin(&self, process: Process, config: &Config, office: &Office) -> Admin {
+        let routes = config.routes.clone();
+        let publishes = config.outbox.is_some() && works(process, config);
+        Admin {
+            token: config.admin.token.clone(),
+            tls: office.tls.clone(),
+            outbox: self.outbox.as_ref().map(|outbox| Arc::clone(&outbox.desk)),
+            published: publishes.then(|| Arc::clone(&self.published)),
+            webhooks: (!config.webhooks.is_empty()).then(|| Arc::clone(&office.webhooks)),
+            policies: Arc::new(move |operation| routes.policy_of(operation)),
+            readiness: self.readiness.clone(),
+            reload: Some(self.reload.clone()),
+            ..Admin::new(self.engine.clone(), Arc::clone(&self.metrics))
+        }
+    }
+}
+
+/// Whether the process works beside the requests itself.
+fn works(process: Process, config: &Config) -> bool {
+    process == Process::Worker || config.worker.in_gateway
 }
 
 /// Takes an address.

@@ -2,10 +2,11 @@
 //!
 //! Every operation of the configuration has its counters from the start, at zero: a series that appears with its first event
 //! hides that event from `rate()`. All other operations share the label `unconfigured`, whatever clients put into their
-//! paths, so that the number of series is fixed when the process starts.
+//! paths, so that the number of series is fixed by the configurations that the process has had.
 
 mod census;
 mod outbox;
+mod reloads;
 mod survey;
 mod telemetry;
 
@@ -13,7 +14,9 @@ pub use census::{Census, Open};
 pub(crate) use survey::{Survey, Taken};
 pub(crate) use telemetry::TelemetryMeters;
 
+use arc_swap::ArcSwap;
 use outbox::OutboxMeters;
+use reloads::ReloadMeters;
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -25,6 +28,7 @@ use semel::observe::{Event, Observer, StoreCall};
 use semel_relay::WebhookIntake;
 use semel_relay::outbox::{Counts, Outlook};
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -50,15 +54,25 @@ const BATCH_SIZE: [f64; 10] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.
 /// Counting looks the operation's name up once and adds to an atomic: no lock, no allocation.
 pub struct Metrics {
     registry: Registry,
-    operations: HashMap<Box<str>, Meters>,
+    /// Those of the configuration in force, and of earlier ones: a counter that was there stays.
+    operations: ArcSwap<HashMap<Box<str>, Arc<Meters>>>,
     unconfigured: Meters,
+    families: Families,
     /// By [`StoreCall::index`].
     store_calls: Vec<CallMeters>,
     gauges: Gauges,
     webhooks: Family<OfWebhook, Counter>,
     outbox: Option<OutboxMeters>,
+    reloads: ReloadMeters,
     telemetry: Option<TelemetryMeters>,
     last: survey::Last,
+}
+
+/// What an operation's meters are taken from.
+struct Families {
+    /// By [`Event::index`].
+    counters: Vec<Family<OfOperation, Counter>>,
+    requests: Family<OfOperation, Histogram, Buckets>,
 }
 
 /// What is kept of one operation.
@@ -132,16 +146,11 @@ impl Metrics {
             Some(Unit::Seconds),
             Family::<OfOperation, Histogram, Buckets>::new_with_constructor(Buckets(&REQUEST_SECONDS)),
         );
-        let meters = |operation: &str| {
-            let label = OfOperation { operation: operation.to_owned() };
-            Meters {
-                counters: counters.iter().map(|family| family.get_or_create_owned(&label)).collect(),
-                requests: requests.get_or_create_owned(&label),
-            }
-        };
-        Self {
-            operations: operations.into_iter().map(|name| (name.into(), meters(name))).collect(),
-            unconfigured: meters(UNCONFIGURED),
+        let families = Families { counters, requests };
+        let metrics = Self {
+            operations: ArcSwap::default(),
+            unconfigured: families.meters(UNCONFIGURED),
+            families,
             store_calls: call_meters(&mut registry),
             gauges: Gauges::new(&mut registry),
             webhooks: registered(
@@ -152,10 +161,27 @@ impl Metrics {
                 Family::default(),
             ),
             outbox: None,
+            reloads: ReloadMeters::new(&mut registry),
             telemetry: None,
             last: survey::Last::default(),
             registry,
+        };
+        metrics.know(operations);
+        metrics
+    }
+
+    /// Counts these operations under their names from now on, too.
+    pub fn know<'a>(&self, operations: impl IntoIterator<Item = &'a str>) {
+        let mut known = HashMap::clone(&self.operations.load());
+        for name in operations {
+            known.entry(name.into()).or_insert_with(|| Arc::new(self.families.meters(name)));
         }
+        self.operations.store(Arc::new(known));
+    }
+
+    /// The configuration was read anew: it was taken, or refused and the one in force kept.
+    pub fn count_reload(&self, taken: bool) {
+        self.reloads.count(taken);
     }
 
     /// The same with the metrics of an outbox.
@@ -203,7 +229,7 @@ impl Metrics {
     /// The label that an operation is counted under.
     #[must_use]
     pub fn label<'a>(&self, operation: &'a str) -> &'a str {
-        if self.operations.contains_key(operation) { operation } else { UNCONFIGURED }
+        if self.operations.load().contains_key(operation) { operation } else { UNCONFIGURED }
     }
 
     /// Sets the gauges to what the store says. `None`, where it does not answer, takes them away: an old number that
@@ -212,7 +238,7 @@ impl Metrics {
         self.gauges.clear();
         let Some(census) = census else { return };
         let nothing = Open::default();
-        for label in self.operations.keys().map(|name| &**name).chain([UNCONFIGURED]) {
+        for label in self.operations.load().keys().map(|name| &**name).chain([UNCONFIGURED]) {
             self.gauges.set(label, census.operations.get(label).unwrap_or(&nothing));
         }
     }
@@ -225,20 +251,35 @@ impl Metrics {
         }
     }
 
-    fn meters(&self, operation: &str) -> &Meters {
-        self.operations.get(operation).unwrap_or(&self.unconfigured)
+    fn with_meters(&self, operation: &str, measure: impl FnOnce(&Meters)) {
+        match self.operations.load().get(operation) {
+            Some(meters) => measure(meters),
+            None => measure(&self.unconfigured),
+        }
+    }
+}
+
+impl Families {
+    fn meters(&self, operation: &str) -> Meters {
+        let label = OfOperation { operation: operation.to_owned() };
+        Meters {
+            counters: self.counters.iter().map(|family| family.get_or_create_owned(&label)).collect(),
+            requests: self.requests.get_or_create_owned(&label),
+        }
     }
 }
 
 impl Observer for Metrics {
     fn count(&self, operation: &str, event: Event) {
-        if let Some(counter) = self.meters(operation).counters.get(event.index()) {
-            counter.inc();
-        }
+        self.with_meters(operation, |meters| {
+            if let Some(counter) = meters.counters.get(event.index()) {
+                counter.inc();
+            }
+        });
     }
 
     fn request(&self, operation: &str, took: Duration) {
-        self.meters(operation).requests.observe(took.as_secs_f64());
+        self.with_meters(operation, |meters| meters.requests.observe(took.as_secs_f64()));
     }
 
     fn store_call(&self, call: StoreCall, took: Duration, answered: bool) {
@@ -388,6 +429,27 @@ mod tests {
         assert_eq!(text.lines().count(), before);
         assert!(text.contains("\napi_idempotency_reserve_created_total{operation=\"unconfigured\"} 1000\n"));
         assert!(text.contains("\napi_idempotency_reserve_created_total{operation=\"create_payment\"} 1\n"));
+    }
+
+    #[test]
+    fn what_a_reload_brings_is_counted_by_name_and_what_was_counted_stays() {
+        let metrics = Metrics::new(["create_payment"]);
+        metrics.count("create_payment", Event::ReserveCreated);
+        metrics.count("refund", Event::ReserveCreated);
+        metrics.know(["refund"]);
+        metrics.count("refund", Event::ReserveCreated);
+        metrics.count_reload(true);
+        let text = metrics.render();
+        for line in [
+            "api_idempotency_reserve_created_total{operation=\"create_payment\"} 1",
+            "api_idempotency_reserve_created_total{operation=\"refund\"} 1",
+            "api_idempotency_reserve_created_total{operation=\"unconfigured\"} 1",
+            "api_idempotency_config_reloads_total{result=\"taken\"} 1",
+            "api_idempotency_config_reloads_total{result=\"refused\"} 0",
+        ] {
+            assert!(text.lines().any(|told| told == line), "{line}: {text}");
+        }
+        assert!(text.contains("\napi_idempotency_config_loaded_timestamp_seconds "), "{text}");
     }
 
     #[test]

@@ -51,7 +51,6 @@ impl From<PgOutbox> for Outbox {
 
 /// A publisher that is ready to run, whatever its receiver is.
 pub(crate) struct Publishing {
-    pub(crate) counts: Arc<Counts>,
     run: Box<dyn FnOnce(Task) -> Task + Send>,
 }
 
@@ -59,7 +58,13 @@ type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Publishing {
     /// What the configuration asks for. Nobody has to be there yet: events wait until their receiver is.
-    pub(crate) async fn new(config: &OutboxConfig, outbox: Option<&Outbox>) -> Result<Self, OutboxError> {
+    ///
+    /// It counts on where earlier ones of this process are.
+    pub(crate) async fn new(
+        config: &OutboxConfig,
+        outbox: Option<&Outbox>,
+        counts: &Arc<Counts>,
+    ) -> Result<Self, OutboxError> {
         let outbox = outbox.ok_or(OutboxError::NoOutbox)?;
         let options = PublisherOptions {
             attempts: config.attempts,
@@ -69,24 +74,24 @@ impl Publishing {
         match &config.sink {
             SinkConfig::Webhook { url, secret } => {
                 let webhook = Webhook::new(url, WebhookSecret::parse(secret.reveal())?)?;
-                Ok(Self::by(outbox, webhook, options))
+                Ok(Self::by(outbox, webhook, options, counts))
             }
             SinkConfig::Nats { url, subject, stream } => {
                 let nats = NatsSink::connect(url, subject).await?;
                 let nats = stream.iter().fold(nats, NatsSink::stream);
-                Ok(Self::by(outbox, nats, options))
+                Ok(Self::by(outbox, nats, options, counts))
             }
             SinkConfig::RabbitMq { url, exchange } => {
                 RabbitMqSink::check(url)?;
-                Ok(Self::by(outbox, RabbitMqSink::new(url, exchange), options))
+                Ok(Self::by(outbox, RabbitMqSink::new(url, exchange), options, counts))
             }
         }
     }
 
-    fn by(outbox: &Outbox, sink: impl Sink, options: PublisherOptions) -> Self {
-        let publisher = Publisher::new(Arc::clone(&outbox.queue), sink, options);
-        let counts = publisher.counts();
-        Self { counts, run: Box::new(move |stop| Box::pin(publisher.run(stop))) }
+    fn by(outbox: &Outbox, sink: impl Sink, options: PublisherOptions, counts: &Arc<Counts>) -> Self {
+        let publisher =
+            Publisher::new(Arc::clone(&outbox.queue), sink, options).counting_on(Arc::clone(counts));
+        Self { run: Box::new(move |stop| Box::pin(publisher.run(stop))) }
     }
 
     /// Publishes until `stop` is ready, and what is under way has ended.

@@ -1,23 +1,25 @@
 //! The whole of it, as a configuration says: store, layer, proxy and contract on one listener, the admin API on another.
 
-use crate::admin::{self, Admin, Readiness};
+use crate::admin::{self, AdminSeat};
 use crate::config::Config;
 use crate::contract::Contract;
-use crate::gateway::{Gateway, Stopped};
-use crate::instance::{Beside, Instance, listen};
+use crate::gateway::{Gateway, Seat, Stopped};
+use crate::instance::{Instance, listen};
 use crate::open_files;
 use crate::outbox::OutboxError;
 use crate::proxy::{InvalidUpstream, Transport, Upstream};
+use crate::reload::{Process, Reload, Reloader};
 use crate::route::Disguised;
 use crate::server::PeerAddress;
 use crate::settling::SettlingError;
 use crate::store_url::OpenStoreError;
-use crate::telemetry::{Exporter, Telemetry};
+use crate::telemetry::Exporter;
 use crate::tls::{ClientTls, ServerTls, TlsError};
 use http::uri::Scheme;
 use semel_tower::IdempotencyLayer;
 use std::future::Future;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -59,14 +61,15 @@ pub enum StartError {
 
 /// A gateway that listens, and is ready to answer.
 pub struct Running {
-    gateway: Gateway,
+    seat: Arc<Seat>,
     listener: TcpListener,
-    beside: Option<Beside>,
     exporter: Option<Exporter>,
-    admin: Admin,
+    admin_seat: AdminSeat,
     admin_listener: TcpListener,
     address: SocketAddr,
     admin_address: SocketAddr,
+    reloader: Reloader,
+    reload: Reload,
 }
 
 impl Running {
@@ -75,55 +78,56 @@ impl Running {
     /// # Errors
     /// What is in the way, before anybody is answered.
     pub async fn start(config: Config) -> Result<Self, StartError> {
-        let trusted = config.scope.clone();
-        let transport = Transport {
-            protocol: config.upstream_protocol,
-            tls: match config.upstream.scheme() == Some(&Scheme::HTTPS) {
-                true => Some(Arc::new(ClientTls::start(config.upstream_tls.clone())?)),
-                false => None,
-            },
-        };
-        let upstream = Upstream::over(&config.upstream, &config.limits, transport)?
-            .trusting(move |peer| trusted.trusts(peer))
-            .problems(config.docs.clone(), config.profile);
-        let contract = Contract::new(&config);
         for words in config.scope.words() {
             tracing::info!("{words}");
         }
         if !config.store.is_durable() {
             tracing::warn!("the store is in memory: what was done is forgotten when the gateway ends");
         }
-        let instance = Instance::open(&config).await?;
-        let beside = if config.worker.in_gateway { Some(instance.beside(&config).await?) } else { None };
-        let admin = instance.admin(&config, beside.as_ref())?;
-        let telemetry = instance.telemetry(&config, &admin);
-        let Instance { engine, routes, .. } = instance;
-        let selecting = Arc::clone(&routes);
-        let layer = config
-            .scope
-            .apply(IdempotencyLayer::over(engine))
-            .protect(move |parts| selecting.select(parts))
-            .key_rules(config.key_rules)
-            .profile(config.profile)
-            .docs(config.docs);
-        let (scope, disguised) = (config.scope, routes);
-        open_files::raise_limit(config.limits.connections);
-        let tls = config.tls.map(ServerTls::start).transpose()?;
-        let gateway = Gateway::new(&layer, upstream, config.limits)
-            .contract(move |method, headers| contract.respond(method, headers))
-            .check(move |PeerAddress(peer), parts| {
-                scope.drop_untrusted(peer.ip(), &mut parts.headers);
-                disguised.disguised(parts).map(Disguised::into_response)
-            });
-        let gateway = match tls {
-            Some(tls) => gateway.over_tls(tls),
-            None => gateway,
-        };
+        let (reload, asked) = Reload::channel();
+        let mut instance = Instance::open(&config, reload.clone()).await?;
+        let office = instance.office(&config, None)?;
+        let beside = instance.beside(Process::Gateway, &config).await?;
+        let exporter = instance.export(Process::Gateway, &config, &office);
+        let seat = Seat::of(gateway_of(&instance, &config)?);
+        let admin_seat = AdminSeat::of(instance.admin(Process::Gateway, &config, &office));
         let (listener, address) = listen(config.listen).await?;
         let (admin_listener, admin_address) = listen(config.admin.listen).await?;
-        let (tracing, exporter) = telemetry.map(Telemetry::start).unzip();
-        let gateway = gateway.traced(tracing);
-        Ok(Self { gateway, listener, beside, exporter, admin, admin_listener, address, admin_address })
+        instance.go_by(Process::Gateway, &config, &office);
+        let reloader = Reloader {
+            instance,
+            config,
+            office,
+            first_shift: beside,
+            seat: Some(Arc::clone(&seat)),
+            admin_seat: Some((admin_seat.clone(), admin_address)),
+            file: None,
+            asked,
+        };
+        Ok(Self {
+            seat,
+            listener,
+            exporter,
+            admin_seat,
+            admin_listener,
+            address,
+            admin_address,
+            reloader,
+            reload,
+        })
+    }
+
+    /// The file that a [`reload`](Self::reload) reads.
+    #[must_use]
+    pub fn reading(mut self, file: PathBuf) -> Self {
+        self.reloader.file = Some(file);
+        self
+    }
+
+    /// Has the configuration read anew.
+    #[must_use]
+    pub fn reload(&self) -> Reload {
+        self.reload.clone()
     }
 
     /// Where clients are served.
@@ -141,23 +145,21 @@ impl Running {
     /// Serves until `stop`, then lets what is under way end: see [`Gateway::run`]. The admin API answers until then, and says that
     /// the gateway is not ready any more.
     pub async fn serve(self, stop: impl Future<Output = ()>, force: impl Future<Output = ()>) -> Stopped {
-        let readiness: Readiness = self.admin.readiness.clone();
+        let readiness = self.reloader.instance.readiness.clone();
         let (ended, end) = oneshot::channel::<()>();
         let (rest, resting) = oneshot::channel::<()>();
-        let working = self.beside.map(|beside| tokio::spawn(beside.run(async { drop(resting.await) })));
-        let serving = admin::serve(self.admin_listener, self.admin, async { drop(end.await) });
+        let working = tokio::spawn(self.reloader.run(resting));
+        let serving = admin::serve_at(self.admin_listener, self.admin_seat, async { drop(end.await) });
         let administering = tokio::spawn(serving_to_the_end(serving));
         let stop = async {
             stop.await;
             readiness.stopping();
         };
-        let stopped = self.gateway.run(self.listener, stop, force).await;
+        let stopped = self.seat.run(self.listener, stop, force).await;
         drop(rest);
-        match (working, stopped) {
-            // Each question and each event that is out has its own deadline, and soon.
-            (Some(working), Stopped::Drained) => drop(working.await),
-            (Some(working), _) => working.abort(),
-            (None, _) => {}
+        match stopped {
+            Stopped::Drained => drop(working.await),
+            Stopped::CutOff { .. } => working.abort(),
         }
         let _gone = ended.send(());
         let _ended = administering.await;
@@ -166,6 +168,45 @@ impl Running {
         }
         stopped
     }
+}
+
+/// What requests meet, as a configuration says.
+pub(crate) fn gateway_of(instance: &Instance, config: &Config) -> Result<Gateway, StartError> {
+    let trusted = config.scope.clone();
+    let transport = Transport {
+        protocol: config.upstream_protocol,
+        tls: match config.upstream.scheme() == Some(&Scheme::HTTPS) {
+            true => Some(Arc::new(ClientTls::start(config.upstream_tls.clone())?)),
+            false => None,
+        },
+    };
+    let upstream = Upstream::over(&config.upstream, &config.limits, transport)?
+        .trusting(move |peer| trusted.trusts(peer))
+        .problems(config.docs.clone(), config.profile);
+    let contract = Contract::new(config);
+    let routes = Arc::new(config.routes.clone());
+    let selecting = Arc::clone(&routes);
+    let layer = config
+        .scope
+        .apply(IdempotencyLayer::over(instance.engine.clone()))
+        .protect(move |parts| selecting.select(parts))
+        .key_rules(config.key_rules)
+        .profile(config.profile)
+        .docs(config.docs.clone());
+    let scope = config.scope.clone();
+    open_files::raise_limit(config.limits.connections);
+    let tls = config.tls.clone().map(ServerTls::start).transpose()?;
+    let gateway = Gateway::new(&layer, upstream, config.limits.clone())
+        .contract(move |method, headers| contract.respond(method, headers))
+        .check(move |PeerAddress(peer), parts| {
+            scope.drop_untrusted(peer.ip(), &mut parts.headers);
+            routes.disguised(parts).map(Disguised::into_response)
+        })
+        .traced(instance.tracing.clone());
+    Ok(match tls {
+        Some(tls) => gateway.over_tls(tls),
+        None => gateway,
+    })
 }
 
 pub(crate) async fn serving_to_the_end(serving: impl Future<Output = std::io::Result<()>>) {

@@ -148,6 +148,14 @@ impl Reply {
         self.accepted()
     }
 
+    /// Whether a probe says yes; if not, what it says.
+    pub(crate) fn is_success(&self) -> Result<(), Failure> {
+        if self.status.is_success() {
+            return Ok(());
+        }
+        Err(Failure::Refused(String::from_utf8_lossy(&self.body).into_owned()))
+    }
+
     fn accepted(&self) -> Result<(), Failure> {
         if self.status.is_success() {
             return Ok(());

@@ -56,15 +56,16 @@ impl Failure {
 }
 
 /// Runs a command to its end.
+pub(crate) fn run_to(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime =
+        runtime.map_err(|error| Failure::Refused(format!("the runtime cannot be started: {error}")))?;
+    runtime.block_on(command)
+}
+
+/// Runs a command to its end, and says why it failed.
 pub(crate) fn run(command: impl Future<Output = Result<(), Failure>>) -> ExitCode {
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            anstream::eprintln!("semel: the runtime cannot be started: {error}");
-            return ExitCode::FAILURE;
-        }
-    };
-    match runtime.block_on(command) {
+    match run_to(command) {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever reads along has had enough (`semel operations list | head`): no reason to complain.
         Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,

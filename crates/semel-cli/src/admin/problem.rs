@@ -9,6 +9,8 @@ use std::fmt;
 pub(super) struct Problem {
     detail: String,
     parameter: Option<String>,
+    /// All that is wrong with a file, as a compiler would show it.
+    report: Option<String>,
     /// What is there instead.
     operation: Option<Operation>,
 }
@@ -18,7 +20,12 @@ impl fmt::Display for Problem {
         if let Some(parameter) = &self.parameter {
             write!(f, "{parameter}: ")?;
         }
-        f.write_str(&self.detail)?;
+        match &self.report {
+            Some(report) => {
+                write!(f, "the configuration in force stays, as the file is not right:\n\n{report}")?
+            }
+            None => f.write_str(&self.detail)?,
+        }
         if let Some(operation) = &self.operation {
             let Operation { attempt, version, .. } = operation;
             write!(f, " It is now: {} (attempt {attempt}, version {version}).", operation.standing())?;

@@ -12,5 +12,6 @@ mod duplicates;
 mod encryption;
 mod ending;
 mod operators;
+mod reload;
 mod store_outage;
 mod tenants;

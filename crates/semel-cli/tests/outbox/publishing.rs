@@ -1,6 +1,6 @@
 //! Who publishes.
 
-use crate::support::{Gateway, Worker, until};
+use crate::support::{Gateway, Worker, semel, until};
 use crate::{Shop, event};
 
 #[test]
@@ -35,4 +35,24 @@ fn a_worker_publishes_beside_gateways_that_do_not() {
     until("the events", || (shop.receiver.kept().len() == 3).then_some(()));
     assert_eq!(shop.receiver.bodies(), [0, 1, 2].map(|number| format!("{{\"number\":{number}}}")));
     assert_eq!(worker.stop(), Some(0));
+}
+
+#[test]
+fn a_reload_changes_who_publishes_and_counts_on() {
+    let shop = Shop::new();
+    let gateway = Gateway::start(&shop.config("semel.toml", "in_gateway = false"));
+    let reload = |worker: &str| {
+        shop.config("semel.toml", worker);
+        let admin = format!("http://{}", gateway.admin);
+        let output = semel().args(["reload", "--admin", &admin]).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+    };
+    let published = || gateway.metric("api_idempotency_outbox_published_total");
+    shop.append(vec![event("payment/pay_1", "PaymentCreated", 1)]);
+    assert_eq!(published(), 0, "nobody publishes yet");
+    reload("");
+    until("the event", || (shop.receiver.kept().len() == 1).then_some(()));
+    until("its count", || (published() == 1).then_some(()));
+    reload("forget = \"soft\"");
+    assert_eq!(published(), 1, "another publisher, and the same count");
 }

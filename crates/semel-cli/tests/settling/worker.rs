@@ -73,3 +73,36 @@ fn told_where_it_serves_health_metrics_and_the_admin_api() {
     let said = String::from_utf8(refused.stderr).unwrap();
     assert_eq!((refused.status.code(), said.contains("open to the network")), (Some(1), true), "{said}");
 }
+
+#[test]
+fn told_to_reload_it_asks_where_the_new_file_says() {
+    const KEY: &str = "key-of-a-payment-0001";
+    let service = Service::start();
+    let directory = tempfile::tempdir().unwrap();
+    let asking_at = |host: &str| {
+        let rest = format!(
+            "[route.reconcile]\npoll = \"http://{host}/operations/{{operation_id}}\"\nevery = \"100ms\"\nattempts = 1000\n[worker]\nin_gateway = false\n"
+        );
+        config(directory.path(), "semel.toml", service.address, &rest)
+    };
+    // Nobody listens there.
+    let file = asking_at("127.0.0.1:1");
+    let gateway = Gateway::start(&file);
+    let (worker, admin) = Worker::start_with_admin(&file);
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace("store = \"", "store = \"sqlite:elsewhere.db\" #")).unwrap();
+    let refused = semel().args(["reload", "--admin", &format!("http://{admin}")]).output().unwrap();
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!((refused.status.code(), said.contains("restart: store changed")), (Some(1), true), "{said}");
+
+    assert_eq!(gateway.pay(KEY, "hang-up").status, 504);
+    gateway.until(KEY, |operation| operation["reconcile_attempts"].as_u64() > Some(0));
+
+    asking_at(&service.address.to_string());
+    worker.is_told_to_reload();
+    gateway.until(KEY, |operation| operation["state"] == "completed");
+    let metrics = exchange(admin, "GET", "/metrics", &[], "").body;
+    assert!(metrics.contains("config_reloads_total{result=\"taken\"} 1"), "{metrics}");
+    assert_eq!(worker.stop(), Some(0));
+    assert_eq!(service.executions().len(), 1);
+}

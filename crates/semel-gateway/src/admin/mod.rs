@@ -11,6 +11,7 @@ mod outbox;
 mod probes;
 mod problem;
 mod query;
+mod reload;
 mod resolution;
 mod resolve;
 mod scrape;
@@ -20,8 +21,10 @@ mod word;
 
 pub use probes::Readiness;
 pub use server::serve;
+pub(crate) use server::{AdminSeat, serve_at};
 
 use crate::metrics::{Metrics, Survey};
+use crate::reload::Reload;
 use crate::secret::Secret;
 use crate::tls::ServerTls;
 use axum::Router;
@@ -57,6 +60,8 @@ pub struct Admin {
     pub tls: Option<Arc<ServerTls>>,
     /// Whether requests should come here at all.
     pub readiness: Readiness,
+    /// Has the configuration read anew; none: there is none.
+    pub reload: Option<Reload>,
 }
 
 impl Admin {
@@ -74,6 +79,7 @@ impl Admin {
             published: None,
             tls: None,
             readiness: Readiness::default(),
+            reload: None,
         }
     }
 }
@@ -99,6 +105,7 @@ fn routes(shared: &Arc<Shared>) -> OpenApiRouter<Arc<Shared>> {
         .routes(routes!(resolve::resolve))
         .routes(routes!(outbox::requeue))
         .routes(routes!(outbox::discard))
+        .routes(routes!(reload::reload))
         .route_layer(from_fn_with_state(guard(), access::to_change));
     let measuring = OpenApiRouter::new()
         .routes(routes!(scrape::metrics))

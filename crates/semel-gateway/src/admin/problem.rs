@@ -43,6 +43,12 @@ pub(super) struct ProblemDocument {
     /// The event as it is now, where that is in the way.
     #[serde(skip_serializing_if = "Option::is_none")]
     event: Option<Waiting>,
+    /// The settings of a new configuration that a running process cannot change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    settings: Option<Vec<&'static str>>,
+    /// All that is wrong with a new configuration, as a compiler would show it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    report: Option<String>,
 }
 
 impl AdminProblem {
@@ -56,6 +62,8 @@ impl AdminProblem {
             parameter: None,
             operation: None,
             event: None,
+            settings: None,
+            report: None,
         };
         Self(Box::new(Told { status, document, challenge: None }))
     }
@@ -67,6 +75,16 @@ impl AdminProblem {
 
     pub(super) fn about_event(mut self, event: Waiting) -> Self {
         self.0.document.event = Some(event);
+        self
+    }
+
+    pub(super) fn about_settings(mut self, settings: Vec<&'static str>) -> Self {
+        self.0.document.settings = Some(settings);
+        self
+    }
+
+    pub(super) fn reported(mut self, report: Option<String>) -> Self {
+        self.0.document.report = report;
         self
     }
 
@@ -127,12 +145,12 @@ impl AdminProblem {
             StatusCode::NOT_FOUND,
             "admin_no_such_path",
             "There is /healthz, /readyz, /metrics, /v1/openapi.json, /v1/operations, /v1/operations/{id}, /v1/operations/{id}/resolve, \
-             /v1/outbox, /v1/outbox/{id}, /v1/outbox/{id}/requeue, /v1/outbox/{id}/drop and /v1/stats.",
+             /v1/outbox, /v1/outbox/{id}, /v1/outbox/{id}/requeue, /v1/outbox/{id}/drop, /v1/reload and /v1/stats.",
         )
     }
 
     pub(super) fn method_not_allowed() -> Self {
-        let detail = "Resolving, requeueing and dropping are a POST; everything else is a GET.";
+        let detail = "Resolving, requeueing, dropping and reloading are a POST; everything else is a GET.";
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "admin_method_not_allowed", detail)
     }
 }

@@ -4,6 +4,8 @@ use super::access::Peer;
 use super::{Admin, router};
 use crate::server::ClientStream;
 use crate::tls::ServerTls;
+use arc_swap::{ArcSwap, ArcSwapOption};
+use axum::Router;
 use axum::body::Body;
 use hyper::Request;
 use hyper::server::conn::http1;
@@ -31,17 +33,51 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// After an `accept` that failed for want of file descriptors: some may be free again by then.
 const BREATH: Duration = Duration::from_millis(100);
 
+/// The admin API that answers, in whose place another one can be put between two requests. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct AdminSeat {
+    incumbent: Arc<ArcSwap<Router>>,
+    tls: Arc<ArcSwapOption<ServerTls>>,
+}
+
+impl AdminSeat {
+    pub(crate) fn of(admin: Admin) -> Self {
+        warn_without_token(&admin);
+        let tls = Arc::new(ArcSwapOption::new(admin.tls.clone()));
+        Self { incumbent: Arc::new(ArcSwap::from_pointee(router(admin))), tls }
+    }
+
+    /// Requests that begin from now on are the next one's, and connections that are accepted from now on are served with its certificate.
+    pub(crate) fn take(&self, next: Admin) {
+        self.tls.store(next.tls.clone());
+        self.incumbent.store(Arc::new(router(next)));
+    }
+
+    fn router(&self) -> Router {
+        Router::clone(&self.incumbent.load())
+    }
+}
+
+fn warn_without_token(admin: &Admin) {
+    if admin.token.is_none() {
+        tracing::warn!("the admin API has no token: it answers to this machine alone, and changes nothing");
+    }
+}
+
 /// Serves the admin API until `stop`, then lets the answers under way go out.
 ///
 /// # Errors
 /// The listener cannot be used.
 pub async fn serve(listener: TcpListener, admin: Admin, stop: impl Future<Output = ()>) -> io::Result<()> {
-    let address = listener.local_addr()?;
-    if admin.token.is_none() {
-        tracing::warn!(%address, "the admin API has no token: it answers to this machine alone, and changes nothing");
-    }
-    let tls = admin.tls.clone();
-    let router = router(admin);
+    serve_at(listener, AdminSeat::of(admin), stop).await
+}
+
+/// The same, with one that can be replaced meanwhile.
+pub(crate) async fn serve_at(
+    listener: TcpListener,
+    desk: AdminSeat,
+    stop: impl Future<Output = ()>,
+) -> io::Result<()> {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     let connections = GracefulShutdown::new();
     let mut stop = std::pin::pin!(stop);
@@ -51,14 +87,14 @@ pub async fn serve(listener: TcpListener, admin: Admin, stop: impl Future<Output
             () = &mut stop => break,
         };
         let service = service_fn({
-            let router = router.clone();
+            let desk = desk.clone();
             move |request: Request<hyper::body::Incoming>| {
                 let mut request = request.map(Body::new);
                 request.extensions_mut().insert(Peer(peer));
-                router.clone().call(request)
+                desk.router().call(request)
             }
         });
-        let (watcher, tls) = (connections.watcher(), tls.clone());
+        let (watcher, tls) = (connections.watcher(), desk.tls.load_full());
         tokio::spawn(async move {
             let Some(stream) = open(stream, tls.as_deref()).await else { return };
             let connection = http1::Builder::new()

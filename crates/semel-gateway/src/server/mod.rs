@@ -22,8 +22,10 @@ pub(crate) use stream::ClientStream;
 pub(crate) use tunnel::OtherEnd;
 
 use crate::limits::Limits;
+use crate::places::Places;
 use crate::proxy::Introduction;
 use crate::tls::{HTTP2, ServerTls, identity_of};
+use arc_swap::{ArcSwap, ArcSwapOption};
 use http::{HeaderName, Request, Response};
 use hyper::body::Incoming;
 use semel_tower::ShownCredential;
@@ -35,7 +37,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use stream::Protocol;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::Instant;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -65,16 +67,24 @@ pub(crate) struct Client {
 
 /// The connections of one listener.
 pub(crate) struct Connections {
-    limits: Arc<Limits>,
-    tls: Option<Arc<ServerTls>>,
-    slots: Arc<Semaphore>,
+    limits: ArcSwap<Limits>,
+    tls: ArcSwapOption<ServerTls>,
+    slots: Places,
     stopping: watch::Sender<bool>,
 }
 
 impl Connections {
     pub(crate) fn new(limits: Arc<Limits>, tls: Option<Arc<ServerTls>>) -> Self {
-        let slots = Arc::new(Semaphore::new(most(limits.connections) as usize));
+        let slots = Places::new(limits.connections);
+        let (limits, tls) = (ArcSwap::new(limits), ArcSwapOption::new(tls));
         Self { limits, tls, slots, stopping: watch::channel(false).0 }
+    }
+
+    /// Connections that are accepted from now on have these limits, and are served with this certificate.
+    pub(crate) fn go_by(&self, limits: Arc<Limits>, tls: Option<Arc<ServerTls>>) {
+        self.slots.resize(limits.connections);
+        self.limits.store(limits);
+        self.tls.store(tls);
     }
 
     /// Accepts and serves until `stop`. What is served then is let go on; see [`closed`](Self::closed).
@@ -93,7 +103,7 @@ impl Connections {
                 biased;
                 () = &mut stop => break,
                 (stream, peer, slot) = self.accept(&listener) => {
-                    let (limits, tls) = (Arc::clone(&self.limits), self.tls.clone());
+                    let (limits, tls) = (self.limits.load_full(), self.tls.load_full());
                     let (answer, stopping) = (Arc::clone(&answer), self.stopping.subscribe());
                     tokio::spawn(async move {
                         serve_connection(stream, peer, limits, tls, answer, stopping).await;
@@ -108,14 +118,14 @@ impl Connections {
 
     /// Waits until the last connection is closed.
     pub(crate) async fn closed(&self) {
-        all_back(&self.slots, self.limits.connections).await;
+        self.slots.all_back().await;
     }
 
     /// The next connection, once there is room for one. Those that wait meanwhile wait in the system's queue: answering them
     /// would take the very room that is lacking.
     async fn accept(&self, listener: &TcpListener) -> (TcpStream, SocketAddr, OwnedSemaphorePermit) {
         loop {
-            let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await else {
+            let Ok(slot) = self.slots.take().await else {
                 // Nobody closes the semaphore.
                 return std::future::pending().await;
             };
@@ -210,17 +220,6 @@ async fn open(
 async fn told_to_stop(stopping: &mut watch::Receiver<bool>) {
     // An error: nobody is there any more to tell.
     let _ = stopping.wait_for(|stopping| *stopping).await;
-}
-
-/// Waits until all `count` permits are back.
-pub(crate) async fn all_back(semaphore: &Semaphore, count: usize) {
-    // Nobody closes the semaphores.
-    let _ = semaphore.acquire_many(most(count)).await;
-}
-
-/// As many permits as a semaphore can have.
-pub(crate) fn most(count: usize) -> u32 {
-    u32::try_from(count.min(Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX)
 }
 
 fn is_about_one_connection(error: &io::Error) -> bool {

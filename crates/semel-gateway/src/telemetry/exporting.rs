@@ -2,14 +2,17 @@
 //!
 //! Requests never wait for it: what does not fit into the queue is dropped, and counted.
 
+use super::Telling;
 use super::collector::{Collector, NotExported};
 use super::otlp::Resource;
 use super::otlp_metrics::Period;
-use super::span::{Ended, Names, nanoseconds};
-use crate::metrics::{Survey, TelemetryMeters};
+use super::span::{Ended, nanoseconds};
+use crate::metrics::TelemetryMeters;
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use std::future::Future;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};
@@ -30,7 +33,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// Everything that is exported.
 pub(super) struct Exporting {
     pub(super) resource: Resource,
-    pub(super) names: Names,
+    pub(super) telling: Arc<ArcSwap<Telling>>,
     pub(super) ended: mpsc::Receiver<Ended>,
     pub(super) traces: Collector,
     pub(super) metrics: Option<MetricsExport>,
@@ -40,17 +43,17 @@ pub(super) struct Exporting {
 pub(super) struct MetricsExport {
     pub(super) collector: Collector,
     pub(super) every: Duration,
-    pub(super) survey: Survey,
+    pub(super) telling: Arc<ArcSwap<Telling>>,
 }
 
 impl Exporting {
     /// Exports until `stop`; then once more what there is, for no longer than `stop` says.
     pub(super) async fn run(self, stop: impl Future<Output = Duration>) {
         let (stopping, stopped) = watch::channel(());
-        let Self { resource, names, ended, traces, metrics, meters } = self;
+        let Self { resource, telling, ended, traces, metrics, meters } = self;
         let spans = Spans {
             resource: &resource,
-            names,
+            telling,
             ended,
             collector: traces,
             meters,
@@ -75,7 +78,7 @@ impl Exporting {
 
 struct Spans<'a> {
     resource: &'a Resource,
-    names: Names,
+    telling: Arc<ArcSwap<Telling>>,
     ended: mpsc::Receiver<Ended>,
     collector: Collector,
     meters: TelemetryMeters,
@@ -120,7 +123,7 @@ impl Spans<'_> {
 
     async fn export(&mut self, batch: &mut Vec<Ended>, stopped: &mut watch::Receiver<()>) {
         let count = batch.len() as u64;
-        let body = Bytes::from(self.resource.traces(&self.names, batch));
+        let body = Bytes::from(self.resource.traces(&self.telling.load().names, batch));
         batch.clear();
         let mut pause = FIRST_PAUSE;
         let mut retries = RETRIES;
@@ -161,7 +164,7 @@ impl MetricsExport {
                 _ = stopped.changed() => true,
                 () = sleep(self.every) => false,
             };
-            let text = self.survey.text().await;
+            let text = self.telling.load_full().survey.text().await;
             let period = Period { start, now: nanoseconds(SystemTime::now()) };
             // Numbers that are late are replaced by the next ones: there is nothing to try again.
             let exported = self.collector.export(resource.metrics(&text, period).into()).await;

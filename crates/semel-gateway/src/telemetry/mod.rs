@@ -22,6 +22,7 @@ use crate::config::TelemetryConfig;
 use crate::entrance::Entrance;
 use crate::metrics::{Survey, TelemetryMeters};
 use crate::server::{AnswerBody, Arrival};
+use arc_swap::ArcSwap;
 use collector::Collector;
 use context::Context;
 use exporting::{Exporting, MetricsExport, WAITING};
@@ -42,6 +43,12 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// The same where it was told to end at once.
 const SHORT_FAREWELL: Duration = Duration::from_millis(500);
 
+/// What is told of the configuration in force.
+pub(crate) struct Telling {
+    pub(crate) names: Names,
+    pub(crate) survey: Survey,
+}
+
 /// The telemetry of one process.
 pub(crate) struct Telemetry {
     /// Traces the requests, until it is taken.
@@ -52,18 +59,20 @@ pub(crate) struct Telemetry {
 impl Telemetry {
     pub(crate) fn new(
         config: &TelemetryConfig,
-        names: Names,
-        survey: Survey,
+        telling: Arc<ArcSwap<Telling>>,
         meters: TelemetryMeters,
     ) -> Self {
         let (queue, ended) = mpsc::channel(WAITING);
         let to = |signal| Collector::new(&config.otlp, signal, &config.headers);
-        let metrics =
-            config.metrics_every.map(|every| MetricsExport { collector: to("/v1/metrics"), every, survey });
+        let metrics = config.metrics_every.map(|every| MetricsExport {
+            collector: to("/v1/metrics"),
+            every,
+            telling: Arc::clone(&telling),
+        });
         let resource =
             Resource { service_name: config.service_name.clone(), instance: Uuid::new_v4().to_string() };
         let exporting =
-            Exporting { resource, names, ended, traces: to("/v1/traces"), metrics, meters: meters.clone() };
+            Exporting { resource, telling, ended, traces: to("/v1/traces"), metrics, meters: meters.clone() };
         Self { tracing: Tracing { queue, ratio: config.sampling, meters }, exporting }
     }
 
@@ -91,6 +100,7 @@ impl Exporter {
 }
 
 /// Traces requests.
+#[derive(Clone)]
 pub(crate) struct Tracing {
     queue: mpsc::Sender<Ended>,
     ratio: f64,

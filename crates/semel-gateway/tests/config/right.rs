@@ -17,7 +17,7 @@ fn right(toml: &str) -> Config {
     read(toml).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-const UPSTREAM: &str = "upstream = \"http://127.0.0.1:9000\"\n";
+pub(crate) const UPSTREAM: &str = "upstream = \"http://127.0.0.1:9000\"\n";
 
 #[track_caller]
 fn route(settings: &str) -> Route {

@@ -126,6 +126,13 @@ impl<S: Sink> Publisher<S> {
         Self { queue, sink: Arc::new(sink), options, counts: Arc::default(), wake: watch::Sender::new(0) }
     }
 
+    /// Counts on where another publisher of the same process is, whose place this one takes.
+    #[must_use]
+    pub fn counting_on(mut self, counts: Arc<Counts>) -> Self {
+        self.counts = counts;
+        self
+    }
+
     /// What it will have done.
     #[must_use]
     pub fn counts(&self) -> Arc<Counts> {

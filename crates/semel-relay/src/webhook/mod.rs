@@ -59,15 +59,16 @@ const NOBODY: &str = "unknown";
 pub struct WebhookIntake {
     engine: Engine,
     rules: Rules,
-    sources: BTreeMap<String, Arc<Source>>,
+    sources: BTreeMap<String, Source>,
     nobody: Arc<Counters>,
     max_body: usize,
     tolerance: Duration,
 }
 
+#[derive(Clone)]
 struct Source {
-    secrets: Vec<WebhookSecret>,
-    counters: Counters,
+    secrets: Arc<[WebhookSecret]>,
+    counters: Arc<Counters>,
 }
 
 type Counters = [AtomicU64; WebhookResult::ALL.len()];
@@ -93,8 +94,20 @@ impl WebhookIntake {
         name: impl Into<String>,
         secrets: impl IntoIterator<Item = WebhookSecret>,
     ) -> Self {
-        let source = Source { secrets: secrets.into_iter().collect(), counters: Counters::default() };
-        self.sources.insert(name.into(), Arc::new(source));
+        let source = Source { secrets: secrets.into_iter().collect(), counters: Arc::default() };
+        self.sources.insert(name.into(), source);
+        self
+    }
+
+    /// Counts on where an earlier intake of the same process is, whose place this one takes.
+    #[must_use]
+    pub fn counting_on(mut self, earlier: &Self) -> Self {
+        self.nobody = Arc::clone(&earlier.nobody);
+        for (name, source) in &mut self.sources {
+            if let Some(earlier) = earlier.sources.get(name) {
+                source.counters = Arc::clone(&earlier.counters);
+            }
+        }
         self
     }
 
@@ -127,7 +140,7 @@ impl WebhookIntake {
     /// How often which source's webhooks came to what. Sources that are not configured count together, as `unknown`.
     #[must_use]
     pub fn counts(&self) -> Vec<(&str, WebhookResult, u64)> {
-        let sources = self.sources.iter().map(|(name, source)| (name.as_str(), &source.counters));
+        let sources = self.sources.iter().map(|(name, source)| (name.as_str(), &*source.counters));
         sources
             .chain([(NOBODY, &*self.nobody)])
             .flat_map(|(name, counters)| {
@@ -269,7 +282,7 @@ impl WebhookIntake {
     }
 
     fn counted(&self, source: &str, answer: WebhookAnswer) -> WebhookAnswer {
-        let counters = self.sources.get(source).map_or(&*self.nobody, |source| &source.counters);
+        let counters = self.sources.get(source).map_or(&*self.nobody, |source| &*source.counters);
         if let Some(counter) = counters.get(answer.result as usize) {
             counter.fetch_add(1, Ordering::Relaxed);
         }

@@ -21,6 +21,29 @@ pub(crate) fn semel() -> Command {
     command
 }
 
+/// The file that a gateway is started with.
+const FILE: &str = "semel.toml";
+
+/// A configuration of these settings and sections.
+pub(crate) fn configuration(service: &Service, store: &str, settings: &str, sections: &str) -> String {
+    let port = service.port;
+    format!(
+        r#"
+upstream = "http://127.0.0.1:{port}"
+listen = "127.0.0.1:0"
+store = "{store}"
+{settings}
+[admin]
+listen = "127.0.0.1:0"
+token = "{TOKEN}"
+[logs]
+format = "json"
+level = "trace"
+{sections}
+"#
+    )
+}
+
 /// A running gateway. Killed when it is dropped.
 pub(crate) struct Gateway {
     process: Child,
@@ -29,7 +52,7 @@ pub(crate) struct Gateway {
     out: Written,
     log: Written,
     logs_json: bool,
-    _config: Option<TempDir>,
+    config: Option<TempDir>,
 }
 
 impl Gateway {
@@ -44,27 +67,22 @@ impl Gateway {
     /// With a configuration of these settings and sections.
     pub(crate) async fn configured(service: &Service, store: &str, settings: &str, sections: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("semel.toml");
-        let port = service.port;
-        let text = format!(
-            r#"
-upstream = "http://127.0.0.1:{port}"
-listen = "127.0.0.1:0"
-store = "{store}"
-{settings}
-[admin]
-listen = "127.0.0.1:0"
-token = "{TOKEN}"
-[logs]
-format = "json"
-level = "trace"
-{sections}
-"#
-        );
-        std::fs::write(&file, text).unwrap();
+        let file = directory.path().join(FILE);
+        std::fs::write(&file, configuration(service, store, settings, sections)).unwrap();
         let mut command = semel();
         command.args(["gateway", "--config"]).arg(file);
         Self::start(command, Some(directory)).await
+    }
+
+    /// Its file is this from now on. It has not been told.
+    pub(crate) fn is_given(&self, configuration: &str) {
+        let directory = self.config.as_ref().expect("it has a configuration").path();
+        std::fs::write(directory.join(FILE), configuration).unwrap();
+    }
+
+    /// SIGHUP.
+    pub(crate) fn is_told_to_reload(&self) {
+        self.is_signalled("-HUP");
     }
 
     /// Returns once it listens.
@@ -90,7 +108,7 @@ level = "trace"
         };
         let (public, admin) = (address("semel gateway:").unwrap(), address("admin API:").unwrap());
         let logs_json = config.is_some();
-        Self { process, address: public, admin, out, log, logs_json, _config: config }
+        Self { process, address: public, admin, out, log, logs_json, config }
     }
 
     pub(crate) async fn send(&self, ask: &Ask) -> Answer {
@@ -110,8 +128,12 @@ level = "trace"
 
     /// SIGTERM.
     pub(crate) fn is_told_to_end(&self) {
+        self.is_signalled("-TERM");
+    }
+
+    fn is_signalled(&self, signal: &str) {
         let id = self.process.id().to_string();
-        assert!(Command::new("kill").arg(id).status().unwrap().success());
+        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
     }
 
     /// Waits until it has ended by itself.

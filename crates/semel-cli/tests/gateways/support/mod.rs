@@ -13,7 +13,7 @@ mod service;
 
 pub(crate) use client::{Answer, Ask, Client, try_send};
 pub(crate) use database::Database;
-pub(crate) use gateway::{Gateway, TOKEN, semel};
+pub(crate) use gateway::{Gateway, TOKEN, configuration, semel};
 pub(crate) use service::Service;
 pub(crate) use way::{Passing, Way};
 

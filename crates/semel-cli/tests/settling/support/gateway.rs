@@ -217,9 +217,18 @@ impl Worker {
 
     /// Tells it to end, and waits until it has.
     pub(crate) fn stop(mut self) -> Option<i32> {
-        let id = self.0.id().to_string();
-        assert!(Command::new("kill").arg(id).status().unwrap().success());
+        self.is_signalled("-TERM");
         self.0.wait().unwrap().code()
+    }
+
+    /// SIGHUP.
+    pub(crate) fn is_told_to_reload(&self) {
+        self.is_signalled("-HUP");
+    }
+
+    fn is_signalled(&self, signal: &str) {
+        let id = self.0.id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
     }
 }
 

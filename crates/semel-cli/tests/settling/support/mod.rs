@@ -3,6 +3,7 @@
 #[allow(dead_code, reason = "the tests of whole gateways use all of it")]
 #[path = "../../gateways/support/database.rs"]
 mod database;
+#[allow(dead_code, reason = "the tests that watch gateways use the rest of it")]
 mod gateway;
 mod http;
 mod service;

@@ -1,0 +1,30 @@
+//! `semel completions`: what a shell needs to complete command lines.
+
+use crate::Cli;
+use clap::{Args, CommandFactory as _};
+use clap_complete::Shell;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+/// Print what a shell needs to complete command lines of semel
+#[derive(Args)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "\
+Examples:
+  semel completions bash > ~/.local/share/bash-completion/completions/semel
+  semel completions zsh > ~/.zfunc/_semel        with ~/.zfunc in fpath, before compinit
+  semel completions fish > ~/.config/fish/completions/semel.fish"
+)]
+pub(crate) struct Arguments {
+    /// The shell.
+    shell: Shell,
+}
+
+/// Prints.
+pub(crate) fn run(arguments: &Arguments) -> std::io::Result<ExitCode> {
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut Cli::command(), "semel", &mut script);
+    std::io::stdout().write_all(&script)?;
+    Ok(ExitCode::SUCCESS)
+}

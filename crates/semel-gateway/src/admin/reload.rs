@@ -1,0 +1,62 @@
+//! `POST /v1/reload`: the configuration read anew, and what came of it.
+
+use super::Shared;
+use super::openapi::Guarded;
+use super::problem::{AdminProblem, ProblemDocument};
+use crate::reload::{ReloadError, Reloaded};
+use axum::Json;
+use axum::extract::State;
+use http::StatusCode;
+use serde::Serialize;
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// The new configuration is in force.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Reloaded)]
+pub(super) struct ReloadedDocument {
+    /// Always true: what was not is a problem.
+    reloaded: bool,
+    /// The file that was read.
+    file: String,
+    /// The operations that are declared now.
+    operations: Vec<String>,
+}
+
+/// Reads the configuration anew, and puts it in the place of the one in force.
+#[utoipa::path(
+    post, path = "/v1/reload", operation_id = "reload", tag = "probes",
+    responses(
+        (status = 200, description = "The new configuration is in force", body = ReloadedDocument),
+        (status = 409, description = "There is no file, or it changes what needs a restart; the old configuration stays", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 422, description = "The file is wrong; the old configuration stays", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 503, description = "The process is stopping", body = ProblemDocument, content_type = "application/problem+json"),
+        Guarded,
+    ),
+    security(("token" = []))
+)]
+pub(super) async fn reload(
+    State(shared): State<Arc<Shared>>,
+) -> Result<Json<ReloadedDocument>, AdminProblem> {
+    let reload = shared.admin.reload.as_ref().ok_or(ReloadError::NoFile)?;
+    let Reloaded { file, operations } = reload.now().await?;
+    Ok(Json(ReloadedDocument { reloaded: true, file, operations }))
+}
+
+impl From<ReloadError> for AdminProblem {
+    fn from(error: ReloadError) -> Self {
+        let detail = format!("The configuration in force stays: {error}.");
+        match &error {
+            ReloadError::NoFile => Self::new(StatusCode::CONFLICT, "admin_nothing_to_reload", detail),
+            ReloadError::NeedsRestart { settings } => {
+                Self::new(StatusCode::CONFLICT, "admin_needs_restart", detail)
+                    .about_settings(settings.clone())
+            }
+            ReloadError::Stopping => Self::new(StatusCode::SERVICE_UNAVAILABLE, "admin_stopping", detail),
+            ReloadError::Wrong(_) | ReloadError::Start(_) | ReloadError::Open(_) => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "admin_config_wrong", detail)
+                    .reported(error.report())
+            }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Which settings a running process cannot change.
+
+use crate::config::{AdminConfig, Config};
+
+/// What the process is: it decides which addresses count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Process {
+    Gateway,
+    /// Serves no clients, and its admin API is where its command line says.
+    Worker,
+}
+
+/// The settings that differ and need a restart.
+///
+/// Every setting is named here, and a new one does not compile before it is: `_` for what each generation builds anew (everything that is
+/// made from the configuration in [`Instance::office`](crate::instance::Instance::office), [`Instance::beside`](crate::instance::Instance::beside)
+/// and [`gateway_of`](crate::running::gateway_of) is), or a line in the list below for what is made once, when the process starts.
+pub(crate) fn changed(process: Process, old: &Config, new: &Config) -> Vec<&'static str> {
+    let Config {
+        listen,
+        store,
+        store_timeout,
+        logs,
+        admin: AdminConfig { listen: admin_listen, token: _, tls: _ },
+        quota,
+        telemetry,
+        upstream: _,
+        upstream_protocol: _,
+        upstream_tls: _,
+        tls: _,
+        encryption: _,
+        profile: _,
+        key_rules: _,
+        docs: _,
+        scope: _,
+        routes: _,
+        webhooks: _,
+        worker: _,
+        outbox: _,
+        limits: _,
+    } = old;
+    let serves = process == Process::Gateway;
+    let fixed = [
+        ("listen", serves && *listen != new.listen),
+        ("store", *store != new.store),
+        ("store_timeout", *store_timeout != new.store_timeout),
+        ("[admin] listen", serves && *admin_listen != new.admin.listen),
+        ("[logs]", *logs != new.logs),
+        ("[quota]", *quota != new.quota),
+        ("[telemetry]", *telemetry != new.telemetry),
+    ];
+    fixed.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn config(settings: &str) -> Config {
+        let text = format!("upstream = \"http://127.0.0.1:9000\"\n{settings}");
+        Config::from_toml(&text, Path::new("semel.toml")).unwrap_or_else(|errors| panic!("{errors}"))
+    }
+
+    #[test]
+    fn only_what_is_made_once_needs_a_restart() {
+        let old = config("");
+        let rest = "profile = \"stripe\"\n[admin]\ntoken = \"a\"\n[[route]]\noperation = \"a\"\nmatch = \"POST /a\"\n[limits]\nconnections = 3\n";
+        assert_eq!(changed(Process::Gateway, &old, &config(rest)), [""; 0]);
+        let new = config(
+            "listen = \"127.0.0.1:1\"\nstore = \"memory:\"\nstore_timeout = \"3s\"\n[admin]\nlisten = \"127.0.0.1:2\"\n[logs]\nlevel = \"debug\"\n",
+        );
+        assert_eq!(
+            changed(Process::Gateway, &old, &new),
+            ["listen", "store", "store_timeout", "[admin] listen", "[logs]"]
+        );
+        assert_eq!(changed(Process::Worker, &old, &new), ["store", "store_timeout", "[logs]"]);
+    }
+}

@@ -70,11 +70,12 @@ impl KeyFile {
 
     /// The keys as they are now, or were a moment ago.
     pub(super) async fn current(&self) -> Arc<KeySet> {
-        let (keys, looked) = {
-            let known = self.known();
-            (Arc::clone(&known.keys), known.looked)
-        };
-        if looked.elapsed() < BELIEVED { keys } else { self.look().await }
+        let stale = self.known().looked.elapsed() >= BELIEVED;
+        // One request looks; those that come meanwhile go by what is known.
+        if stale && let Ok(_turn) = self.looking.try_lock() {
+            self.read_again().await;
+        }
+        self.keys()
     }
 
     /// The keys as they are now.
@@ -83,15 +84,16 @@ impl KeyFile {
         let _turn = self.looking.lock().await;
         // Whoever had the turn before may have looked for all who waited.
         if self.known().looked < asked {
-            let path = self.path.clone();
-            let began = Instant::now();
-            let content = tokio::task::spawn_blocking(move || read(&path)).await;
-            self.take(
-                content.unwrap_or_else(|_| Err(io::Error::other("the reading was cut off").into())),
-                began,
-            );
+            self.read_again().await;
         }
         self.keys()
+    }
+
+    async fn read_again(&self) {
+        let path = self.path.clone();
+        let begun = Instant::now();
+        let content = tokio::task::spawn_blocking(move || read(&path)).await;
+        self.take(content.unwrap_or_else(|_| Err(io::Error::other("the reading was cut off").into())), begun);
     }
 
     fn take(&self, content: Result<Vec<u8>, KeyFileError>, looked: Instant) {

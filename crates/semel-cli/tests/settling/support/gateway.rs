@@ -159,6 +159,7 @@ impl Gateway {
     }
 
     /// Tells it to end, and waits until it has.
+    #[allow(dead_code, reason = "for the tests of what is seen from outside")]
     pub(crate) fn stop(mut self) -> Option<i32> {
         let id = self.process.id().to_string();
         assert!(Command::new("kill").arg(id).status().unwrap().success());

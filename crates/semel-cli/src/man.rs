@@ -20,7 +20,7 @@ Examples:
 Exit status: 0 done, 1 not, 2 there is no such command."
 )]
 pub(crate) struct Arguments {
-    /// The command whose page it is, such as `gateway` or `operations list`; none: that of semel itself.
+    /// Whose page: `gateway`, `operations list` …; none: that of semel itself.
     #[arg(value_name = "COMMAND", conflicts_with = "into")]
     of: Vec<String>,
 

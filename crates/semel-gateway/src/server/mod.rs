@@ -24,7 +24,7 @@ pub(crate) use tunnel::OtherEnd;
 use crate::limits::Limits;
 use crate::places::Places;
 use crate::proxy::Introduction;
-use crate::tls::{HTTP2, ServerTls, identity_of};
+use crate::tls::{ServerTls, identity_of};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use http::{HeaderName, Request, Response};
 use hyper::body::Incoming;
@@ -185,24 +185,25 @@ struct Opened {
     certificate: Option<ShownCredential>,
 }
 
-/// Finds out which protocol a connection speaks; none if it has sent nothing by the time that everything is to stop.
+/// Finds out which protocol a connection speaks; none if it has sent nothing by the time that everything is to stop. Until its first
+/// bytes there is nothing of the library's for it: connections that only wait cost little.
 async fn open(
     stream: TcpStream,
     tls: Option<&ServerTls>,
     stopping: &mut watch::Receiver<bool>,
 ) -> io::Result<Option<Opened>> {
-    if let Some(tls) = tls {
-        let stream = tokio::select! {
-            accepted = tls.accept(stream) => accepted?,
-            () = told_to_stop(stopping) => return Ok(None),
-        };
-        let (_, session) = stream.get_ref();
-        let protocol = if session.alpn_protocol() == Some(HTTP2) { Protocol::Http2 } else { Protocol::Http1 };
-        let certificate = session.peer_certificates().and_then(|chain| chain.first());
-        let certificate = certificate.map(identity_of).transpose()?;
-        return Ok(Some(Opened { stream: ClientStream::encrypted(stream), protocol, certificate }));
-    }
-    let mut stream = ClientStream::plain(stream);
+    let (mut stream, certificate) = match tls {
+        None => (ClientStream::plain(stream), None),
+        Some(tls) => {
+            let stream = tokio::select! {
+                accepted = tls.accept(stream) => accepted?,
+                () = told_to_stop(stopping) => return Ok(None),
+            };
+            let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+            let certificate = certificate.map(identity_of).transpose()?;
+            (ClientStream::encrypted(stream), certificate)
+        }
+    };
     let protocol = tokio::select! {
         biased;
         protocol = stream.protocol() => protocol?,
@@ -213,7 +214,7 @@ async fn open(
             stream.protocol().await?
         }
     };
-    Ok(Some(Opened { stream, protocol, certificate: None }))
+    Ok(Some(Opened { stream, protocol, certificate }))
 }
 
 /// Waits until everything is to stop.

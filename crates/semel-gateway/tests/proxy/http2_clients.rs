@@ -8,7 +8,7 @@ use h2::Reason;
 use http::Request;
 use semel::State;
 use semel_gateway::Stopped;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -117,8 +117,10 @@ async fn at_a_stop_streams_end_and_none_begins() {
     // It is told to go, and goes.
     let _ended = tokio::time::timeout(Duration::from_secs(20), idle.driver).await.unwrap();
     // It is told that no stream begins any more.
+    let deadline = Instant::now() + Duration::from_secs(20);
     while busy.sender.clone().ready().await.is_ok() {
-        tokio::task::yield_now().await;
+        assert!(Instant::now() < deadline, "streams may still begin");
+        tokio::time::sleep(Duration::from_millis(2)).await;
     }
     service.let_go("go");
     assert_eq!(whole(answering).await.0.status, 201);

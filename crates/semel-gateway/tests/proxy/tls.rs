@@ -15,7 +15,7 @@ use semel_gateway::tls::{
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -147,7 +147,9 @@ async fn a_new_certificate_is_used_and_a_wrong_one_is_not() {
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert_eq!(shown().await, first);
     authority.issue("gateway");
+    let deadline = Instant::now() + Duration::from_secs(20);
     while shown().await == first {
+        assert!(Instant::now() < deadline, "the new certificate is not used");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

@@ -1,7 +1,7 @@
 //! What is stored is sealed anew beside whoever works with it, wherever that is cut off.
 
 use crate::interposed::{Cut, Interposed};
-use crate::support::{Memory, Place, Shop, answer, replayed};
+use crate::support::{Memory, Place, Shop, Sqlite, answer, replayed};
 use bytes::Bytes;
 use semel::seal::{Keyring, SealingKey, sealed_by};
 use semel::{Body, Engine, EngineOptions, OperationId, Policy, Record, Store as _};
@@ -54,8 +54,17 @@ async fn is_sealed_by(shop: &Shop, ids: &[OperationId], key: Option<&str>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_is_sealed_by_the_newest_key_and_the_second_run_finds_nothing_to_do() {
-    let shop = Shop::new(Policy::default()).await;
+async fn in_memory_everything_is_sealed_by_the_newest_key_and_the_second_run_finds_nothing_to_do() {
+    everything_is_sealed_by_the_newest_key(Memory::new()).await;
+}
+
+#[tokio::test]
+async fn on_sqlite_everything_is_sealed_by_the_newest_key_and_the_second_run_finds_nothing_to_do() {
+    everything_is_sealed_by_the_newest_key(Sqlite::new()).await;
+}
+
+async fn everything_is_sealed_by_the_newest_key(place: impl Place) {
+    let shop = Shop::at(&place, Policy::default()).await;
     let ids = filled(&shop).await;
     let all = ids.len() + 1;
     for (keys, key) in [

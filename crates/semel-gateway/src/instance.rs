@@ -113,6 +113,7 @@ impl Instance {
     pub(crate) fn go_by(&self, process: Process, config: &Config, office: &Office) {
         self.rules.store(Arc::new(Arc::clone(&office.rules)));
         self.engine.set_keyring(config.encryption.clone());
+        self.engine.set_quotas(config.quota.keys.clone());
         if let Some(telling) = &self.telling {
             telling.store(Arc::new(self.told(process, config, office)));
         }

@@ -1,6 +1,6 @@
 //! Which settings a running process cannot change.
 
-use crate::config::{AdminConfig, Config};
+use crate::config::{AdminConfig, Config, QuotaConfig};
 
 /// What the process is: it decides which addresses count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,7 +22,7 @@ pub(crate) fn changed(process: Process, old: &Config, new: &Config) -> Vec<&'sta
         store_timeout,
         logs,
         admin: AdminConfig { listen: admin_listen, token: _, tls: _ },
-        quota,
+        quota: QuotaConfig { waiters, waiters_per_tenant, keys: _ },
         telemetry,
         upstream: _,
         upstream_protocol: _,
@@ -46,7 +46,10 @@ pub(crate) fn changed(process: Process, old: &Config, new: &Config) -> Vec<&'sta
         ("store_timeout", *store_timeout != new.store_timeout),
         ("[admin] listen", serves && *admin_listen != new.admin.listen),
         ("[logs]", *logs != new.logs),
-        ("[quota]", *quota != new.quota),
+        (
+            "[quota] waiters",
+            (*waiters, *waiters_per_tenant) != (new.quota.waiters, new.quota.waiters_per_tenant),
+        ),
         ("[telemetry]", *telemetry != new.telemetry),
     ];
     fixed.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()
@@ -65,15 +68,26 @@ mod tests {
     #[test]
     fn only_what_is_made_once_needs_a_restart() {
         let old = config("");
-        let rest = "profile = \"stripe\"\n[admin]\ntoken = \"a\"\n[[route]]\noperation = \"a\"\nmatch = \"POST /a\"\n[limits]\nconnections = 3\n";
+        let rest = "profile = \"stripe\"\n[admin]\ntoken = \"a\"\n[[route]]\noperation = \"a\"\nmatch = \"POST /a\"\n[limits]\nconnections = 3\n[quota]\nlive_keys = 5\n";
         assert_eq!(changed(Process::Gateway, &old, &config(rest)), [""; 0]);
         let new = config(
-            "listen = \"127.0.0.1:1\"\nstore = \"memory:\"\nstore_timeout = \"3s\"\n[admin]\nlisten = \"127.0.0.1:2\"\n[logs]\nlevel = \"debug\"\n",
+            "listen = \"127.0.0.1:1\"\nstore = \"memory:\"\nstore_timeout = \"3s\"\n[admin]\nlisten = \"127.0.0.1:2\"\n[logs]\nlevel = \"debug\"\n[quota]\nwaiters = 7\n[telemetry]\notlp = \"http://127.0.0.1:4318\"\n",
         );
         assert_eq!(
             changed(Process::Gateway, &old, &new),
-            ["listen", "store", "store_timeout", "[admin] listen", "[logs]"]
+            [
+                "listen",
+                "store",
+                "store_timeout",
+                "[admin] listen",
+                "[logs]",
+                "[quota] waiters",
+                "[telemetry]"
+            ]
         );
-        assert_eq!(changed(Process::Worker, &old, &new), ["store", "store_timeout", "[logs]"]);
+        assert_eq!(
+            changed(Process::Worker, &old, &new),
+            ["store", "store_timeout", "[logs]", "[quota] waiters", "[telemetry]"]
+        );
     }
 }

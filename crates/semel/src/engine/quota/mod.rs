@@ -13,10 +13,11 @@ mod bucket;
 
 pub(super) use account::Pass;
 
-use super::Shared;
+use super::{Engine, Shared};
 use crate::store::StoreError;
 use accounts::Accounts;
 use std::collections::HashMap;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 /// What one tenant may take. Nothing is limited unless it is said.
@@ -88,14 +89,26 @@ impl Watched {
 impl Shared {
     /// Whether a tenant may make a new key now.
     pub(super) async fn admit(&self, tenant: &str) -> Result<Admission, StoreError> {
-        let quota = self.watched.quotas.of(tenant);
+        let watched = Arc::clone(&self.watched.read().unwrap_or_else(PoisonError::into_inner));
+        let quota = watched.quotas.of(tenant);
         if quota == Quota::default() {
             return Ok(Admission::Granted(Pass::free()));
         }
-        let account = self.watched.accounts.of(tenant, &quota);
+        let account = watched.accounts.of(tenant, &quota);
         if let Some(most) = quota.live_keys {
             account.counted(&self.store, tenant, most, self.store_timeout).await?;
         }
         Ok(account.admit(&quota))
+    }
+}
+
+impl Engine {
+    /// Tenants may take this from now on. Where it is not what they may take already, what they have is counted again, and they may have
+    /// a burst again.
+    pub fn set_quotas(&self, quotas: Quotas) {
+        let mut watched = self.shared.watched.write().unwrap_or_else(PoisonError::into_inner);
+        if watched.quotas != quotas {
+            *watched = Arc::new(Watched::new(quotas));
+        }
     }
 }

@@ -60,8 +60,7 @@ impl Pem<'_> {
     fn config(&self, roots: RootCertStore) -> Result<ClientConfig, TlsError> {
         let builder = ClientConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
-            // The provider knows the versions that it brings.
-            .map_err(|_| TlsError::NoSystemRoots)?
+            .map_err(TlsError::Library)?
             .with_root_certificates(roots);
         match &self.own {
             None => Ok(builder.with_no_client_auth()),

@@ -44,6 +44,9 @@ pub enum TlsError {
     /// The system's own certificates of authorities cannot be found.
     #[error("no certificates of authorities are found on this system")]
     NoSystemRoots,
+    /// The TLS library cannot be used as it was built.
+    #[error("TLS cannot be used ({0})")]
+    Library(rustls::Error),
 }
 
 impl TlsError {
@@ -52,7 +55,7 @@ impl TlsError {
     pub fn setting(&self) -> Option<TlsSetting> {
         match self {
             Self::Unreadable { setting, .. } | Self::Wrong { setting, .. } => Some(*setting),
-            Self::NoSystemRoots => None,
+            Self::NoSystemRoots | Self::Library(_) => None,
         }
     }
 
@@ -72,6 +75,7 @@ impl TlsError {
             Self::Wrong { setting: TlsSetting::Authorities, .. } => {
                 "give it the certificates of the authorities in PEM"
             }
+            Self::Library(_) => "build it with a provider that knows TLS 1.2 or 1.3",
             Self::NoSystemRoots => "install them (Debian: ca-certificates), or name a file in `ca`",
         }
     }

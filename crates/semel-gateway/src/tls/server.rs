@@ -96,7 +96,7 @@ impl FromFiles for ServerTlsFiles {
         let builder = ServerConfig::builder_with_provider(provider())
             // TLS 1.2 and 1.3: there is nothing older in this library.
             .with_safe_default_protocol_versions()
-            .map_err(|error| key.wrong(&format!("cannot be used ({error})")))?;
+            .map_err(TlsError::Library)?;
         let builder = match &authorities {
             Some(authorities) => builder.with_client_cert_verifier(self.verifier(authorities)?),
             None => builder.with_no_client_auth(),

@@ -1,22 +1,29 @@
 //! Traces and metrics, as a collector gets them.
 
-use crate::support::{Answer, Gateway, World, config, exchange, until};
+use crate::support::{Answer, Gateway, Worker, World, config, exchange, until};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
 use tempfile::TempDir;
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const CALLER: &str = "00f067aa0ba902b7";
 
 fn start(collector: SocketAddr, service: SocketAddr, settings: &str) -> (TempDir, Gateway) {
+    let (directory, file) = written(collector, service, settings);
+    let gateway = Gateway::start(&file);
+    (directory, gateway)
+}
+
+fn written(collector: SocketAddr, service: SocketAddr, settings: &str) -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let rest = format!(
         "[telemetry]\notlp = \"http://{collector}\"\n{settings}\n[telemetry.headers]\nauthorization = \"Bearer of-the-collector\"\n"
     );
-    let gateway = Gateway::start(&config(directory.path(), "semel.toml", service, &rest));
-    (directory, gateway)
+    let file = config(directory.path(), "semel.toml", service, &rest);
+    (directory, file)
 }
 
 fn pay(gateway: &Gateway, key: &str, amount: &str, headers: &[(&str, &str)]) -> Answer {
@@ -202,4 +209,31 @@ fn a_collector_that_never_answers_is_nobodys_business() {
     }
     // It waits for the collector no longer than it said, and ends well.
     assert_eq!(gateway.stop(), Some(0));
+}
+
+#[test]
+fn what_a_collector_does_not_take_at_once_is_sent_again() {
+    let world = World::start();
+    let (_directory, gateway) = start(world.address, world.address, "");
+    world.refuse();
+    assert_eq!(pay(&gateway, "sent-again-0000001", "1.00", &[]).status, 201);
+    until("the first try", || world.received()["refused"].as_u64().filter(|times| *times > 0));
+    world.accept();
+    until("the next one", || (decided(&world.received(), "created").len() == 1).then_some(()));
+    let counted = |result: &str| {
+        gateway.metric(&format!("api_idempotency_traced_requests_total{{result=\"{result}\"}}"))
+    };
+    until("the count", || (counted("exported") == 1).then_some(()));
+    assert_eq!(counted("dropped"), 0);
+}
+
+#[test]
+fn a_worker_sends_its_metrics_too() {
+    let world = World::start();
+    let settings = "metrics = true\nmetrics_every = \"100ms\"";
+    let (_directory, file) = written(world.address, world.address, settings);
+    let worker = Worker::start(&file);
+    let name = "api_idempotency_unknown{operation=\"create_payment\"}";
+    until("its numbers", || (world.received()["metrics"][name] == 0.0).then_some(()));
+    assert_eq!(worker.stop(), Some(0));
 }

@@ -72,9 +72,9 @@ impl From<StrictResponse> for ResponseDocument {
 #[schema(as = NamedResource)]
 pub(super) struct StrictResource {
     #[serde(rename = "type")]
-    #[schema(min_length = 1)]
+    #[schema(min_length = 1, pattern = r"\S")]
     kind: String,
-    #[schema(min_length = 1)]
+    #[schema(min_length = 1, pattern = r"\S")]
     id: String,
 }
 

@@ -18,7 +18,7 @@ mod world;
 #[path = "../../settling/support/wrong_clock.rs"]
 mod wrong_clock;
 
-pub(crate) use gateway::{Gateway, SECRET, TOKEN, config, until};
+pub(crate) use gateway::{Gateway, SECRET, TOKEN, Worker, config, until};
 pub(crate) use http::{Answer, exchange};
 pub(crate) use receiver::Receiver;
 pub(crate) use service::Service;

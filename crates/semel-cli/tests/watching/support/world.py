@@ -2,6 +2,7 @@
 
 Prints its port, and serves until its standard input ends.
 POST /v1/traces and /v1/metrics are OTLP's, read by OpenTelemetry's own types. GET /received tells what came.
+After GET /refuse they are answered 503 and only counted, until GET /accept.
 Every other POST is answered 201 with the trace context that it came with; with `x-do: hold`, once GET /release was asked.
 """
 import json
@@ -14,7 +15,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 lock = threading.Lock()
 spans, metrics, raw, authorizations = [], {}, [], set()
-released = threading.Event()
+released, refusing = threading.Event(), threading.Event()
+refused = []
 
 
 def plain(attributes):
@@ -80,6 +82,9 @@ class Handler(BaseHTTPRequestHandler):
         take = {"/v1/traces": take_traces, "/v1/metrics": take_metrics}.get(self.path)
         if take:
             assert self.headers["content-type"] == "application/x-protobuf"
+            if refusing.is_set():
+                refused.append(self.path)
+                return self.say(503, "")
             with lock:
                 take(body)
                 raw.append(body.decode("latin-1"))
@@ -94,8 +99,9 @@ class Handler(BaseHTTPRequestHandler):
         if self.path == "/received":
             with lock:
                 told = {"spans": spans, "metrics": metrics, "raw": raw, "authorizations": list(authorizations)}
+                told["refused"] = len(refused)
                 return self.say(200, json.dumps(told))
-        released.set()
+        {"/release": released.set, "/refuse": refusing.set, "/accept": refusing.clear}[self.path]()
         self.say(200, "")
 
     def say(self, status, body):

@@ -33,7 +33,21 @@ impl World {
 
     /// Lets the service answer what it holds.
     pub(crate) fn release(&self) {
-        exchange(self.address, "GET", "/release", &[], "");
+        self.tell("/release");
+    }
+
+    /// From now on the collector takes nothing.
+    pub(crate) fn refuse(&self) {
+        self.tell("/refuse");
+    }
+
+    /// From now on the collector takes everything.
+    pub(crate) fn accept(&self) {
+        self.tell("/accept");
+    }
+
+    fn tell(&self, what: &str) {
+        assert_eq!(exchange(self.address, "GET", what, &[], "").status, 200);
     }
 }
 

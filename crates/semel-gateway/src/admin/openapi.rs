@@ -15,6 +15,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use super::Shared;
 use super::problem::ProblemDocument;
+use super::query::{LEAST, MOST};
 use std::sync::Arc;
 
 /// Semel's admin API.
@@ -147,9 +148,25 @@ pub(super) fn states() -> Schema {
     text().enum_values(Some(State::ALL.map(State::as_str))).build().into()
 }
 
-/// The same where one is asked for: a parameter without a value is as good as absent.
+/// What a parameter may be: as good as absent, if it has no value.
+fn asked_for(schema: Schema) -> Schema {
+    Schema::AnyOf(AnyOfBuilder::new().item(schema).item(text().max_length(Some(0)).build()).build())
+}
+
+/// A state in a query.
 pub(super) fn state_asked_for() -> Schema {
-    text().enum_values(Some(State::ALL.map(State::as_str).into_iter().chain([""]))).build().into()
+    asked_for(states())
+}
+
+/// Yes or no in a query.
+pub(super) fn flag_asked_for() -> Schema {
+    asked_for(ObjectBuilder::new().schema_type(SchemaType::Type(Type::Boolean)).build().into())
+}
+
+/// How many, in a query.
+pub(super) fn limit_asked_for() -> Schema {
+    let limit = ObjectBuilder::new().schema_type(SchemaType::Type(Type::Integer));
+    asked_for(limit.minimum(Some(LEAST)).maximum(Some(MOST)).build().into())
 }
 
 /// What may become of a webhook.

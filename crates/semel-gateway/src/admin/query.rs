@@ -6,8 +6,8 @@ use semel_relay::outbox::EntryFilter;
 use utoipa::IntoParams;
 use uuid::Uuid;
 
-const LEAST: usize = 1;
-const MOST: usize = 1_000;
+pub(super) const LEAST: usize = 1;
+pub(super) const MOST: usize = 1_000;
 const USUAL: usize = 100;
 
 const PARAMETERS: [&str; 7] = ["state", "tenant", "operation", "key", "dead_letter", "limit", "cursor"];
@@ -29,10 +29,10 @@ pub(super) struct OfOperations {
     #[param(required = false)]
     key: String,
     /// Whether only a person can settle them.
-    #[param(required = false)]
+    #[param(schema_with = super::openapi::flag_asked_for, required = false)]
     dead_letter: bool,
     /// How many at most; without it 100.
-    #[param(required = false, minimum = 1, maximum = 1000)]
+    #[param(schema_with = super::openapi::limit_asked_for, required = false)]
     limit: u16,
     /// The `next_cursor` of the page before.
     #[param(required = false, pattern = "^([0-9a-fA-F]{16})?$")]
@@ -117,7 +117,7 @@ const OF_EVENTS: [&str; 5] = ["dead_letter", "aggregate", "kind", "limit", "curs
 #[expect(dead_code, reason = "describes a query; nobody makes one of it")]
 pub(super) struct OfEvents {
     /// Whether their receiver refused them for good.
-    #[param(required = false)]
+    #[param(schema_with = super::openapi::flag_asked_for, required = false)]
     dead_letter: bool,
     /// What they are about.
     #[param(required = false)]
@@ -126,7 +126,7 @@ pub(super) struct OfEvents {
     #[param(required = false)]
     kind: String,
     /// How many at most; without it 100.
-    #[param(required = false, minimum = 1, maximum = 1000)]
+    #[param(schema_with = super::openapi::limit_asked_for, required = false)]
     limit: u16,
     /// The `next_cursor` of the page before.
     #[param(required = false, pattern = "^([0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})?$")]

@@ -83,6 +83,7 @@ pub(super) async fn stats(State(shared): State<Arc<Shared>>) -> Result<Response,
         "version": env!("CARGO_PKG_VERSION"),
         "executing_here": shared.admin.engine.outstanding(),
         "complete": census.whole,
+        "damaged": census.damaged,
         "operations": operations,
     });
     if let (Value::Object(stats), Value::Object(total)) = (&mut stats, document(census.total())) {

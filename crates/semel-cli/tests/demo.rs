@@ -120,7 +120,7 @@ fn a_walk_that_goes_wrong_says_so_and_fails() {
 fn colours_can_be_had_and_refused() {
     let output = semel().args(["demo", "--once"]).env("CLICOLOR_FORCE", "1").output().unwrap();
     assert!(out(&output).contains('\x1b'));
-    assert!(output.status.success());
+    assert!(output.status.success(), "{}", out(&output));
 }
 
 /// The directory of a running demo, from what it prints at first.

@@ -1,7 +1,7 @@
 //! Damaged records stand in nobody's way. Only a store's own tests can damage one, so that this is no rule of the suite: they call it.
 
 use crate::samples::{key, reserved};
-use semel::{DueKind, DueQuery, RecordKey, Store, When};
+use semel::{DueKind, DueQuery, Filter, RecordKey, Store, When};
 use std::time::Duration;
 
 const RECORDS: u32 = 12;
@@ -10,16 +10,7 @@ const DAMAGED: [u32; 5] = [0, 4, 5, 6, 11];
 
 /// Checks that what is due behind damaged records is found all the same, in pages of any length. `spoil` makes the record of a key one that cannot be read.
 pub async fn what_is_due_is_found_behind_damaged_records(store: &dyn Store, spoil: impl AsyncFn(&RecordKey)) {
-    for number in 0..RECORDS {
-        let mut draft = reserved(key(number));
-        draft.times.lease = When::In(Duration::ZERO);
-        // One after the other, so that they come in this order.
-        store.create(vec![draft]).await.expect("the store takes a record");
-    }
-    for number in DAMAGED {
-        spoil(&key(number)).await;
-    }
-    let sound: Vec<_> = (0..RECORDS).filter(|number| !DAMAGED.contains(number)).map(key).collect();
+    let sound = with_damaged_ones(store, spoil).await;
     for limit in [1, 2, 3, sound.len(), 100] {
         let (mut met, mut after) = (Vec::new(), None);
         loop {
@@ -33,4 +24,39 @@ pub async fn what_is_due_is_found_behind_damaged_records(store: &dyn Store, spoi
         met.sort_by(|one, other| one.key.cmp(&other.key));
         assert_eq!(met, sound, "in pages of {limit}");
     }
+}
+
+/// Checks that a listing shows the records around damaged ones and says how many these are, in pages of any length. `spoil` as above.
+pub async fn listings_pass_over_damaged_records(store: &dyn Store, spoil: impl AsyncFn(&RecordKey)) {
+    let mut sound = with_damaged_ones(store, spoil).await;
+    sound.reverse();
+    for limit in [1, 2, 3, 100] {
+        let (mut met, mut damaged, mut from) = (Vec::new(), 0, None);
+        loop {
+            let page = store.list(Filter::default(), from, limit).await.expect("the store lists the others");
+            assert!(page.records.len() + page.damaged <= limit, "no more than was asked for");
+            met.extend(page.records.into_iter().map(|record| record.key));
+            damaged += page.damaged;
+            from = page.next;
+            if from.is_none() {
+                break;
+            }
+        }
+        assert_eq!(met, sound, "newest first, in pages of {limit}");
+        assert_eq!(damaged, DAMAGED.len(), "in pages of {limit}");
+    }
+}
+
+/// Makes records that are due, some of them damaged; the keys of the others, oldest first.
+async fn with_damaged_ones(store: &dyn Store, spoil: impl AsyncFn(&RecordKey)) -> Vec<RecordKey> {
+    for number in 0..RECORDS {
+        let mut draft = reserved(key(number));
+        draft.times.lease = When::In(Duration::ZERO);
+        // One after the other, so that they come in this order.
+        store.create(vec![draft]).await.expect("the store takes a record");
+    }
+    for number in DAMAGED {
+        spoil(&key(number)).await;
+    }
+    (0..RECORDS).filter(|number| !DAMAGED.contains(number)).map(key).collect()
 }

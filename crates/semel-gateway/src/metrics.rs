@@ -95,6 +95,7 @@ struct Gauges {
     unknown_oldest: Family<OfOperation, Number>,
     unknown: Family<OfOperation, Gauge>,
     dead_letters: Family<OfOperation, Gauge>,
+    damaged: Number,
 }
 
 /// A number with a fraction, or none at all.
@@ -237,6 +238,7 @@ impl Metrics {
     pub fn set_gauges(&self, census: Option<&Census>) {
         self.gauges.clear();
         let Some(census) = census else { return };
+        self.gauges.damaged.set(census.damaged as f64);
         let nothing = Open::default();
         for label in self.operations.load().keys().map(|name| &**name).chain([UNCONFIGURED]) {
             self.gauges.set(label, census.operations.get(label).unwrap_or(&nothing));
@@ -327,6 +329,13 @@ impl Gauges {
                 None,
                 Family::default(),
             ),
+            damaged: registered(
+                registry,
+                "damaged",
+                "Open operations whose record cannot be read; NaN while the store does not answer",
+                None,
+                Number::default(),
+            ),
         }
     }
 
@@ -344,6 +353,7 @@ impl Gauges {
         self.unknown_oldest.clear();
         self.unknown.clear();
         self.dead_letters.clear();
+        self.damaged.set(f64::NAN);
     }
 }
 
@@ -465,7 +475,7 @@ mod tests {
         let gauge = "api_idempotency_unknown{operation=\"create_payment\"}";
         assert!(!metrics.render().contains(gauge));
         let open = Open { unknown: 3, ..Open::default() };
-        let census = Census { operations: [("create_payment".into(), open)].into(), whole: true };
+        let census = Census { operations: [("create_payment".into(), open)].into(), damaged: 0, whole: true };
         metrics.set_gauges(Some(&census));
         assert!(metrics.render().contains(&format!("{gauge} 3\n")));
         metrics.set_gauges(None);

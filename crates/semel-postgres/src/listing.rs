@@ -66,6 +66,7 @@ pub(crate) async fn list(
     filter: &Filter,
     from: Option<Cursor>,
     limit: usize,
+    damage: &PassedOver,
 ) -> Result<Page, StoreError> {
     let before = from.map_or(i64::MAX, |cursor| cursor.0);
     let (sql, values) = list_sql(filter);
@@ -81,15 +82,23 @@ pub(crate) async fn list(
     }
     let rows = server.read(statement).await?;
     rows.first().map_or(Ok(()), |row| not_on_a_standby(row, AFTER_RECORD))?;
-    let (mut records, mut last) = (Vec::new(), before);
+    let mut page = Page { records: Vec::new(), damaged: 0, next: None };
+    let mut last = before;
     for row in &rows {
-        if records.len() == limit {
-            return Ok(Page { records, next: Some(Cursor(last)) });
+        if page.records.len() + page.damaged == limit {
+            page.next = Some(Cursor(last));
+            break;
         }
-        records.extend(decode(row, false)?);
+        match decode(row, false) {
+            Ok(record) => page.records.extend(record),
+            Err(error) => {
+                damage.pass(error)?;
+                page.damaged += 1;
+            }
+        }
         last = row_number(row)?;
     }
-    Ok(Page { records, next: None })
+    Ok(page)
 }
 
 /// How many keys of a tenant are live, up to a number.

@@ -164,7 +164,7 @@ impl Store for PgStore {
     }
 
     fn list(&self, filter: Filter, from: Option<Cursor>, limit: usize) -> StoreFuture<'_, Page> {
-        Box::pin(async move { listing::list(&self.writing.server, &filter, from, limit).await })
+        Box::pin(async move { listing::list(&self.writing.server, &filter, from, limit, &self.damage).await })
     }
 
     fn count_live(&self, tenant: String, at_most: u64) -> StoreFuture<'_, u64> {

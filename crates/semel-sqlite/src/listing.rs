@@ -70,6 +70,7 @@ pub(crate) fn list(
     filter: &Filter,
     from: Option<Cursor>,
     limit: usize,
+    damage: &PassedOver,
 ) -> Result<Page, Fault> {
     let before = from.map_or(i64::MAX, |cursor| cursor.0);
     let (sql, mut values) = list_sql(filter);
@@ -77,15 +78,23 @@ pub(crate) fn list(
     values.extend([Value::Integer(before), Value::Integer(sql_limit(limit).saturating_add(1))]);
     let mut statement = conn.prepare_cached(&sql)?;
     let mut rows = statement.query(rusqlite::params_from_iter(values))?;
-    let (mut records, mut last) = (Vec::new(), before);
+    let mut page = Page { records: Vec::new(), damaged: 0, next: None };
+    let mut last = before;
     while let Some(row) = rows.next()? {
-        if records.len() == limit {
-            return Ok(Page { records, next: Some(Cursor(last)) });
+        if page.records.len() + page.damaged == limit {
+            page.next = Some(Cursor(last));
+            break;
         }
-        records.push(decode(row, false)?);
+        match decode(row, false) {
+            Ok(record) => page.records.push(record),
+            Err(error) => {
+                damage.pass(error)?;
+                page.damaged += 1;
+            }
+        }
         last = row_number(row)?;
     }
-    Ok(Page { records, next: None })
+    Ok(page)
 }
 
 /// How many keys of a tenant are live, up to a number.

@@ -269,7 +269,8 @@ impl Store for SqliteStore {
     }
 
     fn list(&self, filter: Filter, from: Option<Cursor>, limit: usize) -> StoreFuture<'_, Page> {
-        Box::pin(self.view(move |conn, _now| listing::list(conn, &filter, from, limit)))
+        let damage = Arc::clone(&self.inner.damage);
+        Box::pin(self.view(move |conn, _now| listing::list(conn, &filter, from, limit, &damage)))
     }
 
     fn count_live(&self, tenant: String, at_most: u64) -> StoreFuture<'_, u64> {

@@ -278,7 +278,8 @@ impl Store for MemoryStore {
             let more = found.len() > limit;
             found.truncate(limit);
             let next = found.last().filter(|_| more).map(|kept| Cursor(kept.place));
-            Ok(Page { records: found.into_iter().map(|kept| without_body(&kept.record)).collect(), next })
+            let records = found.into_iter().map(|kept| without_body(&kept.record)).collect();
+            Ok(Page { records, damaged: 0, next })
         })
     }
 

@@ -110,6 +110,8 @@ pub struct Filter {
 pub struct Page {
     /// The records.
     pub records: Vec<Record>,
+    /// How many more were on it that cannot be read. They were passed over, and that was said ([`PassedOver`](crate::PassedOver)).
+    pub damaged: usize,
     /// Where the next page begins; `None`: this was the last.
     pub next: Option<Cursor>,
 }
@@ -180,6 +182,9 @@ pub trait Store: Send + Sync + 'static {
     fn history(&self, id: OperationId) -> StoreFuture<'_, Vec<HistoryLine>>;
 
     /// Records by filter, newest first, without bodies: a stored one is [`Omitted`](crate::Body::Omitted).
+    ///
+    /// A record that cannot be read is passed over and counted ([`Page::damaged`]): whoever looks for what is wrong must see the others. It
+    /// takes up a place on its page, so that `limit` bounds what is looked at.
     fn list(&self, filter: Filter, from: Option<Cursor>, limit: usize) -> StoreFuture<'_, Page>;
 
     /// How many keys of a tenant are live: those of records in any state but [`Expired`](crate::State::Expired). Counts no further

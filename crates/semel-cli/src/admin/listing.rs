@@ -32,6 +32,11 @@ pub(crate) trait Page: DeserializeOwned {
     /// How many there are on it.
     fn len(&self) -> usize;
 
+    /// How many more there are that cannot be shown.
+    fn damaged(&self) -> usize {
+        0
+    }
+
     /// Writes them as a table.
     fn write(&self, out: &mut impl Write) -> Written<()>;
 
@@ -48,7 +53,7 @@ impl Paging {
     ) -> Result<(), Failure> {
         let admin = Admin::new(&self.common.connection)?;
         let mut cursor = self.cursor.clone();
-        let mut shown = 0;
+        let (mut shown, mut damaged) = (0, 0);
         loop {
             let reply = admin.get(&self.path(place, filters, cursor.as_deref())).await?;
             if self.common.json {
@@ -56,6 +61,7 @@ impl Paging {
             }
             let page: P = reply.document()?;
             shown += page.len();
+            damaged += page.damaged();
             if !self.common.json && page.len() > 0 {
                 let mut out = anstream::stdout().lock();
                 page.write(&mut out)?;
@@ -68,9 +74,14 @@ impl Paging {
         }
         if !self.common.json {
             // Beside the rows, so that they can be counted and cut.
+            if damaged > 0 {
+                anstream::eprintln!(
+                    "{damaged} more cannot be read: what is stored of them is damaged. The gateway's log names them."
+                );
+            }
             match cursor {
                 Some(cursor) => anstream::eprintln!("{shown} shown. More: --cursor {cursor}, or --all"),
-                None if shown == 0 => anstream::eprintln!("{}", P::NOTHING),
+                None if shown + damaged == 0 => anstream::eprintln!("{}", P::NOTHING),
                 None => {}
             }
         }

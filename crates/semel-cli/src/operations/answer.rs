@@ -8,6 +8,8 @@ use serde::Deserialize;
 pub(super) struct Listed {
     pub(super) now: Timestamp,
     pub(super) operations: Vec<Operation>,
+    #[serde(default)]
+    pub(super) damaged: usize,
     pub(super) next_cursor: Option<String>,
 }
 

@@ -63,6 +63,10 @@ impl Page for Listed {
         self.operations.len()
     }
 
+    fn damaged(&self) -> usize {
+        self.damaged
+    }
+
     fn write(&self, out: &mut impl Write) -> Written<()> {
         let mut table =
             Table::new(["OPERATION ID", "STATE", "BEGAN", "OPERATION", "TENANT", "KEY", "LAST ERROR"]);

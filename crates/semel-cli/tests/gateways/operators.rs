@@ -1,6 +1,6 @@
 //! What an operator sees of a configured gateway, and can do.
 
-use crate::support::{Gateway, Service, TOKEN, payment, post, semel};
+use crate::support::{Gateway, Service, TOKEN, key, payment, post, semel};
 use serde_json::Value;
 use std::process::Output;
 
@@ -94,4 +94,31 @@ async fn a_person_settles_what_nobody_else_knows() {
     let history = shown["history"].to_string();
     assert!(history.contains("the bank has it") && history.contains("ada"), "{history}");
     assert_eq!(service.executed(), 1);
+}
+
+#[tokio::test]
+async fn a_damaged_record_is_counted_and_hides_no_other() {
+    let service = Service::start();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("semel.db");
+    let gateway = Gateway::configured(&service, &format!("sqlite:{}", file.display()), "", ROUTES).await;
+    for name in ["payment-in-doubt", "payment-that-is-damaged"] {
+        assert_eq!(gateway.send(&payment(name).field("x-hang-up: 1")).await.status, 504);
+    }
+    let spoil = "UPDATE semel_records SET owner = x'00' WHERE key = ?1";
+    let spoilt = rusqlite::Connection::open(&file).unwrap().execute(spoil, [key("payment-that-is-damaged")]);
+    assert_eq!(spoilt.unwrap(), 1);
+
+    let listed = gateway.asked("/v1/operations?state=unknown").await.json();
+    assert_eq!(listed["operations"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        (&listed["operations"][0]["key"], &listed["damaged"]),
+        (&key("payment-in-doubt").into(), &1.into())
+    );
+    let stats = gateway.asked("/v1/stats").await.json();
+    assert_eq!((&stats["unknown"], &stats["damaged"]), (&1.into(), &1.into()));
+    let metrics = String::from_utf8(gateway.asked("/metrics").await.body).unwrap();
+    assert!(metrics.lines().any(|line| line == "api_idempotency_damaged 1.0"), "{metrics}");
+    let shown = operations(&gateway, &["list"]);
+    assert!(String::from_utf8_lossy(&shown.stderr).contains("1 more cannot be read"), "{shown:?}");
 }

@@ -219,7 +219,7 @@ mod tests {
         let document: serde_json::Value = serde_json::from_slice(&Written::of(&described).0).unwrap();
         assert_eq!(document["openapi"], "3.1.0");
         let paths = document["paths"].as_object().unwrap();
-        assert_eq!(paths.len(), 13);
+        assert_eq!(paths.len(), 14);
         let mut names = HashSet::new();
         for (path, methods) in paths {
             for (method, described) in methods.as_object().unwrap() {

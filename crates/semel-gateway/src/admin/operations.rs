@@ -19,6 +19,9 @@ use utoipa::ToSchema;
 struct Listed {
     now: Moment,
     operations: Vec<Operation>,
+    /// How many more there are on this page that cannot be read.
+    #[serde(skip_serializing_if = "is_none")]
+    damaged: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
 }
@@ -63,9 +66,15 @@ pub(super) async fn list(
     let listed = Listed {
         now: now.into(),
         operations: page.records.into_iter().map(|record| Operation::of(record, now)).collect(),
+        damaged: page.damaged,
         next_cursor: page.next.map(cursor_text),
     };
     Ok(Json(listed).into_response())
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
+fn is_none(count: &usize) -> bool {
+    *count == 0
 }
 
 /// Shows one operation with its history.

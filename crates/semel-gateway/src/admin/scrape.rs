@@ -22,6 +22,8 @@ pub(super) struct Stats {
     executing_here: usize,
     /// Whether everything was looked at. If not, counts and ages are at least what they say.
     complete: bool,
+    /// How many records cannot be read. They are in none of the other numbers.
+    damaged: u64,
     /// By label, as in the metrics.
     operations: BTreeMap<String, OpenDocument>,
     #[serde(flatten)]
@@ -79,6 +81,7 @@ pub(super) async fn stats(State(shared): State<Arc<Shared>>) -> Result<Json<Stat
         version: env!("CARGO_PKG_VERSION"),
         executing_here: shared.admin.engine.outstanding(),
         complete: census.whole,
+        damaged: census.damaged,
         operations: census.operations.iter().map(|(label, open)| (label.clone(), (*open).into())).collect(),
         total: census.total().into(),
         outbox: outlook.map(OutboxStats::from),

@@ -19,6 +19,8 @@ const PAGE: usize = 1_000;
 pub struct Census {
     /// By label.
     pub operations: BTreeMap<String, Open>,
+    /// Open records that cannot be read: whose they are is not known. The log names them.
+    pub damaged: u64,
     /// Whether everything was looked at. If not, counts and ages are at least what they say.
     pub whole: bool,
 }
@@ -61,23 +63,24 @@ impl Census {
         let now = store.read(Vec::new()).await?.now;
         let mut census = Self::default();
         let of = |state| Filter { state: Some(state), ..Filter::default() };
-        let all_in_progress = each(store, of(State::InProgress), |record| {
+        let in_progress = each(store, of(State::InProgress), |record| {
             let open = census.operations.entry(label(&record.key.operation)).or_default();
             open.in_progress += 1;
             open.in_progress_oldest = open.in_progress_oldest.max(age(record, now));
         })
         .await?;
-        let all_unknown = each(store, of(State::Unknown), |record| {
+        let unknown = each(store, of(State::Unknown), |record| {
             let open = census.operations.entry(label(&record.key.operation)).or_default();
             open.unknown += 1;
             open.unknown_oldest = open.unknown_oldest.max(age(record, now));
             open.dead_letters += u64::from(record.dead_letter);
         })
         .await?;
-        if !all_unknown {
+        if !unknown.all {
             census.count_dead_letters(store, &label).await?;
         }
-        census.whole = all_in_progress && all_unknown;
+        census.whole = in_progress.all && unknown.all;
+        census.damaged = in_progress.damaged + unknown.damaged;
         Ok(census)
     }
 
@@ -105,19 +108,26 @@ impl Census {
     }
 }
 
-/// Looks at the records that a filter lets through, up to the limit; tells whether these were all.
-async fn each(store: &dyn Store, filter: Filter, mut look: impl FnMut(&Record)) -> Result<bool, StoreError> {
-    let (mut seen, mut from) = (0, None);
+/// What was seen of the records that a filter lets through.
+struct Seen {
+    all: bool,
+    damaged: u64,
+}
+
+/// Looks at the records that a filter lets through, up to the limit.
+async fn each(store: &dyn Store, filter: Filter, mut look: impl FnMut(&Record)) -> Result<Seen, StoreError> {
+    let (mut seen, mut damaged, mut from) = (0, 0, None);
     while seen < LIMIT {
         let page = store.list(filter.clone(), from, PAGE.min(LIMIT - seen)).await?;
         page.records.iter().for_each(&mut look);
-        seen += page.records.len();
+        seen += page.records.len() + page.damaged;
+        damaged += page.damaged as u64;
         from = page.next;
         if from.is_none() {
-            return Ok(true);
+            return Ok(Seen { all: true, damaged });
         }
     }
-    Ok(false)
+    Ok(Seen { all: false, damaged })
 }
 
 fn age(record: &Record, now: Timestamp) -> Duration {

@@ -4,7 +4,7 @@ use crate::fixture::{Place, create, draft, key, read};
 use rusqlite::Connection;
 use semel::transition::{Change, Claim, act};
 use semel::{Body, Created, Filter, RecordKey, Store, StoreError, Swap, Swapped};
-use semel_conformance::what_is_due_is_found_behind_damaged_records;
+use semel_conformance::{listings_pass_over_damaged_records, what_is_due_is_found_behind_damaged_records};
 
 fn spoil(place: &Place, set: &str, name: &str) {
     let conn = Connection::open(place.path()).unwrap();
@@ -77,6 +77,14 @@ async fn what_is_due_behind_damaged_records_comes_all_the_same() {
     let store = place.open().await;
     let damage = async |key: &RecordKey| spoil(&place, "owner = x'00'", &key.key);
     what_is_due_is_found_behind_damaged_records(&store, damage).await;
+}
+
+#[tokio::test]
+async fn a_listing_shows_the_records_around_damaged_ones() {
+    let place = Place::new();
+    let store = place.open().await;
+    let damage = async |key: &RecordKey| spoil(&place, "owner = x'00'", &key.key);
+    listings_pass_over_damaged_records(&store, damage).await;
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ const SILENT_HTTP2: usize = 500;
 const ALL: usize = SILENT + SLOW_HEADS + SLOW_BODIES + SILENT_HTTP2;
 
 /// After so many, somebody is answered: those before are accepted then, and the system's queue has room for the next.
-const QUEUE: usize = 500;
+const QUEUE: usize = 100;
 
 /// In MiB.
 const MOST_MEMORY: u64 = 300;

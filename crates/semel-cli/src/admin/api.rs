@@ -23,7 +23,7 @@ pub(crate) struct Connection {
     #[arg(long, value_name = "URL", env = "SEMEL_ADMIN", default_value = "http://127.0.0.1:8081")]
     admin: String,
 
-    /// For an https:// one: the certificates of the authorities to believe, in PEM, instead of the system's.
+    /// With https://: a file of the authorities to believe, in PEM, not the system's.
     #[arg(long, value_name = "FILE", env = "SEMEL_ADMIN_CA")]
     admin_ca: Option<PathBuf>,
 

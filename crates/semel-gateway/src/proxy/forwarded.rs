@@ -60,7 +60,8 @@ impl Introduction {
         }
     }
 
-    fn scheme(&self) -> &'static str {
+    /// How clients speak with us.
+    pub(crate) fn scheme(&self) -> &'static str {
         if self.encrypted { "https" } else { "http" }
     }
 }

@@ -20,6 +20,7 @@ pub(super) struct Ended {
     pub(super) begun: Instant,
     pub(super) took: Duration,
     pub(super) method: Method,
+    pub(super) scheme: &'static str,
     pub(super) path: Box<str>,
     /// None: the client hung up before there was an answer.
     pub(super) status: Option<u16>,
@@ -109,7 +110,7 @@ impl Ended {
         let attributes = fields.write(span, self.status.is_none_or(|status| status >= 500));
         attributes.text(span, "http.request.method", method);
         attributes.text(span, "url.path", &self.path);
-        attributes.text(span, "url.scheme", "http");
+        attributes.text(span, "url.scheme", self.scheme);
         match self.status {
             Some(status) => status_and_error(attributes, span, status, 500),
             None => attributes.text(span, "error.type", "client_hung_up"),

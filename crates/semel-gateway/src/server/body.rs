@@ -1,9 +1,11 @@
 //! The bodies of a request and of its answer.
 
 use super::link::{BodyFailure, Link, UnderWay};
+use super::socket::{LINGER, LINGER_BYTES};
 use crate::alarm::Alarm;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use semel_tower::BoxError;
 use std::io;
@@ -11,6 +13,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 /// The largest piece of an answer that is handed out on a stream of HTTP/2. What was handed out is out of sight: whether the client
@@ -67,6 +70,31 @@ impl RequestBody {
         if let Kind::Incoming { progress, .. } = &mut self.0 {
             *progress = Some(Arc::clone(pieces));
         }
+    }
+}
+
+/// On a stream of HTTP/2, a body that nobody reads any more is listened to for a while. Some clients lose the answer that they have if
+/// their stream is reset while they are still sending.
+impl Drop for RequestBody {
+    fn drop(&mut self) {
+        let Kind::Incoming { body, link, .. } = std::mem::replace(&mut self.0, Kind::Whole(None)) else {
+            return;
+        };
+        if link.body_timeout().is_some()
+            && !body.is_end_stream()
+            && let Ok(runtime) = Handle::try_current()
+        {
+            runtime.spawn(async move { drop(tokio::time::timeout(LINGER, discard(body)).await) });
+        }
+    }
+}
+
+async fn discard(mut body: Incoming) {
+    let mut left = LINGER_BYTES;
+    while let Some(Ok(frame)) = body.frame().await {
+        let length = frame.data_ref().map_or(0, Bytes::len);
+        let Some(rest) = left.checked_sub(length) else { return };
+        left = rest;
     }
 }
 

@@ -19,8 +19,8 @@ const POISON: &[u8] = b"\0\r\n\r\n";
 
 /// How long, and for how many bytes, a client that is still sending is listened to after its answer. Closing at once would reset the
 /// connection, and take the answer from it.
-const LINGER: Duration = Duration::from_secs(2);
-const LINGER_BYTES: usize = 4 * 1024 * 1024;
+pub(super) const LINGER: Duration = Duration::from_secs(2);
+pub(super) const LINGER_BYTES: usize = 4 * 1024 * 1024;
 
 /// What the HTTP library reads from and writes to.
 pub(super) struct ClientSocket {

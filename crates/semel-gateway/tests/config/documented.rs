@@ -1,6 +1,7 @@
 //! Every configuration in the documentation is right: Semel's own, and those of what stands around it.
 
-use crate::right::UPSTREAM;
+use crate::right::{KEYS, UPSTREAM};
+use crate::tls::with_files;
 use semel_gateway::Config;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,10 +26,14 @@ fn files(directory: &Path, ending: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Reads it where every variable is set, to what does for a token and for the secret of a webhook.
+/// Reads it where every variable is set, to what does for a token and for the secret of a webhook, or for a key that seals; and where the
+/// files that it names are there.
 fn right(toml: &str, from: &Path) -> Config {
-    let secret = "whsec_dGhlLWZpcnN0LXNlY3JldC1pbi10aGUtZW52aXJvbm1lbnQ=";
-    Config::from_toml_in(toml, from, &|_| Ok(secret.to_owned())).unwrap_or_else(|errors| panic!("{errors}"))
+    let secret = "whsec_dGhlLWZpcnN0LXNlY3JldC1pbi10aGUtZW52aXJvbm1lbnQ=".to_owned();
+    let key = |name: &str| name.bytes().cycle().take(32).map(|byte| format!("{byte:02x}")).collect();
+    let environment = |name: &str| Ok(if name.contains("_KEY") { key(name) } else { secret.clone() });
+    let (toml, _files) = with_files(&toml.replace("/etc/semel/jwks", &format!("{KEYS}/jwks")));
+    Config::from_toml_in(&toml, from, &environment).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
 #[test]

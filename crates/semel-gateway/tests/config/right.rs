@@ -1,7 +1,7 @@
 //! What a right configuration comes to.
 
 use crate::read;
-use crate::tls::{TLS, with_files};
+use crate::tls::TLS;
 use semel::key::KeySyntax;
 use semel::problem::{Code, Profile};
 use semel::{Expired, InFlight, OperationId, Policy, Quota, Rate, Settling, Stale, StoreResponse};
@@ -165,7 +165,7 @@ exchange = "payments"
 "#;
 
 /// Where files of keys are that tests of tokens use too.
-const KEYS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scope/keys");
+pub(crate) const KEYS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scope/keys");
 
 const JWKS: &str = r#"
 upstream = "http://127.0.0.1:9000"
@@ -423,23 +423,6 @@ fn the_first_key_seals_and_all_open_unless_the_file_says_otherwise() {
 }
 
 const GUIDE: &str = include_str!("../../../../docs/guides/configuring-the-gateway.md");
-const ABOUT_TLS: &str = include_str!("../../../../docs/operating/tls.md");
-
-#[test]
-fn the_examples_of_the_guide_are_right() {
-    let pages = [GUIDE, ABOUT_TLS].into_iter().flat_map(|page| page.split("```toml\n").skip(1));
-    let blocks: Vec<_> = pages.map(|rest| rest.split("```").next().unwrap()).collect();
-    assert!(blocks.len() > 5);
-    for block in blocks {
-        let of_a_route = block.trim_start().starts_with("[route.");
-        let route = if of_a_route { "[[route]]\noperation = \"a\"\nmatch = \"POST /a\"\n" } else { "" };
-        let upstream = if block.contains("upstream =") { "" } else { UPSTREAM };
-        let block =
-            block.replace("SEMEL_ADMIN_TOKEN", "SET").replace("/etc/semel/jwks", &format!("{KEYS}/jwks"));
-        let (block, _files) = with_files(&block);
-        right(&format!("{upstream}{route}{block}"));
-    }
-}
 
 #[test]
 fn the_guide_has_every_setting() {

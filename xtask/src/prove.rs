@@ -35,7 +35,7 @@ pub(crate) fn run(subject: &Subject) -> Outcome {
             step::cargo(["run", "--release", "-p", "semel-model", "--", "--large"]).args(arguments),
         ),
         Subject::Campaign { long, arguments } => {
-            tools::databases()?;
+            tools::campaign()?;
             let operations = if *long { "1000000" } else { "10000" };
             campaign(
                 &["--release"],

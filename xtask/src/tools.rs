@@ -162,6 +162,11 @@ pub(crate) fn databases() -> Outcome {
     provide(&database_tools())
 }
 
+/// Checks for what the fault campaign needs.
+pub(crate) fn campaign() -> Outcome {
+    provide(&[&POSTGRES, &KILL, &FAKETIME])
+}
+
 /// Checks for the message brokers that tests need.
 pub(crate) fn brokers() -> Outcome {
     provide(&BROKERS)?;

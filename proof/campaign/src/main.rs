@@ -21,7 +21,8 @@ use std::process::ExitCode;
 /// Runs gateways, services, a worker and a provider, does everything to them that a bad night does, and judges what clients were
 /// told by what the provider's ledger says.
 #[derive(Parser)]
-#[command(args_conflicts_with_subcommands = true)]
+// What is said later counts: `cargo xtask prove` says what is usual first.
+#[command(args_conflicts_with_subcommands = true, args_override_self = true)]
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,

@@ -13,6 +13,13 @@ fn semel() -> Command {
     command
 }
 
+/// On a port of its own: another demo that starts while this one's gateway is away must not get it.
+fn demo() -> Command {
+    let mut command = semel();
+    command.args(["demo", "--listen", "127.0.0.1:0"]);
+    command
+}
+
 fn out(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
@@ -59,7 +66,7 @@ fn left_in(files: &tempfile::TempDir) -> Vec<PathBuf> {
 #[test]
 fn the_walk_comes_out_as_promised() {
     let files = tempfile::tempdir().unwrap();
-    let output = semel().args(["demo", "--once"]).env("TMPDIR", files.path()).output().unwrap();
+    let output = demo().arg("--once").env("TMPDIR", files.path()).output().unwrap();
     let printed = out(&output);
     assert!(output.status.success(), "{printed}\n{}", err(&output));
     let cases = by_case(&printed);
@@ -103,7 +110,7 @@ fn the_walk_comes_out_as_promised() {
 #[test]
 fn a_walk_that_goes_wrong_says_so_and_fails() {
     // The gateway is told that nothing was done where a charge may have been made: that case cannot come out right.
-    let output = semel().args(["demo", "--once", "--misconfigured"]).output().unwrap();
+    let output = demo().args(["--once", "--misconfigured"]).output().unwrap();
     let printed = out(&output);
     assert_eq!(output.status.code(), Some(1), "{printed}");
     for (number, case) in (1..).zip(by_case(&printed)) {
@@ -118,9 +125,9 @@ fn a_walk_that_goes_wrong_says_so_and_fails() {
 
 #[test]
 fn colours_can_be_had_and_refused() {
-    let output = semel().args(["demo", "--once"]).env("CLICOLOR_FORCE", "1").output().unwrap();
+    let output = demo().arg("--once").env("CLICOLOR_FORCE", "1").output().unwrap();
     assert!(out(&output).contains('\x1b'));
-    assert!(output.status.success(), "{}", out(&output));
+    assert!(output.status.success(), "{}\n{}", out(&output), err(&output));
 }
 
 /// The directory of a running demo, from what it prints at first.
@@ -177,7 +184,7 @@ fn paste(suggestion: &str) -> String {
 #[cfg(target_os = "linux")]
 #[test]
 fn it_goes_on_serving_until_ctrl_c_and_leaves_nothing_behind() {
-    let mut demo = semel().args(["demo", "--listen", "127.0.0.1:0"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut demo = demo().stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(demo.stdout.take().unwrap()).lines();
     let directory = directory(&mut lines);
     let killing = suggestion(&mut lines, "The service is killed in the middle");
@@ -207,7 +214,7 @@ fn ctrl_c_in_the_middle_of_the_walk_leaves_nothing_behind() {
     // A pipe that is nearly full: the walk cannot come to its end before somebody reads.
     let (mut printed, mut filled) = std::io::pipe().unwrap();
     filled.write_all(&[b'\n'; 60_000]).unwrap();
-    let mut demo = semel().arg("demo").env("TMPDIR", files.path()).stdout(filled).spawn().unwrap();
+    let mut demo = demo().env("TMPDIR", files.path()).stdout(filled).spawn().unwrap();
     let has_charged = || {
         let ledger = left_in(&files).into_iter().map(|directory| directory.join("provider.ledger")).next();
         ledger.and_then(|ledger| std::fs::metadata(ledger).ok()).is_some_and(|ledger| ledger.len() > 0)
@@ -225,7 +232,7 @@ fn ctrl_c_in_the_middle_of_the_walk_leaves_nothing_behind() {
 fn nothing_outlives_a_demo_that_is_killed() {
     // It cannot tidy up: its files go where the test's do.
     let files = tempfile::tempdir().unwrap();
-    let mut demo = semel().arg("demo").env("TMPDIR", files.path()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut demo = demo().env("TMPDIR", files.path()).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(demo.stdout.take().unwrap()).lines();
     directory(&mut lines);
     suggestion(&mut lines, "Pay.");
@@ -262,8 +269,7 @@ fn a_taken_default_port_is_replaced_and_a_taken_given_one_is_an_error() {
 
 #[test]
 fn a_reader_who_has_had_enough_is_no_error() {
-    let mut demo =
-        semel().args(["demo", "--once"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut demo = demo().arg("--once").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(demo.stdout.take().unwrap()).lines();
     lines.next().unwrap().unwrap();
     drop(lines);

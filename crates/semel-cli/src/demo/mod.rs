@@ -1,7 +1,7 @@
 //! `semel demo`: a gateway, a payment service and a provider on this machine, and everything that can happen to a request.
 //!
 //! - `part/`: what each of the three processes does;
-//! - `process.rs`, `stage.rs`: one of them, and all of them, so that they can really be killed;
+//! - `process.rs`, `place.rs`, `stage.rs`: one of them, its port, and all of them, so that they can really be killed;
 //! - `client.rs`, `ledger.rs`: one request, one connection; what the provider's ledger says;
 //! - `walk.rs`: what is done in each case;
 //! - `cases.rs`: what each case shows, and whether it came out right: pure functions of what was seen;
@@ -12,6 +12,7 @@ mod client;
 mod invitation;
 mod ledger;
 mod part;
+mod place;
 mod process;
 mod report;
 mod stage;

@@ -3,8 +3,9 @@
 use super::DemoError;
 use super::ledger::Ledger;
 use super::part::{GatewayArguments, Part, ProviderArguments, ServiceArguments};
+use super::place::Place;
 use super::process::Process;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -14,6 +15,8 @@ pub(super) struct Stage {
     pub(super) service: Process,
     pub(super) gateway: Process,
     directory: TempDir,
+    /// Nobody else gets the port of a process that is away for a while.
+    _places: Vec<Place>,
 }
 
 /// What the gateway is asked for.
@@ -24,25 +27,30 @@ pub(super) struct Wanted {
     pub(super) misconfigured: bool,
 }
 
-const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-
 impl Stage {
     pub(super) async fn set(wanted: Wanted) -> Result<Self, DemoError> {
         let directory = tempfile::Builder::new().prefix("semel-demo-").tempdir();
         let directory = directory.map_err(DemoError::Directory)?;
         let at = directory.path();
-        let provider = Process::start(Part::Provider(ProviderArguments { listen: ANY_PORT }), at).await?;
-        let service = ServiceArguments { listen: ANY_PORT, provider: provider.address() };
+        let [provider_at, service_at, admin_at] = [Place::any()?, Place::any()?, Place::any()?];
+        let listen = match wanted.listen.port() {
+            0 => Some(Place::any_at(wanted.listen.ip())?),
+            _given => None,
+        };
+        let provider = ProviderArguments { listen: provider_at.address() };
+        let provider = Process::start(Part::Provider(provider), at).await?;
+        let service = ServiceArguments { listen: service_at.address(), provider: provider.address() };
         let service = Process::start(Part::Service(service), at).await?;
         let gateway = GatewayArguments {
             upstream: service.address(),
-            listen: wanted.listen,
+            listen: listen.as_ref().map_or(wanted.listen, Place::address),
             or_another: wanted.or_another,
-            admin_listen: ANY_PORT,
+            admin_listen: admin_at.address(),
             misconfigured: wanted.misconfigured,
         };
         let gateway = Process::start(Part::Gateway(gateway), at).await?;
-        Ok(Self { provider, service, gateway, directory })
+        let places = [provider_at, service_at, admin_at].into_iter().chain(listen).collect();
+        Ok(Self { provider, service, gateway, directory, _places: places })
     }
 
     pub(super) fn directory(&self) -> &Path {

@@ -14,6 +14,7 @@ use arc_swap::ArcSwap;
 use semel::{Engine, EngineOptions};
 use semel_relay::outbox::Counts;
 use semel_relay::{Rules, WebhookIntake, Worker};
+use semel_tower::BodyMemory;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -35,6 +36,8 @@ pub(crate) struct Instance {
     pub(crate) tracing: Option<Tracing>,
     /// What is told of the configuration in force, once there is anything to tell it to.
     telling: Option<Arc<ArcSwap<Telling>>>,
+    /// What bodies take of the memory.
+    pub(crate) body_memory: BodyMemory,
     reload: Reload,
 }
 
@@ -95,6 +98,7 @@ impl Instance {
             rules: Arc::new(ArcSwap::from_pointee(nobodys)),
             tracing: None,
             telling: None,
+            body_memory: BodyMemory::new(config.body_memory),
             reload,
         })
     }
@@ -115,6 +119,7 @@ impl Instance {
         self.rules.store(Arc::new(Arc::clone(&office.rules)));
         self.engine.set_keyring(config.encryption.clone());
         self.engine.set_quotas(config.quota.keys.clone());
+        self.body_memory.set_limit(config.body_memory);
         if let Some(telling) = &self.telling {
             telling.store(Arc::new(self.told(process, config, office)));
         }

@@ -18,8 +18,7 @@ pub struct Limits {
     pub idle_timeout: Duration,
     /// How many clients' connections there are at most. Past it new ones wait in the system's queue. Default 10 000.
     pub connections: usize,
-    /// How many requests are worked on at most, those included whose client has hung up. Past it the answer is 503. Default 2048: with
-    /// bodies of 1 MiB both ways, 4 GiB at worst.
+    /// How many requests are worked on at most, those included whose client has hung up. Past it the answer is 503. Default 2048.
     pub requests_in_flight: usize,
     /// The largest body of a request that is passed on unprotected, in bytes; past it the answer is 413. Default: no limit, as it is
     /// streamed. Protected ones have `max_request_body`.

@@ -192,7 +192,8 @@ pub(crate) fn gateway_of(instance: &Instance, config: &Config) -> Result<Gateway
         .protect(move |parts| selecting.select(parts))
         .key_rules(config.key_rules)
         .profile(config.profile)
-        .docs(config.docs.clone());
+        .docs(config.docs.clone())
+        .body_memory(instance.body_memory.clone());
     let scope = config.scope.clone();
     open_files::raise_limit(config.limits.connections);
     let tls = config.tls.clone().map(ServerTls::start).transpose()?;

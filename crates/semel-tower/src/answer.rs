@@ -3,8 +3,9 @@
 use crate::body::Body;
 use crate::headers::{IDEMPOTENT_REPLAYED, OPERATION_ID, operation_id_value};
 use crate::layer::Config;
+use crate::memory::NoRoom;
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use semel::problem::{Code, Problem};
 use semel::{
@@ -25,7 +26,7 @@ impl Config {
     pub(crate) fn decided(&self, decision: Decision, policy: &Policy) -> Decided {
         Decided::Answer(match decision {
             Decision::Execute(ticket) => return Decided::Execute(ticket),
-            Decision::Replay(record) => self.replay(*record),
+            Decision::Replay(record) => self.replay_if_there_is_room(*record),
             Decision::NotStored(record) => self.not_stored(*record),
             Decision::InProgress { operation_id, retry_after } => {
                 self.in_progress(operation_id, retry_after, policy.in_flight)
@@ -69,6 +70,21 @@ impl Config {
                 self.problem(problem)
             }
         })
+    }
+
+    /// A replay can be had later as well.
+    fn replay_if_there_is_room(&self, mut record: Record) -> Response<Body> {
+        if let Some(StoredResponse { body: semel::Body::Stored(bytes), .. }) = &mut record.response {
+            match self.memory.keep(std::mem::take(bytes)) {
+                Ok(kept) => *bytes = kept,
+                Err(NoRoom) => {
+                    return no_room(
+                        "The answer is there, but not the memory to send it now. Send the same request again after a while.",
+                    );
+                }
+            }
+        }
+        self.replay(record)
     }
 
     pub(crate) fn replay(&self, record: Record) -> Response<Body> {
@@ -262,6 +278,12 @@ impl Config {
         self.problem(problem)
     }
 
+    pub(crate) fn no_room_for_request(&self) -> Response<Body> {
+        no_room(
+            "There is no memory for a body of this size now, and nothing was carried out. Send the same request again after a while.",
+        )
+    }
+
     pub(crate) fn too_large(&self, limit: usize) -> Response<Body> {
         self.problem(Problem::new(
             Code::RequestTooLarge,
@@ -279,4 +301,18 @@ impl Config {
         }
         Response::from_parts(parts, Body::from(bytes))
     }
+}
+
+/// Not about idempotency: a problem document without a code.
+fn no_room(detail: &'static str) -> Response<Body> {
+    let document = format!(
+        r#"{{"type":"about:blank","title":"Service Unavailable","status":503,"detail":"{detail}","retryable":true}}"#
+    );
+    let mut response = Response::new(Body::from(Bytes::from(document)));
+    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    response
 }

@@ -1,5 +1,6 @@
 //! The body of an answer: bytes that are there, or a stream that is passed on.
 
+use crate::memory::NoRoom;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt as _;
@@ -86,12 +87,17 @@ pub(crate) enum Collected<B> {
     Whole(Bytes),
     /// It is longer than the limit: what was read, and the rest.
     TooLong(Vec<Bytes>, B),
-    /// It broke off.
+    /// It broke off, or there was no room for more of it.
     Broken(BoxError),
 }
 
-/// Reads a body, but no more than one frame beyond `limit` bytes. Trailers are dropped: a stored answer has none.
-pub(crate) async fn collect<B>(mut body: B, limit: usize) -> Collected<B>
+/// Reads a body, but no more than one frame beyond `limit` bytes, and no further than `room` lets it. Trailers are dropped: a stored
+/// answer has none.
+pub(crate) async fn collect<B>(
+    mut body: B,
+    limit: usize,
+    mut room: impl FnMut(usize) -> Result<(), NoRoom>,
+) -> Collected<B>
 where
     B: http_body::Body<Data = Bytes> + Unpin,
     B::Error: Into<BoxError>,
@@ -101,6 +107,9 @@ where
     while let Some(frame) = body.frame().await {
         match frame.map(Frame::into_data) {
             Ok(Ok(bytes)) => {
+                if let Err(error) = room(bytes.len()) {
+                    return Collected::Broken(error.into());
+                }
                 length += bytes.len();
                 read.push(bytes);
                 if length > limit {

@@ -45,7 +45,7 @@ where
     let request = Request::from_parts(parts, B::from(body));
     let mut served = pin!(caught(async {
         let response = inner.call(request).await.map_err(|error| Unserved::Error(error.into()))?;
-        Ok(receive(response, &protection).await)
+        Ok(receive(response, &config, &protection).await)
     }));
     let mut answer = Some(answer);
     let in_time = tokio::time::timeout(protection.timeout, &mut served).await;
@@ -102,7 +102,7 @@ async fn caught<T>(work: impl Future<Output = Result<T, Unserved>>) -> Result<T,
 }
 
 /// Reads the answer as far as it can be stored.
-async fn receive<R>(response: Response<R>, protection: &Protection) -> Served
+async fn receive<R>(response: Response<R>, config: &Config, protection: &Protection) -> Served
 where
     R: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
     R::Error: Into<BoxError>,
@@ -113,8 +113,9 @@ where
     if endless {
         return Served { parts, body: ServedBody::Passing(Body::stream(body)) };
     }
-    let body = match collect(body, protection.max_stored_response).await {
-        Collected::Whole(bytes) => ServedBody::Whole(bytes),
+    // The work is done: there has to be room for what came of it.
+    let body = match collect(body, protection.max_stored_response, |_| Ok(())).await {
+        Collected::Whole(bytes) => ServedBody::Whole(config.memory.keep_anyway(bytes)),
         Collected::TooLong(read, rest) => ServedBody::Passing(Body::stream(Resumed::new(read, rest))),
         Collected::Broken(error) => ServedBody::Broken(error),
     };

@@ -1,5 +1,6 @@
 //! The layer: how an application configures its protection.
 
+use crate::memory::BodyMemory;
 use crate::protection::{InvalidProtection, Protection};
 use crate::scope::Scope;
 use crate::service::Idempotency;
@@ -35,6 +36,7 @@ pub(crate) struct Config {
     pub(crate) profile: Profile,
     pub(crate) docs: DocsBase,
     pub(crate) secret: Option<Arc<FingerprintSecret>>,
+    pub(crate) memory: BodyMemory,
 }
 
 impl IdempotencyLayer {
@@ -55,6 +57,7 @@ impl IdempotencyLayer {
             profile: Profile::default(),
             docs: DocsBase::default(),
             secret: None,
+            memory: BodyMemory::default(),
         };
         Self { shared: Arc::new(config) }
     }
@@ -107,6 +110,12 @@ impl IdempotencyLayer {
     #[must_use]
     pub fn fingerprint_secret(self, secret: FingerprintSecret) -> Self {
         self.with(|config| config.secret = Some(Arc::new(secret)))
+    }
+
+    /// What large bodies may take of the memory. Layers can share it.
+    #[must_use]
+    pub fn body_memory(self, memory: BodyMemory) -> Self {
+        self.with(|config| config.memory = memory)
     }
 
     /// Seals what is kept of answers before it reaches the store: see [`semel::seal`]. It is the engine that seals, for everybody who

@@ -39,6 +39,7 @@ mod body;
 mod execute;
 mod headers;
 mod layer;
+mod memory;
 mod operation;
 mod outcome;
 mod phases;
@@ -56,6 +57,7 @@ mod sqlite;
 pub use body::{Body, BoxError};
 pub use headers::{ATTEMPT, CannotKeep, KeptHeaders, OPERATION_ID, OUTCOME, RESOURCE, SCHEMA_VERSION};
 pub use layer::{IdempotencyLayer, Protected};
+pub use memory::BodyMemory;
 #[cfg(feature = "axum")]
 pub use operation::NotProtected;
 pub use operation::Operation;

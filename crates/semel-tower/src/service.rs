@@ -5,6 +5,7 @@ use crate::body::{Body, BoxError, Collected, collect};
 use crate::execute::{Execution, execute};
 use crate::headers::{self, IDEMPOTENCY_KEY};
 use crate::layer::Config;
+use crate::memory::NoRoom;
 use crate::protection::{KeyRequirement, Protection};
 use crate::scope::Found;
 use bytes::Bytes;
@@ -171,9 +172,11 @@ where
     if announced.is_some_and(|length| length > limit as u64) {
         return config.too_large(limit);
     }
-    let body = match collect(body, limit).await {
-        Collected::Whole(bytes) => bytes,
+    let mut held = config.memory.hold();
+    let body = match collect(body, limit, |more| held.grow(more)).await {
+        Collected::Whole(bytes) => held.until_gone(bytes),
         Collected::TooLong(..) => return config.too_large(limit),
+        Collected::Broken(error) if error.is::<NoRoom>() => return config.no_room_for_request(),
         Collected::Broken(error) => {
             tracing::debug!(%error, "the request body broke off; nothing was executed");
             let mut response = Response::new(Body::empty());
@@ -216,7 +219,8 @@ where
             }
         }
     };
-    tokio::spawn(Trace::within(Trace::current(), executing));
+    // In a box: tokio moves what it is given several times, and this is large.
+    tokio::spawn(Box::pin(Trace::within(Trace::current(), executing)));
     // The task answers in every case; if the runtime itself is going down, all that can be said is that it is not known.
     answered.await.unwrap_or_else(|_| answering.unknown_at_exit())
 }

@@ -93,3 +93,62 @@ fn a_crowd_that_holds_connections_stops_nobody() {
         assert!(!matches!(read, Ok(0)), "a connection was closed");
     }
 }
+
+/// Whether something has come back.
+fn is_answered(stream: &TcpStream) -> bool {
+    stream.set_nonblocking(true).unwrap();
+    let answered = stream.peek(&mut [0]).is_ok();
+    stream.set_nonblocking(false).unwrap();
+    answered
+}
+
+fn answer_to(stream: &mut TcpStream) -> String {
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn large_bodies_fill_the_memory_that_is_theirs_and_stop_nobody() {
+    const BODY: usize = 1 << 20;
+    const CLIENTS: usize = 200;
+    /// Each of them holds all but 32 KiB of its body, and a byte that has not come.
+    const ROOM_FOR: usize = (128 << 20) / (BODY - (32 << 10) - 1);
+    let service = Service::start();
+    let gateway = Gateway::start(&service, "");
+    let clients = (0..CLIENTS).map(|number| {
+        let mut stream = TcpStream::connect(gateway.address).unwrap();
+        let head = format!(
+            "POST /payments HTTP/1.1\r\nHost: a\r\nConnection: close\r\nIdempotency-Key: key-of-a-large-one-{number:04}\r\nContent-Length: {BODY}\r\n\r\n"
+        );
+        // Whoever is refused in the middle is not listened to any more.
+        let _sent = stream.write_all(&[head.as_bytes(), &vec![b'x'; BODY - 1]].concat());
+        stream
+    });
+    let clients: Vec<TcpStream> = clients.collect();
+    while clients.iter().filter(|stream| is_answered(stream)).count() < CLIENTS - ROOM_FOR {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    for number in 0..50 {
+        pay(&gateway, number);
+    }
+    let resident = gateway.resident();
+    assert!(resident < MOST_MEMORY, "{resident} MiB");
+    assert_eq!(service.executed(), 50);
+
+    let (refused, mut held): (Vec<_>, Vec<_>) = clients.into_iter().partition(is_answered);
+    println!("{} refused, {} held, {resident} MiB resident", refused.len(), held.len());
+    for mut stream in refused {
+        // What was sent and not read may cost the end of the answer, as with every server.
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 503");
+    }
+    assert!(held.len() > ROOM_FOR / 2, "{} were taken", held.len());
+    for stream in &mut held {
+        stream.write_all(b"x").unwrap();
+        let answer = answer_to(stream);
+        assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
+    }
+    assert_eq!(service.executed(), 50 + held.len());
+}

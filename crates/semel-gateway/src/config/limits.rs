@@ -1,7 +1,7 @@
 //! `[limits]`: the gateway's bounds.
 
 use super::section::Section;
-use super::units::show_duration;
+use super::units::{show_duration, show_size};
 use crate::limits::Limits;
 use std::time::Duration;
 
@@ -10,8 +10,12 @@ const SHORTEST: Duration = Duration::from_millis(10);
 /// What comes after the longest `timeout` before a stop gives up on its request: time to store the outcome.
 const TO_STORE: Duration = Duration::from_secs(5);
 
-/// The bounds, where the slowest operation may take `slowest`.
-pub(super) fn read(mut section: Section<'_, '_>, slowest: Duration) -> Limits {
+/// What large bodies may take of the memory.
+pub(super) const BODY_MEMORY: usize = 128 << 20;
+
+/// The bounds, where the slowest operation may take `slowest`; and what large bodies may take of the memory, where the largest has
+/// `largest` bytes.
+pub(super) fn read(mut section: Section<'_, '_>, slowest: Duration, largest: usize) -> (Limits, usize) {
     let default = Limits::default();
     let mut limits = Limits {
         // Nobody stops, or gives up on the service, before the slowest operation had its time.
@@ -72,9 +76,21 @@ pub(super) fn read(mut section: Section<'_, '_>, slowest: Duration) -> Limits {
     if let Some(bytes) = bytes.and_then(|given| usize::try_from(given.value).ok()) {
         *header_bytes = bytes;
     }
+    let mut body_memory = BODY_MEMORY.max(largest);
+    if let Some(given) = section.size("body_memory", "128MiB", 1 << 20..=1 << 40) {
+        body_memory = usize::try_from(given.value).unwrap_or(usize::MAX);
+        if body_memory < largest {
+            let problem = "a request as large as its route allows would never be taken";
+            let right = format!(
+                "write at least \"{}\", the largest `max_request_body` of a route",
+                show_size(largest as u64)
+            );
+            section.wrong(&given.at, problem, right);
+        }
+    }
     if let Some(bytes) = section.size("pass_through_body", "100MiB", 1..=1 << 40) {
         *pass_through_body = Some(bytes.value);
     }
     section.end();
-    limits
+    (limits, body_memory)
 }

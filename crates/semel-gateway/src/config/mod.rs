@@ -96,6 +96,9 @@ pub struct Config {
     pub encryption: Option<Keyring>,
     /// What clients and service are allowed to take.
     pub limits: Limits,
+    /// What large bodies of protected requests and their answers may take of the memory, in bytes. Default 128 MiB, or as many as
+    /// the largest request may have.
+    pub body_memory: usize,
     /// What is written to the log.
     pub logs: LogConfig,
     /// Where traces and metrics are sent; none: nowhere.
@@ -236,6 +239,7 @@ impl Config {
             outbox: None,
             encryption: None,
             limits: Limits::default(),
+            body_memory: limits::BODY_MEMORY,
             logs: LogConfig::default(),
             telemetry: None,
         }
@@ -295,7 +299,8 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
     let declared = top.has("route");
     let routes = route::read_all(top.sections("route", "[[route]]"), !webhooks.is_empty());
     let slowest = routes.iter().map(|route| route.protection.timeout).max().unwrap_or_default();
-    let limits = limits::read(top.section("limits", "[limits]"), slowest);
+    let largest = routes.iter().map(|route| route.protection.max_request_body).max().unwrap_or_default();
+    let (limits, body_memory) = limits::read(top.section("limits", "[limits]"), slowest, largest);
     let logs = read_logs(top.section("logs", "[logs]"));
     let telemetry = telemetry::read(top.section("telemetry", "[telemetry]"));
     let worker = read_worker(top.section("worker", "[worker]"));
@@ -339,6 +344,7 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
         outbox,
         encryption,
         limits,
+        body_memory,
         logs,
         telemetry,
         ..Config::before(upstream?.value)

@@ -38,6 +38,7 @@ pub(crate) fn changed(process: Process, old: &Config, new: &Config) -> Vec<&'sta
         worker: _,
         outbox: _,
         limits: _,
+        body_memory: _,
     } = old;
     let serves = process == Process::Gateway;
     let fixed = [

@@ -130,6 +130,7 @@ body_timeout = "6s"
 idle_timeout = "7s"
 connections = 8
 requests_in_flight = 9
+body_memory = "64MiB"
 pass_through_body = "10MiB"
 connect_timeout = "11s"
 upstream_give_up = "12m"
@@ -279,6 +280,7 @@ fn every_setting_is_taken() {
             drain: Duration::from_secs(15),
         }
     );
+    assert_eq!(config.body_memory, 64 << 20);
 }
 
 #[test]
@@ -365,6 +367,13 @@ fn nobody_gives_up_before_the_slowest_operation_had_its_time() {
     assert_eq!(show_duration(limits.upstream_give_up), "1h");
     assert_eq!(show_duration(limits.drain), "1805s");
     assert_eq!(right(&format!("{slow}[limits]\ndrain = \"1s\"\n")).limits.drain, Duration::from_secs(1));
+}
+
+#[test]
+fn there_is_memory_for_the_largest_body() {
+    assert_eq!(right(UPSTREAM).body_memory, 128 << 20);
+    let large = "[[route]]\noperation = \"a\"\nmatch = \"POST /a\"\nmax_request_body = \"200MiB\"\n";
+    assert_eq!(right(&format!("{UPSTREAM}{large}")).body_memory, 200 << 20);
 }
 
 #[test]

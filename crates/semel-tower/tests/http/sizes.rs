@@ -8,11 +8,12 @@ use axum::routing::post;
 use bytes::Bytes;
 use http_body::Frame;
 use semel::State;
-use semel_tower::{BoxError, Protection};
+use semel_tower::{BodyMemory, BoxError, Protection};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::io::AsyncReadExt as _;
 use tokio::sync::mpsc;
 
@@ -69,6 +70,63 @@ async fn a_request_body_up_to_the_limit_is_read_and_one_byte_more_is_refused() {
     let chunked = shop.send(&sized(5000).chunked()).await;
     assert_eq!((chunked.text(), chunked.is_replay()), ("effect 1", true), "how it is framed does not matter");
     assert_eq!(shop.till.saw().get("content-length").unwrap(), "5000");
+}
+
+/// A server lets go of an answer a moment after its client has it.
+async fn until_free(memory: &BodyMemory) {
+    while memory.taken() > 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// Not counted of each body.
+const FREE: usize = 32 * 1024;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_bodies_share_a_memory_and_ordinary_requests_never_wait_for_it() {
+    let memory = BodyMemory::new(100_000);
+    let shared = memory.clone();
+    let shop = Shop::layered(move |layer| layer.body_memory(shared)).await;
+    let sized = |key: &str, length: usize| Ask::new("POST", "/payments").key(key).body("x".repeat(length));
+    let holding = sized(KEY, FREE + 60_000).held().begin(&shop.server).await;
+    shop.till.gate.reached().await;
+    assert_eq!(memory.taken(), 60_000, "it is in the hands of the service");
+    for large in
+        [sized("large-key-0123456789", FREE + 40_001), sized("large-key-0123456789", FREE + 40_001).chunked()]
+    {
+        let refused = shop.send(&large).await;
+        assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
+        assert_eq!(refused.json()["retryable"], true);
+        assert_eq!(memory.taken(), 60_000, "what was read of it is gone");
+    }
+    assert_eq!(
+        (shop.till.requests(), shop.records().await.len()),
+        (1, 1),
+        "nothing was executed or remembered"
+    );
+    assert_eq!(shop.send(&sized("small-key-0123456789", FREE)).await.status, 201, "the others go on");
+    shop.till.gate.open();
+    Answer::read(holding).await;
+    let large = shop.send(&sized("large-key-0123456789", FREE + 40_001)).await;
+    assert_eq!(large.text(), "effect 3", "it may come again");
+    until_free(&memory).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_answer_is_kept_whatever_it_takes_and_its_replay_waits_for_room() {
+    let memory = BodyMemory::new(1000);
+    let shared = memory.clone();
+    let more = |_: &_| Router::new().route("/report", post(async || "r".repeat(FREE + 1001)));
+    let shop = Shop::built(move |layer| layer.body_memory(shared), more).await;
+    let report = Ask::new("POST", "/report").key(KEY);
+    let first = shop.send(&report).await;
+    assert_eq!((first.status, first.body.len()), (200, FREE + 1001), "what has begun is finished");
+    until_free(&memory).await;
+    let refused = shop.send(&report).await;
+    assert_eq!((refused.status, refused.is_replay()), (503, false));
+    memory.set_limit(1001);
+    let replay = shop.send(&report).await;
+    assert_eq!((replay.is_replay(), replay.body), (true, first.body));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -707,9 +707,11 @@ connections = 0
 requests_in_flight = "many"
 upstream_give_up = "10s"
 body_timeot = "3s"
+body_memory = "1MiB"
 [[route]]
 operation = "create_payment"
 match = "POST /payments"
+max_request_body = "2MiB"
 "#,
         r#"
 error: `header_bytes` cannot be "1KiB"
@@ -746,6 +748,13 @@ error: `body_timeot` is not a setting of [limits]
 7 | body_timeot = "3s"
   | ^^^^^^^^^^^
   = help: did you mean `body_timeout`?
+
+error: a request as large as its route allows would never be taken
+ --> semel.toml:8:15
+  |
+8 | body_memory = "1MiB"
+  |               ^^^^^^
+  = help: write at least "2MiB", the largest `max_request_body` of a route
 "#,
     );
 }

@@ -74,13 +74,13 @@ impl Entrance {
         let Client { peer, introduction, certificate, .. } = client;
         let (mut parts, body) = request.into_parts();
         let asked = Asked::of(parts.version, &parts.headers);
+        let link = under_way.link().clone();
+        let body = RequestBody::incoming(body, &parts.headers, link.clone());
         let admitted = self.admit(peer, &mut parts).map(|in_flight| {
             parts.extensions.insert(peer);
             if let Some(certificate) = certificate {
                 parts.extensions.insert(certificate);
             }
-            let link = under_way.link().clone();
-            let body = RequestBody::incoming(body, link.clone());
             parts.extensions.insert(Caller { in_flight: Arc::new(in_flight), introduction, link, asked });
             self.service.clone().call(Request::from_parts(parts, body))
         });

@@ -4,6 +4,8 @@ use super::link::{BodyFailure, Link, UnderWay};
 use super::socket::{LINGER, LINGER_BYTES};
 use crate::alarm::Alarm;
 use bytes::Bytes;
+use http::HeaderMap;
+use http::header::EXPECT;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
@@ -20,6 +22,9 @@ use tokio::time::Instant;
 /// takes it shows by the next piece being asked for.
 const PIECE: usize = 16 * 1024;
 
+/// How much of a body that nobody wants is read to keep a connection of HTTP/1.1. Past it a new connection is cheaper.
+const DRAINED: usize = 256 * 1024;
+
 /// A request's body: as it comes in, or as the layer has read it.
 pub struct RequestBody(Kind);
 
@@ -30,6 +35,8 @@ enum Kind {
         left: Option<u64>,
         link: Link,
         waiting: Waiting,
+        /// Whether the client sends it: one that expects to be told to go on may not, until somebody wants to read.
+        is_coming: bool,
         /// Goes up with every piece.
         progress: Option<Arc<AtomicU64>>,
     },
@@ -49,12 +56,13 @@ struct Waiting {
 struct TooLong;
 
 impl RequestBody {
-    pub(crate) fn incoming(body: Incoming, link: Link) -> Self {
+    pub(crate) fn incoming(body: Incoming, headers: &HeaderMap, link: Link) -> Self {
         // hyper knows of bodies that are none: they need no following.
         Self(if body.is_end_stream() {
             Kind::Whole(None)
         } else {
-            Kind::Incoming { body, left: None, link, waiting: Waiting::default(), progress: None }
+            let is_coming = !headers.contains_key(EXPECT);
+            Kind::Incoming { body, left: None, link, waiting: Waiting::default(), is_coming, progress: None }
         })
     }
 
@@ -73,24 +81,28 @@ impl RequestBody {
     }
 }
 
-/// On a stream of HTTP/2, a body that nobody reads any more is listened to for a while. Some clients lose the answer that they have if
-/// their stream is reset while they are still sending.
+/// A body that nobody reads any more is listened to for a while: a service may answer before it has read, or without. What is left of a
+/// body would end a connection of HTTP/1.1, whose client may be sending its next request by then. On a stream of HTTP/2 some clients
+/// lose the answer that they have if the stream is reset while they are still sending.
 impl Drop for RequestBody {
     fn drop(&mut self) {
-        let Kind::Incoming { body, link, .. } = std::mem::replace(&mut self.0, Kind::Whole(None)) else {
+        let Kind::Incoming { body, is_coming, link, .. } = std::mem::replace(&mut self.0, Kind::Whole(None))
+        else {
             return;
         };
-        if link.body_timeout().is_some()
+        let most = if link.body_timeout().is_some() { LINGER_BYTES } else { DRAINED };
+        if is_coming
             && !body.is_end_stream()
+            && body.size_hint().lower() <= most as u64
             && let Ok(runtime) = Handle::try_current()
         {
-            runtime.spawn(async move { drop(tokio::time::timeout(LINGER, discard(body)).await) });
+            runtime.spawn(async move { drop(tokio::time::timeout(LINGER, discard(body, most)).await) });
         }
     }
 }
 
-async fn discard(mut body: Incoming) {
-    let mut left = LINGER_BYTES;
+async fn discard(mut body: Incoming, most: usize) {
+    let mut left = most;
     while let Some(Ok(frame)) = body.frame().await {
         let length = frame.data_ref().map_or(0, Bytes::len);
         let Some(rest) = left.checked_sub(length) else { return };
@@ -114,7 +126,8 @@ impl Body for RequestBody {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match &mut self.0 {
             Kind::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Kind::Incoming { body, left, link, waiting, progress } => {
+            Kind::Incoming { body, left, link, waiting, is_coming, progress } => {
+                *is_coming = true;
                 let Poll::Ready(frame) = Pin::new(body).poll_frame(context) else {
                     ready!(waiting.poll_too_late(context, link));
                     link.fail(BodyFailure::Late);
@@ -134,6 +147,9 @@ impl Body for RequestBody {
                         return Poll::Ready(Some(Err(TooLong.into())));
                     };
                     *left = rest;
+                }
+                if frame.is_none() {
+                    self.0 = Kind::Whole(None);
                 }
                 Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
             }

@@ -303,6 +303,43 @@ async fn an_answer_that_comes_before_the_body_does_is_passed_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_connection_outlives_an_answer_that_came_before_the_body() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut service = Service::stopped();
+    service.port = listener.local_addr().unwrap().port();
+    // It answers by the head alone, as services do that refuse or do not care.
+    tokio::spawn(async move {
+        loop {
+            let mut connection = crate::support::Client::of(listener.accept().await.unwrap().0);
+            tokio::spawn(async move {
+                connection.head().await;
+                connection.write("HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\nno").await;
+                connection.rest().await;
+            });
+        }
+    });
+    let front = Front::before(&service).await;
+    let mut client = front.connect().await;
+    let whole = Ask::new("PUT /").body([b'x'; 1000]);
+    let chunked = Ask::new("PUT /").field("Transfer-Encoding: chunked");
+    let uploads = [
+        (whole.head(), "x".repeat(1000)),
+        (chunked.head(), "5\r\nhello\r\n0\r\n\r\n".to_owned()),
+        (Ask::new("POST /refused").body("x").head(), "x".to_owned()),
+    ];
+    for (head, body) in uploads.iter().cycle().take(9) {
+        client.write(head).await;
+        let answer = client.answer().await;
+        assert!(answer.status == 401 || answer.body == b"refused", "{}", answer.status);
+        client.write(body).await;
+    }
+    // A client that was never told to go on may leave its body out: what comes next could be anything.
+    client.write(Ask::new("POST /refused").field("Expect: 100-continue").body("x").head()).await;
+    assert_eq!(client.answer().await.body, b"refused");
+    assert_eq!(client.rest().await, b"");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_old_client_gets_what_it_can_read() {
     let service = Service::start();
     let front = Front::before(&service).await;

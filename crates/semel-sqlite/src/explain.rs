@@ -41,6 +41,18 @@ fn records_are_found_changed_and_removed_by_their_indexes() {
 }
 
 #[test]
+fn no_write_makes_a_table_of_its_own_to_look_into() {
+    let conn = file();
+    for sql in [statements::CREATE, statements::SWAP, statements::REMOVE, statements::TELL] {
+        let mut statement = conn.prepare(&format!("EXPLAIN {sql}")).unwrap();
+        let values = vec![rusqlite::types::Value::Null; statement.parameter_count()];
+        let steps = statement.query_map(rusqlite::params_from_iter(values), |row| row.get(1)).unwrap();
+        let steps: Vec<String> = steps.collect::<Result<_, _>>().unwrap();
+        assert!(!steps.iter().any(|step| step == "OpenEphemeral"), "{sql}");
+    }
+}
+
+#[test]
 fn history_and_what_is_remembered_are_found_by_primary_key() {
     let conn = file();
     for sql in [statements::REMOVE_HISTORY, statements::TELL, HISTORY] {

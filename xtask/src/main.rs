@@ -5,6 +5,7 @@
 
 mod bench;
 mod brokers;
+mod counts;
 mod links;
 mod nats;
 mod postgres;
@@ -34,8 +35,8 @@ enum Command {
     /// Run everything that must pass before a change is good; edits nothing.
     ///
     /// In this order, stopping at the first that fails: formatting, clippy with warnings as errors, the engine's pure
-    /// part without the standard library, all tests, the documentation's examples, the documentation itself, and
-    /// the links between the pages. CI runs exactly this.
+    /// part without the standard library, all tests, the instructions that the pure parts take, the documentation's
+    /// examples, the documentation itself, and the links between the pages. CI runs exactly this.
     ///
     /// What the tests need besides Rust is looked for first. As root on Debian, what is not there is installed; anywhere
     /// else you are told what to install.
@@ -62,6 +63,13 @@ enum Command {
     #[command(subcommand)]
     Prove(prove::Subject),
 
+    /// Count the instructions that the pure parts take, and fail where one takes more than it may.
+    Counts {
+        /// Make what is counted now the new measure.
+        #[arg(long)]
+        write: bool,
+    },
+
     /// Measure. Results are ratios within one run, so they can be compared between machines.
     #[command(subcommand)]
     Bench(bench::Subject),
@@ -73,6 +81,7 @@ fn main() -> ExitCode {
         Command::Postgres { command } => servers::run_with_postgres(&command),
         Command::Servers { command } => servers::run_with_all(&command),
         Command::Prove(subject) => prove::run(&subject),
+        Command::Counts { write } => counts::run(write),
         Command::Bench(subject) => bench::run(&subject),
     };
     match outcome {

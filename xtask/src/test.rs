@@ -3,7 +3,7 @@
 use crate::brokers::Brokers;
 use crate::postgres::Servers;
 use crate::step::{self, Outcome, cargo};
-use crate::{links, python, tools};
+use crate::{counts, links, python, tools};
 use std::env;
 use std::time::Instant;
 
@@ -41,6 +41,7 @@ pub(crate) fn run() -> Outcome {
     let mut tests = cargo(["test", "--workspace", "--tests"]);
     step::run("tests", tests.args(FEATURES).envs(settings))?;
     drop((servers, brokers));
+    counts::check(false)?;
     step::run("doc tests", cargo(["test", "--workspace", "--doc"]).args(FEATURES))?;
     // Libraries alone: the binary `semel` would be documented under the same name as the library.
     step::run(

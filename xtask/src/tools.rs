@@ -134,6 +134,13 @@ const FAKETIME: Tool = Tool {
     present: || succeeds(Command::new("faketime").args(["-m", "-f", "+0", "true"])),
 };
 
+const VALGRIND: Tool = Tool {
+    name: "valgrind, with callgrind",
+    purpose: "counts the instructions that the pure parts take",
+    packages: &["valgrind"],
+    present: || succeeds(Command::new("valgrind").args(["--tool=callgrind", "--version"])),
+};
+
 /// Checks everything that the steps need.
 pub(crate) fn ensure() -> Outcome {
     component("rustfmt", "fmt")?;
@@ -142,7 +149,7 @@ pub(crate) fn ensure() -> Outcome {
     tools.extend(WATCHING);
     // On Windows the build scripts find Microsoft's compiler by themselves, under no name that could be tried here.
     if !cfg!(windows) {
-        tools.extend([&C_COMPILER, &FAKETIME]);
+        tools.extend([&C_COMPILER, &FAKETIME, &VALGRIND]);
     }
     tools.extend(database_tools());
     tools.extend(BROKERS);
@@ -165,6 +172,11 @@ pub(crate) fn databases() -> Outcome {
 /// Checks for what the fault campaign needs.
 pub(crate) fn campaign() -> Outcome {
     provide(&[&POSTGRES, &KILL, &FAKETIME])
+}
+
+/// Checks for what instructions are counted with.
+pub(crate) fn counts() -> Outcome {
+    provide(&[&VALGRIND])
 }
 
 /// Checks for the message brokers that tests need.

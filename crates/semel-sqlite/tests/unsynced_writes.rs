@@ -5,6 +5,8 @@
 //! the disk would hold; the next round goes on from there, as a machine does that comes back up.
 #![allow(clippy::expect_used, clippy::print_stdout, reason = "a test fails by a panic, and prints its seed")]
 
+mod shim;
+
 use semel_conformance::kill::{Dice, Ledger, Victim, work};
 use semel_sqlite::{SqliteOptions, SqliteStore};
 use std::path::{Path, PathBuf};
@@ -37,19 +39,6 @@ async fn the_child_whose_power_is_cut() {
     work(open(&directory, syncing).await, round.parse().expect("a number")).await;
 }
 
-fn compile_shim(directory: &Path) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/shim/drop_unsynced.c");
-    let shim = directory.join("drop_unsynced.so");
-    let compiled = Command::new("cc")
-        .args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-pthread", "-o"])
-        .args([&shim, &source])
-        .args(["-ldl"])
-        .status()
-        .expect("a C compiler: the bundled SQLite needs one too");
-    assert!(compiled.success());
-    shim
-}
-
 fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).expect("a directory");
     for entry in std::fs::read_dir(from).expect("a directory") {
@@ -70,7 +59,7 @@ async fn losses(wanted: Syncing, cuts: u32) -> (Vec<String>, Ledger) {
     // Its name in full: the shim compares paths as the store names them, and the store may resolve them first.
     let place = tempfile::tempdir().expect("a directory");
     let root = place.path().canonicalize().expect("it is there");
-    let shim = compile_shim(&root);
+    let shim = shim::compile("drop_unsynced", &root);
     let mut ledger = Ledger::default();
     let mut disk = root.join("disk");
     std::fs::create_dir(&disk).expect("a directory");

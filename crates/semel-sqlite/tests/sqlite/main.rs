@@ -1,6 +1,7 @@
 //! The SQLite store on real files. What every store has to do is in the conformance kit; here is what this one adds.
 #![allow(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::panic,
     clippy::print_stdout,
     reason = "what helps a test is part of the test"
@@ -8,6 +9,7 @@
 
 mod clock;
 mod close;
+mod costs;
 mod damage;
 mod fixture;
 mod group_commit;
@@ -17,4 +19,6 @@ mod phases;
 mod same_transaction;
 mod sealing;
 mod several_processes;
+#[path = "../shim/mod.rs"]
+mod shim;
 mod trouble;

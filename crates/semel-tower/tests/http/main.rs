@@ -6,6 +6,7 @@
 
 mod support;
 
+mod costs;
 mod deploys;
 mod hanging_up;
 mod hyper_service;

@@ -137,6 +137,11 @@ impl FaultyStore {
         plan.batches.iter().filter(|(kind, _)| *kind == call).map(|(_, size)| *size).collect()
     }
 
+    /// Every batch that was begun, of whatever kind, with its size, in order.
+    pub(crate) fn asked_for(&self) -> Vec<(Call, usize)> {
+        self.plan.lock().unwrap().batches.clone()
+    }
+
     fn faring<'a, T: Send + 'static>(
         &'a self,
         call: Call,

@@ -134,6 +134,13 @@ const FAKETIME: Tool = Tool {
     present: || succeeds(Command::new("faketime").args(["-m", "-f", "+0", "true"])),
 };
 
+const MOUNT: Tool = Tool {
+    name: "the program `mount`",
+    purpose: "makes small disks, which are filled up",
+    packages: &["mount"],
+    present: || succeeds(Command::new("mount").arg("--version")),
+};
+
 /// Checks everything that the steps need.
 pub(crate) fn ensure() -> Outcome {
     component("rustfmt", "fmt")?;
@@ -142,7 +149,7 @@ pub(crate) fn ensure() -> Outcome {
     tools.extend(WATCHING);
     // On Windows the build scripts find Microsoft's compiler by themselves, under no name that could be tried here.
     if !cfg!(windows) {
-        tools.extend([&C_COMPILER, &FAKETIME]);
+        tools.extend([&C_COMPILER, &FAKETIME, &MOUNT]);
     }
     tools.extend(database_tools());
     tools.extend(BROKERS);
@@ -164,7 +171,7 @@ pub(crate) fn databases() -> Outcome {
 
 /// Checks for what the fault campaign needs.
 pub(crate) fn campaign() -> Outcome {
-    provide(&[&POSTGRES, &KILL, &FAKETIME])
+    provide(&[&C_COMPILER, &POSTGRES, &KILL, &FAKETIME, &MOUNT])
 }
 
 /// Checks for the message brokers that tests need.

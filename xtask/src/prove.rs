@@ -1,8 +1,10 @@
 //! `cargo xtask prove`: what is proved at a larger bound than a test has time for.
 
+use crate::postgres::Servers;
 use crate::step::{self, Outcome};
-use crate::tools;
+use crate::{nats, tools};
 use clap::Subcommand;
+use semel_private_brokers::NATS_SERVER;
 
 #[derive(Subcommand)]
 pub(crate) enum Subject {
@@ -22,7 +24,10 @@ pub(crate) enum Subject {
         /// A million operations for each store, instead of 20,000 in all
         #[arg(long)]
         long: bool,
-        /// Passed on to the campaign: --seed, --store, --operations, …
+        /// Leave out the other half: that the outbox delivers everything, and the inbox applies it once
+        #[arg(long)]
+        requests_alone: bool,
+        /// Passed on to the campaign: --seed, --store, --operations, --other-build, --report, …
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
@@ -34,21 +39,34 @@ pub(crate) fn run(subject: &Subject) -> Outcome {
             "model at the large bound",
             step::cargo(["run", "--release", "-p", "semel-model", "--", "--large"]).args(arguments),
         ),
-        Subject::Campaign { long, arguments } => {
-            tools::campaign()?;
+        Subject::Campaign { long, requests_alone, arguments } => {
             let operations = if *long { "1000000" } else { "10000" };
-            campaign(
-                &["--release"],
-                &[&["--operations", operations].map(str::to_owned)[..], arguments].concat(),
-            )
+            campaign(&[&["--operations", operations].map(str::to_owned)[..], arguments].concat())?;
+            if *requests_alone { Ok(()) } else { telling(if *long { 20 } else { 1 }) }
         }
     }
 }
 
 /// Builds what takes part, and runs it.
-pub(crate) fn campaign(profile: &[&str], arguments: &[String]) -> Outcome {
-    let parts = ["build", "-p", "semel-cli", "-p", "payment-provider", "-p", "semel-campaign"];
-    step::run("campaign: build", step::cargo(parts).args(profile))?;
-    let mut run = step::cargo(["run", "-p", "semel-campaign"]);
-    step::run("campaign", run.args(profile).arg("--").args(arguments))
+fn campaign(arguments: &[String]) -> Outcome {
+    tools::campaign()?;
+    let parts = ["-p", "semel-cli", "-p", "payment-provider", "-p", "semel-campaign"];
+    let profile = ["--release", "--features", "semel-cli/fail-points"];
+    step::run("campaign: build", step::cargo(["build"]).args(profile).args(parts))?;
+    step::run("campaign", step::cargo(["run", "--release", "-p", "semel-campaign"]).arg("--").args(arguments))
+}
+
+/// Publishers, consumers and the broker between them are killed; every event is applied once.
+fn telling(rounds: u32) -> Outcome {
+    tools::databases()?;
+    tools::nats()?;
+    let databases = Servers::start()?;
+    let nats = nats::program().ok_or("nats-server is not to be found")?;
+    for seed in 1..=rounds {
+        let mut test = step::cargo(["test", "--release", "-p", "semel-relay", "--test", "campaign"]);
+        test.args(["--features", "postgres,sqlite,nats,rabbitmq", "--", "--nocapture"]);
+        test.env("SEMEL_KILL_SEED", seed.to_string()).env(NATS_SERVER, &nats).envs(databases.settings());
+        step::run(&format!("outbox and inbox, seed {seed}"), &mut test)?;
+    }
+    Ok(())
 }

@@ -141,6 +141,13 @@ const VALGRIND: Tool = Tool {
     present: || succeeds(Command::new("valgrind").args(["--tool=callgrind", "--version"])),
 };
 
+const MOUNT: Tool = Tool {
+    name: "the program `mount`",
+    purpose: "makes small disks, which are filled up",
+    packages: &["mount"],
+    present: || succeeds(Command::new("mount").arg("--version")),
+};
+
 /// Checks everything that the steps need.
 pub(crate) fn ensure() -> Outcome {
     component("rustfmt", "fmt")?;
@@ -149,7 +156,7 @@ pub(crate) fn ensure() -> Outcome {
     tools.extend(WATCHING);
     // On Windows the build scripts find Microsoft's compiler by themselves, under no name that could be tried here.
     if !cfg!(windows) {
-        tools.extend([&C_COMPILER, &FAKETIME, &VALGRIND]);
+        tools.extend([&C_COMPILER, &FAKETIME, &VALGRIND, &MOUNT]);
     }
     tools.extend(database_tools());
     tools.extend(BROKERS);
@@ -171,7 +178,7 @@ pub(crate) fn databases() -> Outcome {
 
 /// Checks for what the fault campaign needs.
 pub(crate) fn campaign() -> Outcome {
-    provide(&[&POSTGRES, &KILL, &FAKETIME])
+    provide(&[&C_COMPILER, &POSTGRES, &KILL, &FAKETIME, &MOUNT])
 }
 
 /// Checks for what instructions are counted with.

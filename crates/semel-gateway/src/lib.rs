@@ -9,6 +9,8 @@ mod answer;
 pub mod config;
 pub mod contract;
 mod entrance;
+#[cfg(feature = "fail-points")]
+mod fail_points;
 mod framing;
 mod gateway;
 mod instance;

@@ -110,7 +110,7 @@ impl StoreUrl {
             store: self.to_string(),
             source,
         };
-        Ok(match &self.0 {
+        let opened = match &self.0 {
             Kind::Sqlite(path) => {
                 // Who waits for the lock of another process must get its answer while somebody still waits for it.
                 let busy = SqliteOptions::new().busy_timeout((store_timeout / 2).min(Duration::from_secs(1)));
@@ -122,7 +122,13 @@ impl StoreUrl {
                 OpenedStore { outbox: Some(PgOutbox::of(&store).into()), store: Arc::new(store) }
             }
             Kind::Memory => OpenedStore { store: Arc::new(MemoryStore::new()), outbox: None },
-        })
+        };
+        #[cfg(feature = "fail-points")]
+        let opened = {
+            let store = crate::fail_points::around(opened.store).map_err(|error| failed(error.into()))?;
+            OpenedStore { store, ..opened }
+        };
+        Ok(opened)
     }
 }
 

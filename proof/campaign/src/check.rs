@@ -2,10 +2,36 @@
 
 use crate::linear::is_linearizable;
 use crate::log::{Answer, Meaning, Told};
-use crate::plan::{Operation, Variant, foreign_canaries};
+use crate::plan::{BRIEF, Operation, Variant, Window, foreign_canaries};
 use serde_json::Value;
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// How much later than its end a window may still be seen open: it is judged to the second.
+const WINDOW_SLACK: Duration = Duration::from_secs(2);
+
+/// What there is besides the clients' words.
+#[derive(Default, Debug)]
+pub(crate) struct Evidence {
+    /// How often each reference was charged.
+    pub(crate) ledger: BTreeMap<String, u32>,
+    /// What Semel says is open at the end.
+    pub(crate) open: Value,
+    /// The stored answers that were damaged, by account and key.
+    pub(crate) damaged: BTreeMap<(u32, String), Damaged>,
+    /// Whether the store's time is that of a clock that was never wrong.
+    pub(crate) true_time: bool,
+}
+
+/// When an answer was damaged in the store.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Damaged {
+    /// Not before this.
+    pub(crate) begun: Duration,
+    /// At this time it was done.
+    pub(crate) done: Duration,
+}
 
 /// What the judgement came to.
 #[derive(Default, Debug)]
@@ -29,13 +55,8 @@ pub(crate) fn definite<O: Borrow<Operation>>(plan: &[O], told: &[Told]) -> usize
     plan.iter().filter(|operation| known.contains(&(*operation).borrow().number)).count()
 }
 
-/// Holds everything against everything. `ledger`: how often each reference was charged; `open`: what Semel says is open at the end.
-pub(crate) fn judge<O: Borrow<Operation>>(
-    plan: &[O],
-    told: &[Told],
-    ledger: &BTreeMap<String, u32>,
-    open: &Value,
-) -> Judged {
+/// Holds everything against everything.
+pub(crate) fn judge<O: Borrow<Operation>>(plan: &[O], told: &[Told], evidence: &Evidence) -> Judged {
     let mut judged = Judged::default();
     let mut by_operation: BTreeMap<u32, Vec<&Told>> = BTreeMap::new();
     for told in told {
@@ -48,20 +69,22 @@ pub(crate) fn judge<O: Borrow<Operation>>(
     for operation in plan {
         let operation = operation.borrow();
         let told = by_operation.get(&operation.number).map_or(&[][..], Vec::as_slice);
-        let mut case = Case { operation, told, ledger, violations: Vec::new() };
+        let mut case = Case { operation, told, evidence, violations: Vec::new() };
         case.judge();
         judged.violations.append(&mut case.violations);
         expected.extend(Variant::EXECUTABLE.map(|variant| operation.reference(variant)));
     }
-    for (reference, charged) in ledger {
+    for (reference, charged) in &evidence.ledger {
         judged.effects += charged;
         if !expected.contains(reference) {
             judged.violations.push(format!("I6 {reference}: charged, though nobody may ask for it"));
         }
     }
     for state in ["in_progress", "unknown", "dead_letters"] {
-        if open[state] != 0 {
-            judged.violations.push(format!("I4 after healing {} operations are {state}", open[state]));
+        if evidence.open[state] != 0 {
+            judged
+                .violations
+                .push(format!("I4 after healing {} operations are {state}", evidence.open[state]));
         }
     }
     judged
@@ -71,7 +94,7 @@ pub(crate) fn judge<O: Borrow<Operation>>(
 struct Case<'a> {
     operation: &'a Operation,
     told: &'a [&'a Told],
-    ledger: &'a BTreeMap<String, u32>,
+    evidence: &'a Evidence,
     violations: Vec<String>,
 }
 
@@ -81,7 +104,7 @@ impl<'a> Case<'a> {
     }
 
     fn charged(&self, variant: Variant) -> u32 {
-        self.ledger.get(&self.operation.reference(variant)).copied().unwrap_or_default()
+        self.evidence.ledger.get(&self.operation.reference(variant)).copied().unwrap_or_default()
     }
 
     fn answers(&self, variant: Variant) -> Vec<(&'a Told, &'a Answer)> {
@@ -141,13 +164,17 @@ impl<'a> Case<'a> {
         let answers = self.answers(variant);
         let charged = self.charged(variant);
         let executed: Vec<_> = answers.iter().filter(|(_, answer)| is_outcome(answer)).collect();
+        self.window(variant, &answers);
+        self.damage(variant, &answers);
         let Some((first_told, first)) = executed.iter().min_by_key(|(told, _)| told.heard) else {
+            let heard = |meaning| answers.iter().any(|(_, answer)| answer.meaning() == meaning);
             // Another body has the key, or had it while this was asked for: a reservation under which nothing ran is taken back.
-            let refused = answers.iter().any(|(_, answer)| answer.meaning() == Meaning::Mismatch);
-            if refused && charged != 0 {
+            let refused = heard(Meaning::Mismatch);
+            let over = heard(Meaning::Expired) || heard(Meaning::Damaged);
+            if refused && !over && charged != 0 {
                 self.object("I1", &format!("{variant:?} was refused, and charged {charged} times"));
             }
-            if !refused && self.operation.has(variant) {
+            if !refused && !over && self.operation.has(variant) {
                 self.object("I4", &format!("{variant:?} has no answer that stays, after healing"));
             }
             return;
@@ -170,12 +197,56 @@ impl<'a> Case<'a> {
             if is_outcome(answer) && !answer.replayed {
                 self.object("I2", &format!("{variant:?} got an old answer that does not say so"));
             }
-            if !is_outcome(answer) && answer.meaning() != Meaning::NoStore {
+            // Windows and damage are judged by themselves.
+            let may_be = [Meaning::NoStore, Meaning::Expired, Meaning::Damaged];
+            if !is_outcome(answer) && !may_be.contains(&answer.meaning()) {
                 self.object(
                     "I3",
                     &format!("{variant:?} had its answer, and was told {:?} later", answer.meaning()),
                 );
             }
+        }
+    }
+
+    /// A window that is over is over, and not before its time.
+    fn window(&mut self, variant: Variant, answers: &[(&'a Told, &'a Answer)]) {
+        let of = |wanted: fn(&Answer) -> bool| answers.iter().filter(move |(_, answer)| wanted(answer));
+        let expired = || of(|answer| answer.meaning() == Meaning::Expired);
+        if self.operation.window == Window::Day {
+            if expired().next().is_some() {
+                self.object("I3", &format!("{variant:?} is refused as expired within its window"));
+            }
+            return;
+        }
+        if let Some((over, _)) = expired().min_by_key(|(told, _)| told.heard)
+            && of(is_outcome).any(|(told, _)| told.sent > over.heard)
+        {
+            self.object("I3", &format!("{variant:?} was expired, and had an answer again"));
+        }
+        if !self.evidence.true_time {
+            return;
+        }
+        let begun = self.told.iter().map(|told| told.sent).min().unwrap_or_default();
+        if expired().any(|(told, _)| told.heard < begun + BRIEF) {
+            self.object("I3", &format!("{variant:?} was expired before its time"));
+        }
+        let last = of(is_outcome).map(|(told, _)| told.heard).min().map(|heard| heard + BRIEF + WINDOW_SLACK);
+        if last.is_some_and(|last| of(is_outcome).any(|(told, answer)| answer.replayed && told.sent > last)) {
+            self.object("I3", &format!("{variant:?} had an answer after its window"));
+        }
+    }
+
+    /// What was damaged is said to be, and nothing else is.
+    fn damage(&mut self, variant: Variant, answers: &[(&'a Told, &'a Answer)]) {
+        let key = (self.operation.tenant_of(variant), self.operation.key.clone());
+        let damaged = self.evidence.damaged.get(&key);
+        let said = answers.iter().filter(|(_, answer)| answer.meaning() == Meaning::Damaged);
+        if said.clone().any(|(told, _)| damaged.is_none_or(|damaged| told.heard < damaged.begun)) {
+            self.object("I10", &format!("{variant:?} is said to be damaged, and nobody has touched it"));
+        }
+        let replays = answers.iter().filter(|(_, answer)| is_outcome(answer));
+        if damaged.is_some_and(|damaged| replays.clone().any(|(told, _)| told.sent > damaged.done)) {
+            self.object("I10", &format!("{variant:?} was damaged, and had an answer all the same"));
         }
     }
 

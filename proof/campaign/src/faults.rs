@@ -1,12 +1,19 @@
 //! What goes wrong, when, by the seed.
 
-use crate::processes::{GATEWAYS, LEASE, Outcome, Processes};
+use crate::armed;
+use crate::check::Damaged;
+use crate::client::{Call, call};
+use crate::inside::Inside;
+use crate::pairs::{Census, Pairs, State};
+use crate::processes::{LEASE, Outcome, Process, Processes};
 use crate::proxy::Weather;
+use crate::scene::Scene;
 use fastrand::Rng;
 use semel_private_postgres::Stop;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// One kind of fault.
@@ -23,6 +30,15 @@ pub(crate) enum Fault {
     RollingRestart,
     /// Five minutes ahead or behind, for a while.
     WrongClock,
+    /// A fault during the recovery from a fault: killed, and killed again while it starts.
+    StruckAgain,
+    /// A call of the store goes wrong, in a gateway or a worker.
+    FailPoint,
+    /// In a stored answer.
+    FlipBit,
+    FullDisk,
+    /// What was not synced is gone.
+    PowerCut,
     CrashDatabase,
     KillBackends,
     CutNetwork,
@@ -32,7 +48,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    const ANYWHERE: [Self; 8] = [
+    const ANYWHERE: [Self; 10] = [
         Self::KillGateway,
         Self::KillShop,
         Self::KillProvider,
@@ -41,13 +57,51 @@ impl Fault {
         Self::FreezeShop,
         Self::RollingRestart,
         Self::WrongClock,
+        Self::StruckAgain,
+        Self::FailPoint,
     ];
     const WITH_A_SERVER: [Self; 5] =
         [Self::CrashDatabase, Self::KillBackends, Self::CutNetwork, Self::SlowNetwork, Self::LoseAnswers];
+    /// A gateway that ends in any other way would leave behind what was not synced.
+    const WITH_POWER_CUTS: [Self; 6] = [
+        Self::PowerCut,
+        Self::PowerCut,
+        Self::KillShop,
+        Self::KillProvider,
+        Self::FreezeGateway,
+        Self::FreezeShop,
+    ];
 
-    fn possible(processes: &Processes) -> Vec<Self> {
-        let server: &[Self] = if processes.database.is_some() { &Self::WITH_A_SERVER } else { &[] };
-        [&Self::ANYWHERE, server].concat()
+    /// What can happen in a scene, on a server or in a file.
+    pub(crate) fn possible(scene: Scene, has_server: bool) -> Vec<Self> {
+        let server: &[Self] = if has_server { &Self::WITH_A_SERVER } else { &[] };
+        let special: &[Self] = match scene {
+            Scene::PowerCuts => return Self::WITH_POWER_CUTS.into(),
+            Scene::Plain => &[],
+            Scene::Sealed => &[Self::FlipBit],
+            Scene::SmallDisk => &[Self::FullDisk],
+        };
+        [&Self::ANYWHERE, server, special].concat()
+    }
+
+    /// Whether it is one gateway that is struck, and with it what that one has in progress.
+    fn strikes_one_gateway(self) -> bool {
+        use Fault::{
+            CutNetwork, FailPoint, FreezeGateway, KillGateway, LoseAnswers, PowerCut, SlowNetwork,
+            StruckAgain, WrongClock,
+        };
+        let one = [
+            KillGateway,
+            FreezeGateway,
+            WrongClock,
+            StruckAgain,
+            FailPoint,
+            PowerCut,
+            CutNetwork,
+            SlowNetwork,
+            LoseAnswers,
+        ];
+        one.contains(&self)
     }
 }
 
@@ -62,6 +116,11 @@ impl fmt::Display for Fault {
             Self::FreezeShop => "the service frozen beyond the time-out",
             Self::RollingRestart => "gateways restarted one after the other",
             Self::WrongClock => "a gateway with a clock five minutes off",
+            Self::StruckAgain => "a gateway or worker killed again while it recovers",
+            Self::FailPoint => "a call of the store going wrong (fail points)",
+            Self::FlipBit => "a bit flipped in a stored answer",
+            Self::FullDisk => "the disk full",
+            Self::PowerCut => "the power cut, unsynced writes lost",
             Self::CrashDatabase => "the database crashed",
             Self::KillBackends => "the database's connections ended",
             Self::CutNetwork => "the network to the database cut",
@@ -73,93 +132,229 @@ impl fmt::Display for Fault {
 
 /// What was done.
 #[derive(Default)]
-pub(crate) struct FaultLog(Mutex<BTreeMap<Fault, u32>>);
+pub(crate) struct FaultLog(Mutex<Done>);
+
+#[derive(Clone, Default)]
+pub(crate) struct Done {
+    pub(crate) counts: BTreeMap<Fault, u32>,
+    pub(crate) pairs: Pairs,
+    /// Fail points that were armed.
+    pub(crate) armed: BTreeSet<String>,
+    /// Answers that were damaged, by account and key.
+    pub(crate) damaged: BTreeMap<(u32, String), Damaged>,
+}
 
 impl FaultLog {
-    pub(crate) fn counts(&self) -> BTreeMap<Fault, u32> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    pub(crate) fn done(&self) -> Done {
+        self.lock().clone()
     }
 
-    fn note(&self, fault: Fault) {
-        *self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).entry(fault).or_default() += 1;
+    pub(crate) fn count(&self) -> u32 {
+        self.lock().counts.values().sum()
     }
-}
 
-/// Does one fault after the other until it is dropped, in two places at once: some strike while others are being recovered from.
-pub(crate) async fn rain(processes: &Processes, seed: u64, begun: Instant, log: &FaultLog) -> Outcome<()> {
-    let shower = |number| shower(processes, Rng::with_seed(seed ^ number), begun, log);
-    tokio::try_join!(shower(0xFA17), shower(0xFA18)).map(drop)
-}
-
-async fn shower(processes: &Processes, mut rng: Rng, begun: Instant, log: &FaultLog) -> Outcome<()> {
-    let possible = Fault::possible(processes);
-    loop {
-        tokio::time::sleep(Duration::from_millis(rng.u64(50..500))).await;
-        let fault = *rng.choice(&possible).ok_or("no fault is possible")?;
-        let gateway = rng.usize(0..GATEWAYS);
-        let pause = Duration::from_millis(rng.u64(50..400));
-        crate::report::fault(begun.elapsed(), fault, gateway);
-        log.note(fault);
-        do_one(processes, fault, gateway, pause).await?;
+    fn lock(&self) -> MutexGuard<'_, Done> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-async fn do_one(processes: &Processes, fault: Fault, number: usize, pause: Duration) -> Outcome<()> {
-    let (gateway, shop) = (&processes.gateways[number], &processes.shops[number]);
-    match fault {
-        Fault::KillGateway => restart(gateway, pause).await?,
-        Fault::KillShop => restart(shop, pause).await?,
-        Fault::KillProvider => restart(&processes.provider, pause).await?,
-        Fault::KillWorker => restart(&processes.worker, pause).await?,
-        Fault::FreezeGateway => gateway.freeze(LEASE + pause).await?,
-        Fault::FreezeShop => shop.freeze(LEASE + pause).await?,
-        Fault::RollingRestart => {
-            for gateway in &processes.gateways {
-                gateway.end().await?;
-                gateway.start().await?;
+/// What faults are done to, and what has to be known for it.
+pub(crate) struct Rain<'a> {
+    pub(crate) processes: &'a Processes,
+    pub(crate) inside: &'a Inside,
+    /// How many requests each gateway has at the moment.
+    pub(crate) under_way: &'a [AtomicUsize],
+    /// How many operations have begun.
+    pub(crate) operations: &'a AtomicUsize,
+    /// One fault for so many of them: on a slow machine there would be nothing but faults otherwise.
+    pub(crate) per_fault: usize,
+    pub(crate) seed: u64,
+    pub(crate) begun: Instant,
+    pub(crate) log: &'a FaultLog,
+}
+
+/// One fault, and the chance in it.
+struct Strike {
+    fault: Fault,
+    gateway: usize,
+    pause: Duration,
+    rng: Rng,
+}
+
+impl Rain<'_> {
+    /// Does one fault after the other until it is dropped, in three places at once: some strike while others are being recovered from.
+    pub(crate) async fn fall(&self) -> Outcome<()> {
+        let shower = |number: u64| self.shower(Rng::with_seed(self.seed ^ (0xFA17 + number)));
+        // A gateway that is alone has to be there at times.
+        if self.processes.gateways.len() == 1 {
+            return shower(0).await;
+        }
+        tokio::try_join!(shower(0), shower(1), shower(2)).map(drop)
+    }
+
+    async fn shower(&self, mut rng: Rng) -> Outcome<()> {
+        let possible = Fault::possible(self.processes.scene, self.processes.database.is_some());
+        loop {
+            tokio::time::sleep(Duration::from_millis(rng.u64(50..500))).await;
+            while self.log.count() as usize * self.per_fault > self.operations.load(Ordering::Relaxed) {
+                tokio::time::sleep(Duration::from_millis(20)).await;
             }
-        }
-        Fault::WrongClock => {
-            gateway.kill().await?;
-            gateway.start_with_clock(if pause.as_millis().is_multiple_of(2) { "+5m" } else { "-5m" }).await?;
-            tokio::time::sleep(pause * 3).await;
-            restart(gateway, Duration::ZERO).await?;
-        }
-        Fault::CrashDatabase
-        | Fault::KillBackends
-        | Fault::CutNetwork
-        | Fault::SlowNetwork
-        | Fault::LoseAnswers => {
-            at_the_database(processes, fault, number, pause).await?;
+            let fault = *rng.choice(&possible).ok_or("no fault is possible")?;
+            let gateway = rng.usize(0..self.processes.gateways.len());
+            let pause = Duration::from_millis(rng.u64(50..400));
+            crate::report::fault(self.begun.elapsed(), fault, gateway);
+            self.note(fault, gateway).await;
+            self.strike(Strike { fault, gateway, pause, rng: rng.fork() }).await?;
         }
     }
-    Ok(())
+
+    /// Counts it, and what it strikes.
+    async fn note(&self, fault: Fault, gateway: usize) {
+        *self.log.lock().counts.entry(fault).or_default() += 1;
+        // A flipped bit strikes one record, and is noted with it.
+        if fault == Fault::FlipBit {
+            return;
+        }
+        let Some(mut there) = self.inside.census().await else { return };
+        if fault.strikes_one_gateway() && self.under_way[gateway].load(Ordering::Relaxed) == 0 {
+            there.remove(&State::InProgress);
+        }
+        self.log.lock().pairs.note(fault, &there);
+    }
+
+    async fn strike(&self, strike: Strike) -> Outcome<()> {
+        let Strike { fault, gateway: number, pause, mut rng } = strike;
+        let (gateway, shop) = (&self.processes.gateways[number], &self.processes.shops[number]);
+        // Whoever else could be meant by it.
+        let worker = self.processes.worker.as_ref().filter(|_| rng.u32(0..4) == 0);
+        match fault {
+            Fault::KillGateway => restart(gateway, pause).await?,
+            Fault::KillShop => restart(shop, pause).await?,
+            Fault::KillProvider => restart(&self.processes.provider, pause).await?,
+            Fault::KillWorker => {
+                if let Some(worker) = &self.processes.worker {
+                    restart(worker, pause).await?;
+                }
+            }
+            Fault::FreezeGateway => gateway.freeze(LEASE + pause).await?,
+            Fault::FreezeShop => shop.freeze(LEASE + pause).await?,
+            Fault::RollingRestart => {
+                for gateway in &self.processes.gateways {
+                    gateway.end().await?;
+                    if rng.bool() { gateway.start().await? } else { gateway.start_other().await? }
+                }
+            }
+            Fault::WrongClock => {
+                gateway.kill().await?;
+                gateway.start_with_clock(if rng.bool() { "+5m" } else { "-5m" }).await?;
+                tokio::time::sleep(pause * 3).await;
+                restart(gateway, Duration::ZERO).await?;
+            }
+            Fault::StruckAgain => {
+                let victim = worker.unwrap_or(gateway);
+                victim.kill().await?;
+                for _ in 0..rng.u32(1..=3) {
+                    victim.start_in_vain(Duration::from_millis(rng.u64(0..60))).await?;
+                }
+                restart(victim, Duration::ZERO).await?;
+            }
+            Fault::FailPoint => self.fail_point(worker.unwrap_or(gateway), number, pause).await?,
+            Fault::FlipBit => self.flip_a_bit(&mut rng).await,
+            Fault::FullDisk => {
+                if let Some(disk) = &self.processes.disk {
+                    let full = tokio::task::block_in_place(|| disk.fill())?;
+                    tokio::time::sleep(pause * 4).await;
+                    drop(full);
+                }
+            }
+            Fault::PowerCut => {
+                if let Some(disk) = &self.processes.disk {
+                    gateway.kill_and(|| disk.lose_the_unsynced()).await?;
+                    tokio::time::sleep(pause).await;
+                    gateway.start().await?;
+                }
+            }
+            Fault::CrashDatabase
+            | Fault::KillBackends
+            | Fault::CutNetwork
+            | Fault::SlowNetwork
+            | Fault::LoseAnswers => self.at_the_database(fault, number, pause).await?,
+        }
+        Ok(())
+    }
+
+    /// Arms the next fail point in a process, and has it come by every call.
+    async fn fail_point(&self, victim: &Process, gateway: usize, pause: Duration) -> Outcome<()> {
+        let point = {
+            let mut log = self.log.lock();
+            // Rounds in a row go on where the last one ended, or nearly so.
+            let number = usize::try_from(self.seed * 12).unwrap_or_default() + log.armed.len();
+            let point = armed::point(number);
+            log.armed.insert(point.clone());
+            point
+        };
+        victim.kill().await?;
+        victim.try_with(&[("FAILPOINTS", &point)], Duration::from_secs(1)).await?;
+        let until = Instant::now() + pause * 4;
+        while Instant::now() < until {
+            self.look_at_everything(gateway).await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        restart(victim, Duration::ZERO).await
+    }
+
+    /// Requests alone never list, and never ask for a history.
+    async fn look_at_everything(&self, gateway: usize) {
+        let at = self.processes.admins_at[gateway];
+        let ask = async |path: &str| {
+            let question = Call { method: "GET", path, headers: &[], body: String::new() };
+            call(at, question, Duration::from_millis(500)).await.ok()
+        };
+        ask("/v1/stats").await;
+        let Some(listed) = ask("/v1/operations?limit=1").await else { return };
+        if let Some(id) = listed.json()["operations"][0]["operation_id"].as_str() {
+            ask(&format!("/v1/operations/{id}")).await;
+        }
+    }
+
+    async fn flip_a_bit(&self, rng: &mut Rng) {
+        let begun = self.begun.elapsed();
+        let Some(flipped) = self.inside.flip_a_bit(rng).await else { return };
+        let done = self.begun.elapsed();
+        let account = flipped.tenant.rsplit('-').next().and_then(|number| number.parse().ok());
+        let (Some(account), Some(state)) = (account, State::named(&flipped.state)) else { return };
+        let mut log = self.log.lock();
+        log.pairs.note(Fault::FlipBit, &Census::from([(state, 1)]));
+        let damaged = log.damaged.entry((account, flipped.key)).or_insert(Damaged { begun, done });
+        // The same bit twice would be no damage at all, which nobody can rule out from here.
+        damaged.done = if damaged.begun == begun { done } else { Duration::MAX };
+    }
+
+    async fn at_the_database(&self, fault: Fault, number: usize, pause: Duration) -> Outcome<()> {
+        let Some(database) = &self.processes.database else { return Ok(()) };
+        let network = &database.networks[number];
+        let weather = match fault {
+            Fault::CrashDatabase => {
+                let _alone = database.crashing.lock().await;
+                tokio::task::block_in_place(|| database.cluster.stop(Stop::Immediate))?;
+                tokio::time::sleep(pause).await;
+                tokio::task::block_in_place(|| database.cluster.start_again())?;
+                return Ok(());
+            }
+            Fault::KillBackends => return database.kill_backends().await,
+            Fault::CutNetwork => Weather::Cut,
+            Fault::SlowNetwork => Weather::Slow(pause / 2),
+            _ => Weather::DeafToAnswers,
+        };
+        network.turn(weather);
+        tokio::time::sleep(pause * 4).await;
+        network.turn(Weather::Fair);
+        Ok(())
+    }
 }
 
-async fn restart(process: &crate::processes::Process, pause: Duration) -> Outcome<()> {
+async fn restart(process: &Process, pause: Duration) -> Outcome<()> {
     process.kill().await?;
     tokio::time::sleep(pause).await;
     process.start().await
-}
-
-async fn at_the_database(processes: &Processes, fault: Fault, number: usize, pause: Duration) -> Outcome<()> {
-    let Some(database) = &processes.database else { return Ok(()) };
-    let network = &database.networks[number];
-    let weather = match fault {
-        Fault::CrashDatabase => {
-            let _alone = database.crashing.lock().await;
-            tokio::task::block_in_place(|| database.cluster.stop(Stop::Immediate))?;
-            tokio::time::sleep(pause).await;
-            tokio::task::block_in_place(|| database.cluster.start_again())?;
-            return Ok(());
-        }
-        Fault::KillBackends => return database.kill_backends().await,
-        Fault::CutNetwork => Weather::Cut,
-        Fault::SlowNetwork => Weather::Slow(pause / 2),
-        _ => Weather::DeafToAnswers,
-    };
-    network.turn(weather);
-    tokio::time::sleep(pause * 4).await;
-    network.turn(Weather::Fair);
-    Ok(())
 }

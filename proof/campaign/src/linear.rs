@@ -13,6 +13,8 @@ struct Key {
     /// Bodies that may hold the key, as long as there is no answer.
     claims: Vec<Variant>,
     answer: Option<(Variant, Answered)>,
+    /// Whose window is over.
+    expired: Option<Variant>,
 }
 
 /// What retries get again.
@@ -27,6 +29,7 @@ struct Answered {
 enum Heard {
     Answer(Answered),
     Mismatch,
+    Expired,
 }
 
 impl SequentialSpec for Key {
@@ -40,7 +43,18 @@ impl SequentialSpec for Key {
     }
 
     fn is_valid_step(&mut self, variant: &Variant, heard: &Heard) -> bool {
+        if let Some(owner) = self.expired {
+            return match heard {
+                Heard::Answer(_) => false,
+                Heard::Mismatch => owner != *variant,
+                Heard::Expired => owner == *variant,
+            };
+        }
         match (heard, &self.answer) {
+            (Heard::Expired, known) => {
+                self.expired = Some(*variant);
+                known.as_ref().map_or_else(|| self.claims.contains(variant), |(owner, _)| owner == variant)
+            }
             (Heard::Mismatch, Some((owner, _))) => owner != variant,
             (Heard::Mismatch, None) => self.claims.iter().any(|claim| claim != variant),
             (Heard::Answer(answer), Some(known)) => *known == (*variant, answer.clone()),
@@ -96,6 +110,7 @@ fn heard(told: &Told) -> Option<Heard> {
             body: answer.body.clone(),
         })),
         Meaning::Mismatch => Some(Heard::Mismatch),
+        Meaning::Expired => Some(Heard::Expired),
         _ => None,
     }
 }
@@ -107,6 +122,7 @@ mod tests {
     fn told(variant: Variant, sent: u64, heard: u64, status: u16, body: &str) -> Told {
         let body = match status {
             201 => format!(r#"{{"reference":"{body}"}}"#),
+            422 if body == "expired" => r#"{"code":"idempotency_key_expired"}"#.into(),
             422 => r#"{"code":"idempotency_key_reused_with_different_payload"}"#.into(),
             _ => r#"{"code":"idempotency_key_in_progress"}"#.into(),
         };
@@ -135,6 +151,17 @@ mod tests {
         assert!(check(&[told(Variant::Plain, 0, 50, 409, ""), told(Variant::Altered, 5, 20, 422, "")]));
         assert!(!check(&[told(Variant::Altered, 5, 20, 422, "")]), "there was nobody to differ from");
         assert!(!check(&[told(Variant::Plain, 30, 50, 409, ""), told(Variant::Altered, 5, 20, 422, "")]));
+    }
+
+    #[test]
+    fn a_window_that_is_over_stays_over() {
+        let paid = |sent| told(Variant::Plain, sent, sent + 5, 201, "a");
+        let expired = |variant, sent| told(variant, sent, sent + 5, 422, "expired");
+        assert!(check(&[paid(0), expired(Variant::Plain, 10), expired(Variant::Plain, 20)]));
+        assert!(check(&[told(Variant::Plain, 0, 5, 409, ""), expired(Variant::Plain, 10)]));
+        assert!(!check(&[paid(0), expired(Variant::Plain, 10), paid(20)]));
+        assert!(!check(&[paid(0), expired(Variant::Altered, 10)]), "it is another body's");
+        assert!(!check(&[expired(Variant::Plain, 10)]), "there was nothing that could expire");
     }
 
     #[test]

@@ -45,13 +45,20 @@ pub(crate) enum Meaning {
     NoStore,
     /// The service's word that nothing was done.
     NothingDone,
+    /// The service took the request for none: it is forgotten.
+    ComeAgain,
+    /// The window is over.
+    Expired,
+    /// What was kept is not what was stored.
+    Damaged,
     Undocumented,
 }
 
 impl Meaning {
     /// An answer that stays.
     pub(crate) fn is_definite(self) -> bool {
-        matches!(self, Self::Paid | Self::Declined | Self::Mismatch | Self::InvalidKey)
+        use Meaning::{Damaged, Declined, Expired, InvalidKey, Mismatch, Paid};
+        matches!(self, Paid | Declined | Mismatch | InvalidKey | Expired | Damaged)
     }
 }
 
@@ -73,6 +80,9 @@ impl Answer {
             (502, Some("idempotency_upstream_unreachable")) => Meaning::Unreachable,
             (503, Some("idempotency_store_unavailable")) => Meaning::NoStore,
             (503 | 409, Some("nothing_done")) => Meaning::NothingDone,
+            (429, Some("come_again")) => Meaning::ComeAgain,
+            (422, Some("idempotency_key_expired")) => Meaning::Expired,
+            (500, Some("idempotency_record_damaged")) => Meaning::Damaged,
             _ => Meaning::Undocumented,
         }
     }

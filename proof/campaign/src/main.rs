@@ -1,22 +1,36 @@
 //! `semel-campaign`: real processes, real stores and real faults, held against the provider's ledger.
 
+mod armed;
 mod check;
 mod client;
+mod disk;
 mod faults;
+mod fencing;
+mod inside;
 mod linear;
 mod log;
+mod pairs;
 mod plan;
 mod processes;
+mod progress;
 mod proxy;
 mod report;
 mod run;
+mod scene;
 mod shop;
+mod tally;
 
 use clap::{Parser, Subcommand};
+use disk::Disk;
 use processes::{Outcome, StoreKind};
-use run::Campaign;
+use progress::Progress;
+use run::Round;
+use scene::Scene;
+use std::io::Write as _;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use tally::Tally;
 
 /// Runs gateways, services, a worker and a provider, does everything to them that a bad night does, and judges what clients were
 /// told by what the provider's ledger says.
@@ -29,13 +43,28 @@ struct Arguments {
     /// The stores; both, one after the other, if none is named
     #[arg(long, value_enum)]
     store: Vec<StoreKind>,
-    /// Decides who asks for what and what goes wrong; the same seed makes the same plan
+    /// Decides who asks for what and what goes wrong; the same seed makes the same plan. Every round has the next one
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many operations, each of 1 to 8 requests
+    /// How many operations for each store, each of 1 to 8 requests
     #[arg(long, default_value_t = 2_000)]
     operations: u32,
-    /// Keep the directory with the processes' logs and stores
+    /// How many of them make up a round, which has processes and a store of its own
+    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..))]
+    round: u32,
+    /// How many operations are under way at once
+    #[arg(long, default_value_t = 400)]
+    concurrent: usize,
+    /// One fault for so many operations, or fewer
+    #[arg(long, default_value_t = 100)]
+    per_fault: usize,
+    /// Another build of `semel`, which gateways are restarted with in turn
+    #[arg(long)]
+    other_build: Option<PathBuf>,
+    /// Add the report, in Markdown, to this file
+    #[arg(long)]
+    report: Option<PathBuf>,
+    /// Keep the directories with the processes' logs and stores
     #[arg(long)]
     keep: bool,
 }
@@ -59,19 +88,73 @@ async fn main() -> Outcome<ExitCode> {
         shop::serve(listen, provider).await?;
         return Ok(ExitCode::SUCCESS);
     }
+    tokio::select! {
+        good = run(&arguments) => Ok(if good? { ExitCode::SUCCESS } else { ExitCode::FAILURE }),
+        // What was mounted and started goes with the futures.
+        interrupted = tokio::signal::ctrl_c() => {
+            interrupted?;
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "a report is printed")]
+async fn run(arguments: &Arguments) -> Outcome<bool> {
     let all = [StoreKind::Sqlite, StoreKind::Postgres];
     let stores = if arguments.store.is_empty() { &all[..] } else { &arguments.store };
+    let small_disks = Disk::can_be_small(tempfile::tempdir()?.path());
+    if !small_disks {
+        println!("No disk will be full: this user may not mount a small one. As root it would be done.");
+    }
     let mut good = true;
     for &store in stores {
-        let campaign = Campaign { store, seed: arguments.seed, operations: arguments.operations };
-        let mut directory = tempfile::Builder::new().prefix("semel-campaign-").tempdir()?;
-        directory.disable_cleanup(arguments.keep);
-        report::beginning(store, campaign.seed, directory.path());
-        let result = campaign.run(directory.path()).await?;
-        let was_good = report::result(&campaign, &result);
-        // What is needed to find out why.
-        directory.disable_cleanup(arguments.keep || !was_good);
-        good &= was_good;
+        let tally = campaign(arguments, store, small_disks).await?;
+        let report = report::markdown(&tally);
+        println!("{report}");
+        if let Some(file) = &arguments.report {
+            let mut file = std::fs::File::options().create(true).append(true).open(file)?;
+            file.write_all(format!("{report}\n").as_bytes())?;
+        }
+        let why = report::faults_of(&tally);
+        for why in &why {
+            println!("does not count: {why}");
+        }
+        good &= why.is_empty();
     }
-    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(good)
+}
+
+/// Round after round, each judged and dropped before the next begins.
+async fn campaign(arguments: &Arguments, store: StoreKind, small_disks: bool) -> Outcome<Tally> {
+    let mut tally = Tally::new(store, arguments.seed);
+    let progress = Progress::new(store.name().to_owned(), arguments.operations.into());
+    let rounds = arguments.operations.div_ceil(arguments.round);
+    for number in 0..rounds {
+        let seed = arguments.seed + u64::from(number);
+        let scene = match Scene::of(store, seed) {
+            Scene::SmallDisk if !small_disks => Scene::Plain,
+            scene => scene,
+        };
+        let round = Round {
+            store,
+            scene,
+            seed,
+            operations: arguments.round.min(arguments.operations - number * arguments.round),
+            concurrent: arguments.concurrent,
+            per_fault: arguments.per_fault,
+            other_build: arguments.other_build.as_deref(),
+        };
+        let mut directory = tempfile::Builder::new().prefix("semel-campaign-").tempdir()?;
+        // Whatever ends it early: what is needed to find out why.
+        directory.disable_cleanup(true);
+        let result = round.run(directory.path(), &progress).await?;
+        progress.clear();
+        report::round(&round, &result, directory.path());
+        let violations = result.judged.violations.len();
+        directory.disable_cleanup(arguments.keep || violations > 0);
+        let faults: u32 = result.done.counts.values().sum();
+        progress.add(faults.into(), violations as u64);
+        tally.add(&round, result);
+    }
+    Ok(tally)
 }

@@ -13,7 +13,31 @@ pub(crate) struct Operation {
     pub(crate) number: u32,
     pub(crate) tenant: u32,
     pub(crate) key: String,
+    pub(crate) window: Window,
+    /// Nobody asks again before everything has healed: what it came to stays as it is.
+    pub(crate) abandoned: bool,
     pub(crate) requests: Vec<Request>,
+}
+
+/// How long the answer is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Window {
+    Day,
+    /// [`BRIEF`]; then the key is refused as expired.
+    Brief,
+}
+
+/// How long a brief window is.
+pub(crate) const BRIEF: Duration = Duration::from_secs(2);
+
+impl Window {
+    /// Where such payments are asked for.
+    pub(crate) fn path(self) -> &'static str {
+        match self {
+            Self::Day => "/payments",
+            Self::Brief => "/brief-payments",
+        }
+    }
 }
 
 /// One request of an operation.
@@ -93,18 +117,28 @@ impl Operation {
     }
 }
 
-/// All operations of a campaign: 1 to 8 requests each, overlapping, at any gateway; 5 % altered bodies, 2 % the same key from another
-/// account, 2 % malformed, 10 % of all hang up. The first is always plain, and heard to the end.
+/// All operations of a round: 1 to 8 requests each, overlapping, at any gateway; 5 % altered bodies, 2 % the same key from another
+/// account, 2 % malformed, 10 % of all hang up. The first is always plain, and heard to the end. One operation in eight has a brief window, and
+/// its last request comes when that is over or nearly so; one in twenty is abandoned.
 pub(crate) fn operations(seed: u64, count: u32, gateways: usize) -> Vec<Operation> {
     let mut rng = Rng::with_seed(seed);
     (0..count)
         .map(|number| {
             let copies = rng.u32(1..=8);
-            let requests = (0..copies).map(|copy| request(&mut rng, copy == 0, gateways)).collect();
+            let mut requests: Vec<Request> =
+                (0..copies).map(|copy| request(&mut rng, copy == 0, gateways)).collect();
+            let window = if rng.u32(0..8) == 0 { Window::Brief } else { Window::Day };
+            if let (Window::Brief, Some(last @ Request { variant: Variant::Plain, .. })) =
+                (window, requests.get_mut(1..).and_then(<[Request]>::last_mut))
+            {
+                last.after = BRIEF.mul_f64(0.9 + rng.f64() * 0.4);
+            }
             Operation {
                 number,
                 tenant: rng.u32(0..TENANTS),
                 key: format!("key-{seed:x}-{number}-{:08x}", rng.u32(..)),
+                window,
+                abandoned: rng.u32(0..20) == 0,
                 requests,
             }
         })

@@ -1,38 +1,51 @@
 //! One campaign: clients and faults together, then healing, then everything asked for once more, then the judgement.
 
-use crate::check::{self, Judged};
+use crate::armed;
+use crate::check::{self, Evidence, Judged};
 use crate::client::{Call, call, send_and_hang_up};
-use crate::faults::{FaultLog, rain};
+use crate::faults::{Done, Fault, FaultLog, Rain};
+use crate::fencing;
 use crate::log::{Answer, Told};
 use crate::plan::{Operation, Variant, operations};
-use crate::processes::{GATEWAYS, Outcome, Processes, StoreKind};
-use crate::report;
+use crate::processes::{Outcome, Processes, Staging, StoreKind};
+use crate::progress::Progress;
+use crate::scene::Scene;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-/// How many operations are under way at once.
-const CONCURRENT: usize = 128;
 /// How long a client waits for one answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a client keeps asking while things go wrong.
+/// How long a client keeps asking while things go wrong, and how often.
 const PERSISTENCE: Duration = Duration::from_secs(8);
+const ASK_EVERY: Duration = Duration::from_millis(250);
 /// How long everything may take to settle once nothing goes wrong any more.
 const HEALING: Duration = Duration::from_secs(120);
 
-pub(crate) struct Campaign {
+/// One round: a part of a campaign that has processes, a store and a seed of its own.
+pub(crate) struct Round<'a> {
     pub(crate) store: StoreKind,
+    pub(crate) scene: Scene,
     pub(crate) seed: u64,
     pub(crate) operations: u32,
+    /// How many operations are under way at once.
+    pub(crate) concurrent: usize,
+    /// One fault for so many operations, at most.
+    pub(crate) per_fault: usize,
+    pub(crate) other_build: Option<&'a Path>,
 }
 
-/// What came out of a campaign.
+/// What came out of a round.
 pub(crate) struct Result {
     pub(crate) judged: Judged,
-    pub(crate) faults: BTreeMap<crate::faults::Fault, u32>,
+    pub(crate) done: Done,
+    /// Fail points that went off.
+    pub(crate) reached: BTreeSet<String>,
     /// Operations that had a definite answer before the faults ended.
     pub(crate) definite: usize,
     pub(crate) took: Duration,
@@ -42,27 +55,75 @@ struct Clients {
     processes: Processes,
     begun: Instant,
     told: Mutex<Vec<Told>>,
+    under_way: Vec<AtomicUsize>,
+    begun_operations: AtomicUsize,
+    concurrent: usize,
 }
 
-impl Campaign {
-    pub(crate) async fn run(&self, directory: &std::path::Path) -> Outcome<Result> {
-        let processes = Processes::start(self.store, self.seed, directory).await?;
+/// What the provider did.
+#[derive(Default)]
+struct Ledger {
+    /// How often each reference was charged.
+    charged: BTreeMap<String, u32>,
+    /// By which attempts of each operation, whose id is in hexadecimal digits alone.
+    attempts: BTreeMap<String, Vec<i64>>,
+}
+
+impl Round<'_> {
+    pub(crate) async fn run(&self, directory: &Path, progress: &Progress) -> Outcome<Result> {
+        let staging = Staging {
+            store: self.store,
+            scene: self.scene,
+            seed: self.seed,
+            directory,
+            other_build: self.other_build,
+        };
+        let processes = Processes::start(&staging).await?;
+        let gateways = processes.gateways.len();
         let plan: Vec<_> =
-            operations(self.seed, self.operations, GATEWAYS).into_iter().map(Arc::new).collect();
-        let clients = Arc::new(Clients { processes, begun: Instant::now(), told: Mutex::default() });
+            operations(self.seed, self.operations, gateways).into_iter().map(Arc::new).collect();
+        let clients = Arc::new(Clients {
+            under_way: (0..gateways).map(|_| AtomicUsize::new(0)).collect(),
+            processes,
+            begun: Instant::now(),
+            told: Mutex::default(),
+            begun_operations: AtomicUsize::new(0),
+            concurrent: self.concurrent,
+        });
         let faults = FaultLog::default();
+        let inside = clients.processes.inside();
+        let rain = Rain {
+            processes: &clients.processes,
+            inside: &inside,
+            under_way: &clients.under_way,
+            operations: &clients.begun_operations,
+            per_fault: self.per_fault,
+            seed: self.seed,
+            begun: clients.begun,
+            log: &faults,
+        };
         tokio::select! {
-            () = clients.send_all(&plan) => {}
-            ended = rain(&clients.processes, self.seed, clients.begun, &faults) => ended?,
+            () = clients.send_all(&plan, progress) => {}
+            ended = rain.fall() => ended?,
+            () = progress.watch(|| faults.count()) => {}
         }
         let definite = check::definite(&plan, &clients.told());
-        report::healing(clients.begun.elapsed());
+        progress.healing();
         clients.heal().await?;
         clients.ask_again(&plan).await?;
+        let done = faults.done();
         let ledger = clients.ledger().await?;
-        let open = clients.open().await?;
-        let judged = check::judge(&plan, &clients.told(), &ledger, &open);
-        Ok(Result { judged, faults: faults.counts(), definite, took: clients.begun.elapsed() })
+        let evidence = Evidence {
+            ledger: ledger.charged,
+            open: clients.open().await?,
+            damaged: done.damaged.clone(),
+            true_time: self.store == StoreKind::Postgres || !done.counts.contains_key(&Fault::WrongClock),
+        };
+        let mut judged = check::judge(&plan, &clients.told(), &evidence);
+        let records = inside.records().await?;
+        judged.violations.extend(fencing::accepted(&records.kept, &records.history, &ledger.attempts));
+        let reached = clients.processes.all().flat_map(|process| armed::reached(&process.log)).collect();
+        Ok(Result { judged, done, reached, definite, took: clients.begun.elapsed() })
     }
 }
 
@@ -71,10 +132,10 @@ impl Clients {
         self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    async fn send_all(self: &Arc<Self>, plan: &[Arc<Operation>]) {
-        let places = Arc::new(Semaphore::new(CONCURRENT));
+    async fn send_all(self: &Arc<Self>, plan: &[Arc<Operation>], progress: &Progress) {
+        let places = Arc::new(Semaphore::new(self.concurrent));
         let mut under_way = JoinSet::new();
-        for (number, operation) in plan.iter().enumerate() {
+        for operation in plan {
             let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
             let one = Arc::clone(self).one(Arc::clone(operation));
             under_way.spawn(async move {
@@ -82,7 +143,8 @@ impl Clients {
                 drop(place);
             });
             while under_way.try_join_next().is_some() {}
-            report::progress(number, plan.len(), self.begun.elapsed());
+            self.begun_operations.fetch_add(1, Ordering::Relaxed);
+            progress.one_more();
         }
         while under_way.join_next().await.is_some() {}
     }
@@ -104,11 +166,10 @@ impl Clients {
         }
         let until = Instant::now() + PERSISTENCE;
         let mut gateway = operation.number as usize;
-        while !known && Instant::now() < until {
-            tokio::time::sleep(Duration::from_millis(150)).await;
+        while !known && !operation.abandoned && Instant::now() < until {
+            tokio::time::sleep(ASK_EVERY).await;
             gateway += 1;
-            known =
-                is_definite(self.send(&operation, Variant::Plain, gateway % GATEWAYS, false).await.as_ref());
+            known = is_definite(self.send(&operation, Variant::Plain, gateway, false).await.as_ref());
         }
     }
 
@@ -120,9 +181,10 @@ impl Clients {
         hangs_up: bool,
     ) -> Option<Answer> {
         let tenant = format!("tenant-{}", operation.tenant_of(variant));
+        let gateway = gateway % self.processes.gateways_at.len();
         let payment = Call {
             method: "POST",
-            path: "/payments",
+            path: operation.window.path(),
             headers: &[
                 ("idempotency-key", operation.key_of(variant)),
                 ("x-account-id", &tenant),
@@ -131,6 +193,7 @@ impl Clients {
             body: operation.body(variant).to_string(),
         };
         let to = self.processes.gateways_at[gateway];
+        self.under_way[gateway].fetch_add(1, Ordering::Relaxed);
         let sent = self.begun.elapsed();
         let answer = if hangs_up {
             send_and_hang_up(to, payment).await;
@@ -138,13 +201,9 @@ impl Clients {
         } else {
             call(to, payment, PATIENCE).await.ok()
         };
-        let told = Told {
-            operation: operation.number,
-            variant,
-            sent,
-            heard: self.begun.elapsed(),
-            answer: answer.clone(),
-        };
+        let heard = self.begun.elapsed();
+        self.under_way[gateway].fetch_sub(1, Ordering::Relaxed);
+        let told = Told { operation: operation.number, variant, sent, heard, answer: answer.clone() };
         self.told.lock().unwrap_or_else(PoisonError::into_inner).push(told);
         answer
     }
@@ -178,7 +237,7 @@ impl Clients {
     /// Asks for everything again, until each request has an answer that stays.
     async fn ask_again(self: &Arc<Self>, plan: &[Arc<Operation>]) -> Outcome<()> {
         let until = Instant::now() + HEALING;
-        let places = Arc::new(Semaphore::new(CONCURRENT));
+        let places = Arc::new(Semaphore::new(self.concurrent));
         let mut under_way = JoinSet::new();
         for operation in plan {
             let place = Arc::clone(&places).acquire_owned().await?;
@@ -198,7 +257,7 @@ impl Clients {
     async fn until_definite(&self, operation: &Operation, variant: Variant, until: Instant) {
         let mut gateway = operation.number as usize;
         while Instant::now() < until {
-            let answer = self.send(operation, variant, gateway % GATEWAYS, false).await;
+            let answer = self.send(operation, variant, gateway, false).await;
             if is_definite(answer.as_ref()) {
                 return;
             }
@@ -207,9 +266,8 @@ impl Clients {
         }
     }
 
-    /// How often each reference was charged.
-    async fn ledger(&self) -> Outcome<BTreeMap<String, u32>> {
-        let mut charged = BTreeMap::new();
+    async fn ledger(&self) -> Outcome<Ledger> {
+        let mut ledger = Ledger::default();
         let mut after = 0;
         loop {
             let page = self.get(self.processes.provider_at, &format!("/ledger?after={after}")).await?;
@@ -217,18 +275,24 @@ impl Clients {
                 page["entries"].as_array().into_iter().flatten().filter(|entry| entry["kind"] == "charge")
             {
                 let reference = entry["reference"].as_str().unwrap_or_default().to_owned();
-                *charged.entry(reference).or_default() += 1;
+                *ledger.charged.entry(reference).or_default() += 1;
+                let operation = entry["identity"].as_str().unwrap_or_default().replace('-', "");
+                ledger
+                    .attempts
+                    .entry(operation)
+                    .or_default()
+                    .push(entry["attempt"].as_i64().unwrap_or_default());
             }
             match page["next"].as_u64() {
                 Some(next) => after = next,
-                None => return Ok(charged),
+                None => return Ok(ledger),
             }
         }
     }
 
     /// What Semel says is open still.
     async fn open(&self) -> Outcome<Value> {
-        self.get(self.processes.admin_at, "/v1/stats").await
+        self.get(self.processes.admins_at[0], "/v1/stats").await
     }
 
     async fn get(&self, at: std::net::SocketAddr, path: &str) -> Outcome<Value> {

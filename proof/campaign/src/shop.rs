@@ -2,6 +2,7 @@
 //! either, so that a request that comes through twice is two charges in the ledger.
 
 use crate::client::{Call, call};
+use crate::plan::Window;
 use axum::Json;
 use axum::Router;
 use axum::extract::{Path, State};
@@ -18,7 +19,8 @@ const PATIENCE: Duration = Duration::from_millis(800);
 
 pub(crate) async fn serve(listen: SocketAddr, provider: SocketAddr) -> std::io::Result<()> {
     let routes = Router::new()
-        .route("/payments", post(pay))
+        .route(Window::Day.path(), post(pay))
+        .route(Window::Brief.path(), post(pay))
         .route("/operations/{id}", get(operation))
         .with_state(provider);
     axum::serve(TcpListener::bind(listen).await?, routes).await
@@ -28,7 +30,13 @@ fn header<'h>(headers: &'h HeaderMap, name: &str) -> &'h str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
+/// One request in so many is told to come again: it counts for none.
+const COME_AGAIN: u32 = 100;
+
 async fn pay(State(provider): State<SocketAddr>, headers: HeaderMap, Json(command): Json<Value>) -> Response {
+    if fastrand::u32(0..COME_AGAIN) == 0 {
+        return (StatusCode::TOO_MANY_REQUESTS, Json(json!({ "code": "come_again" }))).into_response();
+    }
     let charge = Call {
         method: "POST",
         path: "/charges",

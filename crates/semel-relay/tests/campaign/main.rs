@@ -7,6 +7,7 @@
 //!
 //! Which places, and how much is done before, is thrown by dice: `SEMEL_KILL_SEED` throws a failed run's again.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests fail the test")]
+#![allow(clippy::print_stdout, reason = "the seed and what came of it")]
 
 mod books;
 mod on_postgres;
@@ -79,4 +80,6 @@ async fn campaign(payments: usize, here: &str, there: &str) {
         each_once.sort_unstable();
         assert!(booked == each_once, "seed {seed}: {what}: {} of {payments}", booked.len());
     }
+    let kills: usize = plan.publishers.iter().chain(&plan.consumers).map(Vec::len).sum();
+    println!("seed {seed}: {payments} payments told and applied once each, through {kills} kills");
 }

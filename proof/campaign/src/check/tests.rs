@@ -8,6 +8,7 @@ const OPEN: fn() -> Value = || json!({ "in_progress": 0, "unknown": 0, "dead_let
 /// One operation with a request of each variant.
 fn operation() -> Operation {
     let mut operation = operations(1, 1, 1).remove(0);
+    operation.window = Window::Day;
     operation.requests = [Variant::Plain, Variant::Altered, Variant::Neighbour, Variant::Malformed]
         .map(|variant| Request { after: Duration::ZERO, gateway: 0, variant, hangs_up: false })
         .into();
@@ -59,7 +60,11 @@ fn good() -> (Operation, Vec<Told>, BTreeMap<String, u32>) {
 fn objections(change: impl FnOnce(&Operation, &mut Vec<Told>, &mut BTreeMap<String, u32>)) -> Vec<String> {
     let (operation, mut log, mut ledger) = good();
     change(&operation, &mut log, &mut ledger);
-    judge(&[operation], &log, &ledger, &OPEN()).violations
+    judge(&[operation], &log, &evidence(ledger)).violations
+}
+
+fn evidence(ledger: BTreeMap<String, u32>) -> Evidence {
+    Evidence { ledger, open: OPEN(), true_time: true, ..Evidence::default() }
 }
 
 fn objects_to(rule: &str, change: impl FnOnce(&Operation, &mut Vec<Told>, &mut BTreeMap<String, u32>)) {
@@ -154,7 +159,8 @@ fn what_is_never_settled_is_noticed() {
     });
     let (operation, log, ledger) = good();
     let open = json!({ "in_progress": 0, "unknown": 3, "dead_letters": 0 });
-    assert_eq!(judge(&[operation], &log, &ledger, &open).violations.len(), 1);
+    let evidence = Evidence { open, ..evidence(ledger) };
+    assert_eq!(judge(&[operation], &log, &evidence).violations.len(), 1);
 }
 
 #[test]
@@ -191,4 +197,65 @@ fn whoever_has_no_answer_that_stays_is_not_counted_as_definite() {
     assert_eq!(definite(std::slice::from_ref(&operation), &log), 1);
     log.retain(|told| told.variant != Variant::Plain);
     assert_eq!(definite(&[operation], &log), 0);
+}
+
+/// A payment with a brief window: paid at once, replayed within the window and expired afterwards.
+fn brief() -> (Operation, Vec<Told>, BTreeMap<String, u32>) {
+    let mut operation = operation();
+    operation.window = Window::Brief;
+    operation.requests.truncate(1);
+    let paid = || paid(&operation, Variant::Plain);
+    let log = vec![
+        told(&operation, Variant::Plain, 0, paid()),
+        told(&operation, Variant::Plain, 1_000, replayed(paid())),
+        told(&operation, Variant::Plain, 2_500, problem(422, "idempotency_key_expired")),
+    ];
+    let ledger = [(operation.reference(Variant::Plain), 1)].into();
+    (operation, log, ledger)
+}
+
+fn objections_to_brief(change: impl FnOnce(&Operation, &mut Vec<Told>)) -> Vec<String> {
+    let (operation, mut log, ledger) = brief();
+    change(&operation, &mut log);
+    judge(&[operation], &log, &evidence(ledger)).violations
+}
+
+#[test]
+fn a_window_that_ends_too_early_too_late_or_not_at_all_is_noticed() {
+    assert_eq!(objections_to_brief(|_, _| {}), Vec::<String>::new());
+    let expired = || problem(422, "idempotency_key_expired");
+    let early = objections_to_brief(|operation, log| {
+        log.truncate(1);
+        log.push(told(operation, Variant::Plain, 1_000, expired()));
+    });
+    assert!(early.iter().any(|words| words.starts_with("I3")), "{early:?}");
+    let late = objections_to_brief(|operation, log| {
+        log.pop();
+        log.push(told(operation, Variant::Plain, 5_000, replayed(paid(operation, Variant::Plain))));
+    });
+    assert!(late.iter().any(|words| words.starts_with("I3")), "{late:?}");
+    let again = objections_to_brief(|operation, log| {
+        log.push(told(operation, Variant::Plain, 2_600, replayed(paid(operation, Variant::Plain))));
+    });
+    assert!(again.iter().any(|words| words.starts_with("I3")), "{again:?}");
+    objects_to("I3", |operation, log, _| {
+        log.push(told(operation, Variant::Plain, 300, expired()));
+    });
+}
+
+#[test]
+fn a_damaged_answer_is_to_be_called_so_and_no_other() {
+    let (operation, log, ledger) = good();
+    let at = |millis| Duration::from_millis(millis);
+    let damaged =
+        |done| [((operation.tenant, operation.key.clone()), Damaged { begun: at(20), done: at(done) })];
+    let judged = |log: &[Told], done| {
+        let evidence = Evidence { damaged: damaged(done).into(), ..evidence(ledger.clone()) };
+        judge(std::slice::from_ref(&operation), log, &evidence).violations
+    };
+    let called_so = told(&operation, Variant::Plain, 200, problem(500, "idempotency_record_damaged"));
+    let replayed_all_the_same = judged(&log, 50);
+    assert!(replayed_all_the_same.iter().any(|words| words.starts_with("I10")), "{replayed_all_the_same:?}");
+    assert_eq!(judged(&[&log[..], std::slice::from_ref(&called_so)].concat(), 150), Vec::<String>::new());
+    objects_to("I10", |_, log, _| log.push(called_so));
 }

@@ -1,0 +1,102 @@
+//! What all rounds on one store came to.
+
+use crate::check::Judged;
+use crate::faults::Fault;
+use crate::log::Meaning;
+use crate::pairs::Pairs;
+use crate::processes::StoreKind;
+use crate::run::{Result, Round};
+use crate::scene::Scene;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// Violations that are kept word for word. All are counted.
+const TOLD: usize = 50;
+
+/// The sum of all rounds on one store.
+pub(crate) struct Tally {
+    pub(crate) store: StoreKind,
+    pub(crate) first_seed: u64,
+    pub(crate) rounds: BTreeMap<Scene, u32>,
+    pub(crate) operations: u64,
+    pub(crate) definite: u64,
+    pub(crate) effects: u64,
+    pub(crate) replays: u64,
+    pub(crate) answers: BTreeMap<Option<Meaning>, u64>,
+    pub(crate) faults: BTreeMap<Fault, u64>,
+    pub(crate) pairs: Pairs,
+    pub(crate) armed: BTreeSet<String>,
+    pub(crate) reached: BTreeSet<String>,
+    /// Stored answers in which a bit was flipped.
+    pub(crate) damaged: u64,
+    pub(crate) violations: u64,
+    /// The first of them, with the seed of their round.
+    pub(crate) told: Vec<(u64, String)>,
+    pub(crate) took: Duration,
+}
+
+impl Tally {
+    pub(crate) fn new(store: StoreKind, first_seed: u64) -> Self {
+        Self {
+            store,
+            first_seed,
+            rounds: BTreeMap::new(),
+            operations: 0,
+            definite: 0,
+            effects: 0,
+            replays: 0,
+            answers: BTreeMap::new(),
+            faults: BTreeMap::new(),
+            pairs: Pairs::default(),
+            armed: BTreeSet::new(),
+            reached: BTreeSet::new(),
+            damaged: 0,
+            violations: 0,
+            told: Vec::new(),
+            took: Duration::ZERO,
+        }
+    }
+
+    pub(crate) fn add(&mut self, round: &Round<'_>, result: Result) {
+        let Result { judged, done, reached, definite, took } = result;
+        let Judged { violations, answers, replays, effects } = judged;
+        *self.rounds.entry(round.scene).or_default() += 1;
+        self.operations += u64::from(round.operations);
+        self.definite += definite as u64;
+        self.effects += u64::from(effects);
+        self.replays += replays as u64;
+        for (meaning, count) in answers {
+            *self.answers.entry(meaning).or_default() += count as u64;
+        }
+        for (fault, count) in done.counts {
+            *self.faults.entry(fault).or_default() += u64::from(count);
+        }
+        self.pairs.add(&done.pairs);
+        self.armed.extend(done.armed);
+        self.reached.extend(reached);
+        self.damaged += done.damaged.len() as u64;
+        self.violations += violations.len() as u64;
+        let room = TOLD.saturating_sub(self.told.len());
+        self.told.extend(violations.into_iter().take(room).map(|violation| (round.seed, violation)));
+        self.took += took;
+    }
+
+    pub(crate) fn requests(&self) -> u64 {
+        self.answers.values().sum()
+    }
+
+    pub(crate) fn fault_count(&self) -> u64 {
+        self.faults.values().sum()
+    }
+
+    /// The share of operations that came to a definite answer while things went wrong.
+    pub(crate) fn definite_share(&self) -> f64 {
+        self.definite as f64 / (self.operations.max(1) as f64)
+    }
+
+    /// All faults that could have struck in the scenes that were played.
+    pub(crate) fn possible_faults(&self) -> BTreeSet<Fault> {
+        let has_server = self.store == StoreKind::Postgres;
+        self.rounds.keys().flat_map(|scene| Fault::possible(*scene, has_server)).collect()
+    }
+}

@@ -162,16 +162,16 @@ fn tell(done: &Rekeyed, sealed_by: Option<&str>, as_json: bool) {
         .to_string()
     } else {
         let seal = sealed_by.map_or("without a seal".to_owned(), |id| format!("sealed by the key {id}"));
-        let mut words = format!("{looked_at} records were looked at, {rewritten} were rewritten. ");
+        let mut words = format!("Records looked at: {looked_at}, rewritten: {rewritten}. ");
         words += &match damaged + held {
             0 => format!("All are {seal}."),
-            left => format!("{left} are not {seal}:"),
+            left => format!("Not {seal}: {left}"),
         };
         if damaged > 0 {
-            words += &format!("\n  {damaged} do not open: the log says which, and which key they need");
+            words += &format!("\n  do not open: {damaged} (the log says which, and which key they need)");
         }
         if held > 0 {
-            words += &format!("\n  {held} were held by an open transaction all the time: run this again");
+            words += &format!("\n  held by an open transaction all the time: {held} (run this again)");
         }
         words
     };

@@ -206,6 +206,6 @@ fn rekeying_needs_a_key_to_seal_with() {
     let done = run(keys, &[]);
     assert_eq!(
         (done.status.code(), out(&done)),
-        (Some(0), "0 records were looked at, 0 were rewritten. All are sealed by the key 2026-11.\n")
+        (Some(0), "Records looked at: 0, rewritten: 0. All are sealed by the key 2026-11.\n")
     );
 }

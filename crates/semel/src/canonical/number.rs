@@ -29,9 +29,10 @@ pub(super) fn end_of_checked(text: &[u8], start: usize) -> Result<usize, NotCano
     if text.get(at) == Some(&b'.') {
         at = some_digits(text, at + 1)?;
     }
-    if let Some(b'e' | b'E') = text.get(at) {
-        at = some_digits(text, at + 1 + usize::from(matches!(text.get(at + 1), Some(b'+' | b'-'))))?;
-    }
+    let Some(b'e' | b'E') = text.get(at) else {
+        return Ok(at);
+    };
+    at = some_digits(text, at + 1 + usize::from(matches!(text.get(at + 1), Some(b'+' | b'-'))))?;
     match significant(&parts(text, start)) {
         Some(Significant { exponent: None, .. }) => Err(NotCanonical::ExponentTooLarge { at: start }),
         _ => Ok(at),
@@ -127,9 +128,13 @@ pub(super) fn write(text: &[u8], start: usize, sink: &mut impl Sink) -> usize {
     if parts.negative {
         sink.write(b"-");
     }
-    // Most numbers are integers that a double holds exactly, and print as they stand.
-    if parts.fraction.is_empty() && parts.exponent == Some(0) && parts.integer.len() <= 15 {
+    if prints_as_it_stands(&parts) {
         sink.write(parts.integer);
+        let fraction = without_trailing_zeros(parts.fraction);
+        if !fraction.is_empty() {
+            sink.write(b".");
+            sink.write(fraction);
+        }
         return parts.end;
     }
     let mut buffer = ryu_js::Buffer::new();
@@ -142,6 +147,15 @@ pub(super) fn write(text: &[u8], start: usize, sink: &mut impl Sink) -> usize {
         }
     }
     parts.end
+}
+
+/// Whether RFC 8785 prints the number as its text has it, but for zeros at the end of the fraction. Most numbers are so: two decimals
+/// of up to 15 digits never have the same double, so the shortest decimal of a double that has one of these is this one. Below a
+/// millionth there is an exponent.
+fn prints_as_it_stands(parts: &Parts<'_>) -> bool {
+    parts.exponent == Some(0)
+        && parts.integer.len() + parts.fraction.len() <= 15
+        && !(parts.integer == b"0" && parts.fraction.starts_with(b"000000"))
 }
 
 /// What RFC 8785 prints for the nearest double, if that is the very same value.

@@ -4,15 +4,34 @@ use super::{NotCanonical, Sink};
 use core::cmp::Ordering;
 use core::str::Chars;
 
+/// Which bytes stand for themselves within a string, whatever comes before and after them.
+const PLAIN: [bool; 256] = {
+    let mut plain = [true; 256];
+    let mut control = 0;
+    while control < 0x20 {
+        plain[control] = false;
+        control += 1;
+    }
+    plain[b'"' as usize] = false;
+    plain[b'\\' as usize] = false;
+    plain
+};
+
+/// The offset of the first byte from `at` that is not plain.
+fn end_of_plain(text: &[u8], at: usize) -> usize {
+    let rest = text.get(at..).unwrap_or_default();
+    at + rest.iter().position(|byte| !PLAIN[usize::from(*byte)]).unwrap_or(rest.len())
+}
+
 /// Checks the string whose opening quote is at `start`, and returns the offset after its closing quote.
 pub(super) fn end_of_checked(text: &[u8], start: usize) -> Result<usize, NotCanonical> {
     let mut at = start + 1;
     loop {
+        at = end_of_plain(text, at);
         match text.get(at) {
             Some(b'"') => return Ok(at + 1),
             Some(b'\\') => at = end_of_escape(text, at)?,
-            Some(0x20..) => at += 1,
-            Some(..0x20) | None => return Err(NotCanonical::Syntax { at }),
+            _ => return Err(NotCanonical::Syntax { at }),
         }
     }
 }
@@ -43,14 +62,13 @@ fn unit(text: &[u8], at: usize) -> Option<u32> {
 /// The offset after the closing quote of a string that has been checked.
 pub(super) fn end(text: &[u8], start: usize) -> usize {
     let mut at = start + 1;
-    while let Some(byte) = text.get(at) {
-        match byte {
-            b'"' => return at + 1,
-            b'\\' => at += 2,
-            _ => at += 1,
+    loop {
+        at = end_of_plain(text, at);
+        match text.get(at) {
+            Some(b'\\') => at += 2,
+            _ => return at + 1,
         }
     }
-    at
 }
 
 /// The characters that a checked string means, without taking memory for them.
@@ -133,11 +151,11 @@ fn high_surrogate(scalar: u32) -> u32 {
 /// Writes the checked string whose opening quote is at `start`, and returns the offset after its closing quote.
 pub(super) fn write(text: &str, start: usize, sink: &mut impl Sink) -> usize {
     let bytes = text.as_bytes();
-    sink.write(b"\"");
-    // Whatever stands unescaped in a valid text stands so in the canonical form too: it is copied in runs.
-    let mut run = start + 1;
-    let mut at = run;
+    // Whatever stands unescaped in a valid text stands so in the canonical form too: it is copied in runs, quotes and all.
+    let mut run = start;
+    let mut at = start + 1;
     loop {
+        at = end_of_plain(bytes, at);
         match bytes.get(at) {
             Some(b'\\') => {
                 sink.write(&bytes[run..at]);
@@ -149,12 +167,10 @@ pub(super) fn write(text: &str, start: usize, sink: &mut impl Sink) -> usize {
                 at += before - rest.0.as_str().len();
                 run = at;
             }
-            Some(b'"') | None => {
-                sink.write(&bytes[run..at]);
-                sink.write(b"\"");
+            _ => {
+                sink.write(&bytes[run..bytes.len().min(at + 1)]);
                 return at + 1;
             }
-            Some(_) => at += 1,
         }
     }
 }

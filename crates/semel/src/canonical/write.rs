@@ -157,19 +157,19 @@ impl<'a, S: Sink> Writer<'a, S> {
                 Ordering::Greater => break,
             }
         }
-        let colon = after_space(text.as_bytes(), string::end(text.as_bytes(), name));
-        let at = after_space(text.as_bytes(), colon + 1);
+        let bytes = text.as_bytes();
+        let value_after = |name| after_space(bytes, after_space(bytes, name) + 1);
         match shape.member(object.scope, Unescaped::at(text, name)) {
             Some(inner) => {
                 self.separate(&mut object);
-                string::write(text, name, self.sink);
+                let end = string::write(text, name, self.sink);
                 self.sink.write(b":");
                 self.open.push(Frame::Object(object));
-                self.value(at, inner);
+                self.value(value_after(end), inner);
             }
             None => {
                 self.open.push(Frame::Object(object));
-                self.ended(scan::end_of_value(text.as_bytes(), at));
+                self.ended(scan::end_of_value(bytes, value_after(string::end(bytes, name))));
             }
         }
     }

@@ -76,6 +76,16 @@ impl Gathered {
         Self { hash: Sha256::new(), buffer: [0; 1024], filled: 0 }
     }
 
+    fn make_room_for(&mut self, piece: &[u8]) {
+        self.hash.update(&self.buffer[..self.filled]);
+        self.filled = 0;
+        if piece.len() > self.buffer.len() {
+            self.hash.update(piece);
+        } else {
+            self.write(piece);
+        }
+    }
+
     pub(super) fn finish(mut self) -> [u8; 32] {
         self.hash.update(&self.buffer[..self.filled]);
         self.hash.finalize().into()
@@ -83,16 +93,14 @@ impl Gathered {
 }
 
 impl Sink for Gathered {
+    #[inline]
     fn write(&mut self, piece: &[u8]) {
-        if piece.len() > self.buffer.len() - self.filled {
-            self.hash.update(&self.buffer[..self.filled]);
-            self.filled = 0;
-        }
-        if piece.len() > self.buffer.len() {
-            self.hash.update(piece);
-        } else {
-            self.buffer[self.filled..self.filled + piece.len()].copy_from_slice(piece);
-            self.filled += piece.len();
+        match self.buffer.get_mut(self.filled..self.filled + piece.len()) {
+            Some(room) => {
+                room.copy_from_slice(piece);
+                self.filled += piece.len();
+            }
+            None => self.make_room_for(piece),
         }
     }
 }

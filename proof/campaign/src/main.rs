@@ -26,7 +26,6 @@ use processes::{Outcome, StoreKind};
 use progress::Progress;
 use run::Round;
 use scene::Scene;
-use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -61,7 +60,7 @@ struct Arguments {
     /// Another build of `semel`, which gateways are restarted with in turn
     #[arg(long)]
     other_build: Option<PathBuf>,
-    /// Add the report, in Markdown, to this file
+    /// Where the report goes, in Markdown; after every round, so that there is one of what was done so far
     #[arg(long)]
     report: Option<PathBuf>,
     /// Keep the directories with the processes' logs and stores
@@ -107,14 +106,12 @@ async fn run(arguments: &Arguments) -> Outcome<bool> {
         println!("No disk will be full: this user may not mount a small one. As root it would be done.");
     }
     let mut good = true;
+    let mut reports = String::new();
     for &store in stores {
-        let tally = campaign(arguments, store, small_disks).await?;
+        let tally = campaign(arguments, store, small_disks, &reports).await?;
         let report = report::markdown(&tally);
         println!("{report}");
-        if let Some(file) = &arguments.report {
-            let mut file = std::fs::File::options().create(true).append(true).open(file)?;
-            file.write_all(format!("{report}\n").as_bytes())?;
-        }
+        reports.push_str(&format!("{report}\n"));
         let why = report::faults_of(&tally);
         for why in &why {
             println!("does not count: {why}");
@@ -124,8 +121,13 @@ async fn run(arguments: &Arguments) -> Outcome<bool> {
     Ok(good)
 }
 
-/// Round after round, each judged and dropped before the next begins.
-async fn campaign(arguments: &Arguments, store: StoreKind, small_disks: bool) -> Outcome<Tally> {
+/// Round after round, each judged and dropped before the next begins. `before`: the report of what came before.
+async fn campaign(
+    arguments: &Arguments,
+    store: StoreKind,
+    small_disks: bool,
+    before: &str,
+) -> Outcome<Tally> {
     let mut tally = Tally::new(store, arguments.seed);
     let progress = Progress::new(store.name().to_owned(), arguments.operations.into());
     let rounds = arguments.operations.div_ceil(arguments.round);
@@ -155,6 +157,9 @@ async fn campaign(arguments: &Arguments, store: StoreKind, small_disks: bool) ->
         let faults: u32 = result.done.counts.values().sum();
         progress.add(faults.into(), violations as u64);
         tally.add(&round, result);
+        if let Some(file) = &arguments.report {
+            std::fs::write(file, format!("{before}{}", report::markdown(&tally)))?;
+        }
     }
     Ok(tally)
 }

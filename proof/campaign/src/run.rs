@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a client keeps asking while things go wrong, and how often.
 const PERSISTENCE: Duration = Duration::from_secs(8);
 const ASK_EVERY: Duration = Duration::from_millis(250);
-/// How long everything may take to settle once nothing goes wrong any more.
+/// How long an operation may take to settle once nothing goes wrong any more.
 const HEALING: Duration = Duration::from_secs(120);
 
 /// One round: a part of a campaign that has processes, a store and a seed of its own.
@@ -236,7 +236,6 @@ impl Clients {
 
     /// Asks for everything again, until each request has an answer that stays.
     async fn ask_again(self: &Arc<Self>, plan: &[Arc<Operation>]) -> Outcome<()> {
-        let until = Instant::now() + HEALING;
         let places = Arc::new(Semaphore::new(self.concurrent));
         let mut under_way = JoinSet::new();
         for operation in plan {
@@ -244,7 +243,7 @@ impl Clients {
             let (this, operation) = (Arc::clone(self), Arc::clone(operation));
             under_way.spawn(async move {
                 for variant in Variant::EXECUTABLE.into_iter().filter(|variant| operation.has(*variant)) {
-                    this.until_definite(&operation, variant, until).await;
+                    this.until_definite(&operation, variant).await;
                 }
                 drop(place);
             });
@@ -254,7 +253,8 @@ impl Clients {
         Ok(())
     }
 
-    async fn until_definite(&self, operation: &Operation, variant: Variant, until: Instant) {
+    async fn until_definite(&self, operation: &Operation, variant: Variant) {
+        let until = Instant::now() + HEALING;
         let mut gateway = operation.number as usize;
         while Instant::now() < until {
             let answer = self.send(operation, variant, gateway, false).await;

@@ -1,7 +1,7 @@
 //! `cargo xtask prove`: what is proved at a larger bound than a test has time for.
 
 use crate::step::{self, Outcome};
-use crate::tools;
+use crate::{fuzz, tools};
 use clap::Subcommand;
 
 #[derive(Subcommand)]
@@ -26,10 +26,15 @@ pub(crate) enum Subject {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Hold everything that reads bytes from strangers against second implementations, by inputs that a fuzzer makes up.
+    ///
+    /// The inputs that were found on the way, and some that chance makes of them, run in `cargo xtask test`.
+    Fuzz(fuzz::Arguments),
 }
 
 pub(crate) fn run(subject: &Subject) -> Outcome {
     match subject {
+        Subject::Fuzz(arguments) => fuzz::run(arguments),
         Subject::Model { arguments } => step::run(
             "model at the large bound",
             step::cargo(["run", "--release", "-p", "semel-model", "--", "--large"]).args(arguments),

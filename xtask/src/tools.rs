@@ -134,6 +134,13 @@ const FAKETIME: Tool = Tool {
     present: || succeeds(Command::new("faketime").args(["-m", "-f", "+0", "true"])),
 };
 
+const CXX_COMPILER: Tool = Tool {
+    name: "a C++ compiler (`c++`)",
+    purpose: "builds libFuzzer",
+    packages: &["g++"],
+    present: || succeeds(Command::new("c++").arg("--version")),
+};
+
 /// Checks everything that the steps need.
 pub(crate) fn ensure() -> Outcome {
     component("rustfmt", "fmt")?;
@@ -165,6 +172,11 @@ pub(crate) fn databases() -> Outcome {
 /// Checks for what the fault campaign needs.
 pub(crate) fn campaign() -> Outcome {
     provide(&[&POSTGRES, &KILL, &FAKETIME])
+}
+
+/// Checks for what the fuzzer is built with.
+pub(crate) fn fuzzing() -> Outcome {
+    provide(&[&C_COMPILER, &CXX_COMPILER])
 }
 
 /// Checks for the message brokers that tests need.

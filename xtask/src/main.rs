@@ -6,6 +6,8 @@
 mod bench;
 mod brokers;
 mod counts;
+mod fuzz;
+mod fuzz_results;
 mod links;
 mod nats;
 mod postgres;
@@ -76,6 +78,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    if let Some(compiled) = fuzz::as_compiler() {
+        return compiled;
+    }
     let outcome = match Cli::parse().command {
         Command::Test => test::run(),
         Command::Postgres { command } => servers::run_with_postgres(&command),

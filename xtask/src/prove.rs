@@ -2,7 +2,7 @@
 
 use crate::postgres::Servers;
 use crate::step::{self, Outcome};
-use crate::{nats, tools};
+use crate::{fuzz, nats, tools};
 use clap::Subcommand;
 use semel_private_brokers::NATS_SERVER;
 
@@ -31,10 +31,15 @@ pub(crate) enum Subject {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Hold everything that reads bytes from strangers against second implementations, by inputs that a fuzzer makes up.
+    ///
+    /// The inputs that were found on the way, and some that chance makes of them, run in `cargo xtask test`.
+    Fuzz(fuzz::Arguments),
 }
 
 pub(crate) fn run(subject: &Subject) -> Outcome {
     match subject {
+        Subject::Fuzz(arguments) => fuzz::run(arguments),
         Subject::Model { arguments } => step::run(
             "model at the large bound",
             step::cargo(["run", "--release", "-p", "semel-model", "--", "--large"]).args(arguments),

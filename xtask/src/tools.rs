@@ -148,6 +148,13 @@ const MOUNT: Tool = Tool {
     present: || succeeds(Command::new("mount").arg("--version")),
 };
 
+const CXX_COMPILER: Tool = Tool {
+    name: "a C++ compiler (`c++`)",
+    purpose: "builds libFuzzer",
+    packages: &["g++"],
+    present: || succeeds(Command::new("c++").arg("--version")),
+};
+
 /// Checks everything that the steps need.
 pub(crate) fn ensure() -> Outcome {
     component("rustfmt", "fmt")?;
@@ -184,6 +191,11 @@ pub(crate) fn campaign() -> Outcome {
 /// Checks for what instructions are counted with.
 pub(crate) fn counts() -> Outcome {
     provide(&[&VALGRIND])
+}
+
+/// Checks for what the fuzzer is built with.
+pub(crate) fn fuzzing() -> Outcome {
+    provide(&[&C_COMPILER, &CXX_COMPILER])
 }
 
 /// Checks for the message brokers that tests need.

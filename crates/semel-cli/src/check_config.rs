@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Box<dyn Error>> {
 }
 
 /// What the configuration comes to.
-fn summary(config: &Config) -> String {
+pub(crate) fn summary(config: &Config) -> String {
     let mut text = String::new();
     for (name, value) in overview(config) {
         let _ = writeln!(text, "  {FAINT}{name:<8}{FAINT:#}  {value}");

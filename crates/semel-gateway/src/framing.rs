@@ -117,10 +117,12 @@ impl Framing {
 
     /// Takes the rest of a line, or what there is of it.
     fn line(&mut self, rest: &[u8]) -> Result<usize, Violation> {
-        let Some(end) = rest.iter().position(|&byte| byte == b'\n') else {
-            if self.unfinished.len() + rest.len() > self.longest_line {
-                return Err(Violation::LineLength);
-            }
+        let end = rest.iter().position(|&byte| byte == b'\n');
+        // Whether its end came with it or not: the verdict is the same however the bytes come in.
+        if self.unfinished.len() + end.unwrap_or(rest.len()) > self.longest_line {
+            return Err(Violation::LineLength);
+        }
+        let Some(end) = end else {
             self.unfinished.extend_from_slice(rest);
             return Ok(rest.len());
         };
@@ -362,9 +364,11 @@ mod tests {
     }
 
     #[test]
-    fn an_unfinished_line_is_bounded() {
+    fn a_line_is_bounded_whether_its_end_has_come_or_not() {
         let mut framing = Framing::new(LONGEST);
         framing.inspect(&[b'a'; LONGEST]).unwrap();
         assert_eq!(framing.inspect(b"a").unwrap_err().violation, Violation::LineLength);
+        let whole = format!("GET /{} HTTP/1.1\r\n", "a".repeat(LONGEST));
+        assert_eq!(judged(whole.as_bytes()), Err(Violation::LineLength));
     }
 }

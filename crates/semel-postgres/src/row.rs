@@ -8,7 +8,7 @@ use semel::{
     Record, RecordKey, Resource, State, StoreError, StoredResponse, Times, Timestamp,
 };
 use sqlx::postgres::PgRow;
-use sqlx::{Column, Decode, Postgres, Row, Type};
+use sqlx::{Column, Decode, Postgres, Row, Type, ValueRef as _};
 use uuid::Uuid;
 
 /// Where a record's columns end: what follows is the statement's own.
@@ -46,7 +46,9 @@ fn decode_columns(
     with_body: bool,
 ) -> Result<Record, String> {
     let response = match columns.at::<Option<i32>>(25)? {
-        None => None,
+        None => {
+            columns.nothing_in(&[26, 27, 28]).and_then(|()| no_body(columns, with_body)).map(|()| None)?
+        }
         Some(status) => Some(StoredResponse {
             status: u16::try_from(status).map_err(|_| columns.wrong(25))?,
             headers: columns.parsed(26, headers_of)?,
@@ -97,10 +99,14 @@ fn body_of(columns: &Columns<'_>, with_body: bool) -> Result<Body, String> {
         "stored" | "sealed" if !with_body => Ok(Body::Omitted),
         "stored" => Ok(Body::Stored(columns.bytes(BODY)?.ok_or_else(|| columns.wrong(BODY))?)),
         "sealed" => Ok(Body::Sealed(columns.bytes(BODY)?.ok_or_else(|| columns.wrong(BODY))?)),
-        "not_stored" => Ok(Body::NotStored),
-        "dropped" => Ok(Body::Dropped),
+        "not_stored" => no_body(columns, with_body).map(|()| Body::NotStored),
+        "dropped" => no_body(columns, with_body).map(|()| Body::Dropped),
         _ => Err("its body_kind is none that is known".into()),
     }
+}
+
+fn no_body(columns: &Columns<'_>, with_body: bool) -> Result<(), String> {
+    if with_body { columns.nothing_in(&[BODY]) } else { Ok(()) }
 }
 
 /// The line of history in `row`: at, version, happening, actor, attempt, note.
@@ -132,6 +138,12 @@ struct Columns<'r>(&'r PgRow);
 impl<'r> Columns<'r> {
     fn at<T: Decode<'r, Postgres> + Type<Postgres>>(&self, index: usize) -> Result<T, String> {
         self.0.try_get(index).map_err(|_| self.wrong(index))
+    }
+
+    /// A response is there as a whole or not at all: what is left of one is damage.
+    fn nothing_in(&self, indexes: &[usize]) -> Result<(), String> {
+        let is_filled = |index: &&usize| !self.0.try_get_raw(**index).is_ok_and(|value| value.is_null());
+        indexes.iter().find(is_filled).map_or(Ok(()), |index| Err(self.wrong(*index)))
     }
 
     fn version(&self, index: usize) -> Result<u64, String> {

@@ -46,7 +46,9 @@ fn decode_columns(row: &Row<'_>, operation_id: OperationId, with_body: bool) -> 
     let columns = Columns(row);
     let status: Option<u16> = columns.at(25)?;
     let response = match status {
-        None => None,
+        None => {
+            columns.nothing_in(&[26, 27, 28]).and_then(|()| no_body(&columns, with_body)).map(|()| None)?
+        }
         Some(status) => Some(StoredResponse {
             status,
             headers: columns.parsed(26, headers_of)?,
@@ -79,7 +81,7 @@ fn decode_columns(row: &Row<'_>, operation_id: OperationId, with_body: bool) -> 
             reconcile: columns.moment(17)?,
         },
         reconcile_attempts: columns.at(18)?,
-        dead_letter: columns.at(19)?,
+        dead_letter: columns.flag(19)?,
         last_error: columns.at(20)?,
         recovery_point: columns.at(21)?,
         checkpoint: columns.at::<Option<Vec<u8>>>(22)?.map(Bytes::from),
@@ -94,10 +96,14 @@ fn body_of(columns: &Columns<'_, '_>, with_body: bool) -> Result<Body, String> {
         "stored" | "sealed" if !with_body => Ok(Body::Omitted),
         "stored" => Ok(Body::Stored(columns.at::<Vec<u8>>(BODY)?.into())),
         "sealed" => Ok(Body::Sealed(columns.at::<Vec<u8>>(BODY)?.into())),
-        "not_stored" => Ok(Body::NotStored),
-        "dropped" => Ok(Body::Dropped),
+        "not_stored" => no_body(columns, with_body).map(|()| Body::NotStored),
+        "dropped" => no_body(columns, with_body).map(|()| Body::Dropped),
         _ => Err("its body_kind is none that is known".into()),
     }
+}
+
+fn no_body(columns: &Columns<'_, '_>, with_body: bool) -> Result<(), String> {
+    if with_body { columns.nothing_in(&[BODY]) } else { Ok(()) }
 }
 
 /// The line of history in `row`: at, version, happening, actor, attempt, note.
@@ -124,6 +130,20 @@ struct Columns<'r, 's>(&'r Row<'s>);
 impl<'r> Columns<'r, '_> {
     fn at<T: FromSql>(&self, index: usize) -> Result<T, String> {
         self.0.get(index).map_err(|_| self.wrong(index))
+    }
+
+    /// A response is there as a whole or not at all: what is left of one is damage.
+    fn nothing_in(&self, indexes: &[usize]) -> Result<(), String> {
+        let filled = indexes.iter().find(|index| !matches!(self.0.get_ref(**index), Ok(ValueRef::Null)));
+        filled.map_or(Ok(()), |index| Err(self.wrong(*index)))
+    }
+
+    fn flag(&self, index: usize) -> Result<bool, String> {
+        match self.at(index)? {
+            0_i64 => Ok(false),
+            1 => Ok(true),
+            _ => Err(self.wrong(index)),
+        }
     }
 
     fn version(&self, index: usize) -> Result<u64, String> {

@@ -1,0 +1,156 @@
+//! `cargo xtask prove fuzz`: builds the targets of `proof/fuzz` with counters in every branch of our own code, and runs them.
+//!
+//! Nothing has to be installed but a C++ compiler: libFuzzer comes as a crate, and the counters are made by the compiler that builds
+//! everything else. Address sanitizing is left out: no crate here has `unsafe` in it, and it would double the time.
+
+use crate::fuzz_results::{self, Run};
+use crate::step::{self, Outcome};
+use crate::tools;
+use std::collections::VecDeque;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, fs};
+
+/// What can be fuzzed, as `proof/fuzz` names it.
+const TARGETS: [&str; 8] = ["key", "canonical", "headers", "framing", "records", "config", "webhook", "jwt"];
+
+/// Says to this program that it is called in place of the compiler.
+const AS_COMPILER: &str = "SEMEL_XTASK_COUNTS_BRANCHES";
+
+/// Counters in every branch, what is compared with what, and a table of where that is: what cargo-fuzz asks for as well.
+const COUNTERS: [&str; 5] = [
+    "-Cpasses=sancov-module",
+    "-Cllvm-args=-sanitizer-coverage-level=4",
+    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
+    "-Cllvm-args=-sanitizer-coverage-pc-table",
+    "-Cllvm-args=-sanitizer-coverage-trace-compares",
+];
+
+/// Longer inputs than these teach nothing new about any of the targets.
+const LONGEST: &str = "-max_len=2048";
+const TELL_EVERY: Duration = Duration::from_secs(10);
+
+/// Which targets to run, and for how long.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// The targets: key, canonical, headers, framing, records, config, webhook, jwt. None named: all, one after the other
+    #[arg(value_parser = clap::builder::PossibleValuesParser::new(TARGETS))]
+    targets: Vec<String>,
+    /// How often each is executed
+    #[arg(long, default_value_t = 10_000_000)]
+    executions: u64,
+    /// What chance is made of
+    #[arg(long, default_value_t = 1)]
+    seed: u32,
+}
+
+/// Builds and runs the targets, and writes down what came out.
+pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    tools::fuzzing()?;
+    let targets: Vec<&str> = match arguments.targets.is_empty() {
+        true => TARGETS.to_vec(),
+        false => arguments.targets.iter().map(String::as_str).collect(),
+    };
+    build(&targets)?;
+    let mut runs = Vec::new();
+    for target in targets {
+        step::timed(&format!("fuzz {target}"), &format!("{} executions", arguments.executions), || {
+            let run = fuzz(target, arguments)?;
+            let found = run.finding.clone();
+            fuzz_results::write(&step::root(), &run)?;
+            runs.push(run);
+            found.map_or(Ok(()), |finding| Err(format!("{target}: a rule is broken by {finding}")))
+        })?;
+    }
+    print!("\n{}", fuzz_results::table(&runs));
+    Ok(())
+}
+
+fn build(targets: &[&str]) -> Outcome {
+    let this =
+        env::current_exe().map_err(|error| format!("this program does not know where it is: {error}"))?;
+    let mut build =
+        step::cargo(["build", "--profile", "fuzz", "-p", "semel-fuzz", "--features", "libfuzzer"]);
+    for target in targets {
+        build.arg("--bin").arg(format!("fuzz_{target}"));
+    }
+    step::run("fuzz: build", build.env("RUSTC_WORKSPACE_WRAPPER", this).env(AS_COMPILER, "1"))
+}
+
+/// Where this program was called in place of the compiler: the compiler, with counters. Cargo does that for the workspace's own crates
+/// alone, so that the fuzzer spends no time on others.
+pub(crate) fn as_compiler() -> Option<ExitCode> {
+    env::var_os(AS_COMPILER)?;
+    let mut words = env::args_os().skip(1);
+    let status = Command::new(words.next()?).args(words).args(COUNTERS).status();
+    Some(ExitCode::from(u8::from(!status.is_ok_and(|status| status.success()))))
+}
+
+fn fuzz(target: &str, arguments: &Arguments) -> Result<Run, String> {
+    let built = target_directory()?;
+    let here = step::root().join("proof/fuzz");
+    let (grown, found) = (built.join("fuzz-corpus").join(target), built.join("fuzz-findings"));
+    for directory in [&grown, &found] {
+        fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+    }
+    let mut fuzzer = Command::new(built.join("fuzz").join(format!("fuzz_{target}")));
+    fuzzer.arg(&grown).arg(here.join("corpus").join(target)).args([
+        LONGEST,
+        "-print_final_stats=1",
+        "-timeout=10",
+    ]);
+    fuzzer.arg(format!("-runs={}", arguments.executions)).arg(format!("-seed={}", arguments.seed));
+    fuzzer.arg(format!("-artifact_prefix={}/{target}-", found.display()));
+    let dictionary = here.join("dictionaries").join(format!("{target}.dict"));
+    if dictionary.is_file() {
+        fuzzer.arg(format!("-dict={}", dictionary.display()));
+    }
+    let begun = Instant::now();
+    let told = follow(&mut fuzzer)?;
+    let (inputs, bytes) = size_of(&grown);
+    Ok(Run { target: target.to_owned(), time: begun.elapsed(), inputs, bytes, ..told })
+}
+
+/// Runs the fuzzer, tells how it gets on, and gathers what it says.
+fn follow(fuzzer: &mut Command) -> Result<Run, String> {
+    let started = fuzzer.stdin(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let mut child = started.map_err(|error| format!("the fuzzer could not be started: {error}"))?;
+    let mut run = Run::default();
+    // What came last, to be shown if something was found.
+    let mut last = VecDeque::new();
+    let mut told = Instant::now();
+    for line in child.stderr.take().into_iter().flat_map(|errors| BufReader::new(errors).split(b'\n')) {
+        let line = line.map_err(|error| format!("the fuzzer cannot be followed: {error}"))?;
+        let line = String::from_utf8_lossy(&line).into_owned();
+        run.hear(&line);
+        if line.starts_with('#') && told.elapsed() >= TELL_EVERY {
+            println!("    {line}");
+            told = Instant::now();
+        }
+        last.push_back(line);
+        if last.len() > 60 {
+            last.pop_front();
+        }
+    }
+    let ended = child.wait().map_err(|error| format!("the fuzzer cannot be waited for: {error}"))?;
+    if !ended.success() {
+        last.iter().for_each(|line| println!("    {line}"));
+        run.finding.get_or_insert_with(|| format!("something that ended the fuzzer ({ended})"));
+    }
+    Ok(run)
+}
+
+fn target_directory() -> Result<PathBuf, String> {
+    // This program lies in the target directory's `debug`, or whatever profile it was built by.
+    let this = env::current_exe().ok();
+    let directory = this.as_deref().and_then(Path::parent).and_then(Path::parent);
+    directory.map(Path::to_owned).ok_or_else(|| "this program is in no target directory".to_owned())
+}
+
+fn size_of(directory: &Path) -> (usize, u64) {
+    let files = fs::read_dir(directory).into_iter().flatten().flatten();
+    let sizes: Vec<u64> = files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).collect();
+    (sizes.len(), sizes.iter().sum())
+}

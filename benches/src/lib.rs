@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, reason = "a report is printed")]
 
 pub mod operations;
+pub mod payments;
 
 use serde::Serialize;
 use std::io::{IsTerminal as _, Write as _};

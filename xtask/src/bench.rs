@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: what is measured.
 
 use crate::step::{self, Outcome};
-use crate::{nats, tools};
+use crate::{nats, peers, tools};
 use clap::Subcommand;
 use semel_private_brokers::NATS_SERVER;
 
@@ -39,6 +39,13 @@ pub(crate) enum Subject {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Compare Semel with its peers, which are installed below the target directory: Restate, DBOS, idempotent-proxy, Powertools, and
+    /// the textbook way on PostgreSQL. Takes a quarter of an hour; with --quick, a minute or two.
+    Peers {
+        /// Passed on to the benchmark.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
 }
 
 pub(crate) fn run(subject: &Subject) -> Outcome {
@@ -64,6 +71,7 @@ pub(crate) fn run(subject: &Subject) -> Outcome {
                     .args(arguments),
             )
         }
+        Subject::Peers { arguments } => peers::run(arguments),
         Subject::Outbox { arguments } => {
             tools::postgres()?;
             tools::nats()?;

@@ -10,6 +10,7 @@ mod fuzz;
 mod fuzz_results;
 mod links;
 mod nats;
+mod peers;
 mod postgres;
 mod prove;
 mod python;

@@ -127,6 +127,20 @@ const WRK: Tool = Tool {
     present: || Command::new("wrk").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok(),
 };
 
+const REDIS: Tool = Tool {
+    name: "Redis (`redis-server`)",
+    purpose: "is what some of the peers keep their keys in",
+    packages: &["redis-server"],
+    present: || succeeds(Command::new("redis-server").arg("--version")),
+};
+
+const NPM: Tool = Tool {
+    name: "npm",
+    purpose: "is how Restate's server comes here",
+    packages: &["npm"],
+    present: || succeeds(Command::new("npm").arg("--version")),
+};
+
 const FAKETIME: Tool = Tool {
     name: "faketime",
     purpose: "gives processes a wrong clock, to show that it changes nothing",
@@ -221,6 +235,26 @@ pub(crate) fn postgres() -> Outcome {
 pub(crate) fn nats() -> Outcome {
     provide(&[&NATS])?;
     nats::provide()
+}
+
+/// Checks for what every measurement against peers needs.
+pub(crate) fn peers() -> Outcome {
+    provide(&[&NGINX, &WRK, &POSTGRES, &KILL])
+}
+
+/// Checks for Redis.
+pub(crate) fn redis() -> Outcome {
+    provide(&[&REDIS])
+}
+
+/// Checks for npm.
+pub(crate) fn npm() -> Outcome {
+    provide(&[&NPM])
+}
+
+/// Checks for a Python that can make directories of its own for packages.
+pub(crate) fn venv() -> Outcome {
+    provide(&[&VENV])
 }
 
 /// Checks for what the gateway is measured with.

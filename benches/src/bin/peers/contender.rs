@@ -1,0 +1,75 @@
+//! Who does the job: Semel in its shapes, and its peers.
+
+use crate::running::Running;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Who {
+    GatewaySqlite,
+    Restate,
+    IdempotentProxy,
+    GatewayPostgres,
+    LayerPostgres,
+    Textbook,
+    Dbos,
+    Powertools,
+}
+
+impl Who {
+    /// Neighbours are measured one after the other, so those stand beside each other that are compared.
+    pub(crate) const ALL: [Self; 8] = [
+        Self::GatewaySqlite,
+        Self::Restate,
+        Self::IdempotentProxy,
+        Self::GatewayPostgres,
+        Self::LayerPostgres,
+        Self::Textbook,
+        Self::Dbos,
+        Self::Powertools,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::GatewaySqlite => "Semel gateway, SQLite",
+            Self::GatewayPostgres => "Semel gateway, PostgreSQL",
+            Self::LayerPostgres => "Semel layer, PostgreSQL",
+            Self::Textbook => "textbook, PostgreSQL",
+            Self::Restate => "Restate",
+            Self::IdempotentProxy => "idempotent-proxy, Redis",
+            Self::Dbos => "DBOS, PostgreSQL",
+            Self::Powertools => "Powertools, Redis",
+        }
+    }
+
+    /// What it does not do, or does otherwise. Whether an altered body is refused is tried in every run, and not said here.
+    pub(crate) fn note(self) -> &'static str {
+        match self {
+            Self::GatewaySqlite | Self::GatewayPostgres | Self::LayerPostgres => {
+                "fingerprint of the canonical body; doubt is a state; one fsync for a batch, before the answer"
+            }
+            Self::Textbook => {
+                "hash of the raw body; a request that died blocks its key for ever; an fsync for each statement"
+            }
+            Self::Restate => {
+                "no fingerprint; runs again after a crash, up to a journal entry; an fsync for a batch, before the answer"
+            }
+            Self::IdempotentProxy => {
+                "no fingerprint, and not even the path; runs again once the lock has lapsed; durable by Redis alone (appendfsync always)"
+            }
+            Self::Dbos => {
+                "no fingerprint; runs again after a crash, step by step; an fsync for each statement"
+            }
+            Self::Powertools => {
+                "hash of what it is told to compare (nothing here: with it, Redis refuses identical retries); runs again once the \
+                 lock has lapsed; durable by Redis alone (appendfsync always)"
+            }
+        }
+    }
+}
+
+/// One of them, and where it listens. It ends with this value.
+pub(crate) struct Contender {
+    pub(crate) port: u16,
+    /// Where it takes payments.
+    pub(crate) path: &'static str,
+    pub(crate) _running: Vec<Running>,
+}

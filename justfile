@@ -22,7 +22,7 @@ demo *args:
 bench what="store" *args:
     cargo xtask bench {{what}} {{args}}
 
-# the proofs that take longer than a test may: model, campaign
+# the proofs that take longer than a test may: model, campaign, fuzz
 prove what="model" *args:
     cargo xtask prove {{what}} {{args}}
 

@@ -71,8 +71,11 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
 fn build(targets: &[&str]) -> Outcome {
     let this =
         env::current_exe().map_err(|error| format!("this program does not know where it is: {error}"))?;
-    let mut build =
-        step::cargo(["build", "--profile", "fuzz", "-p", "semel-fuzz", "--features", "libfuzzer"]);
+    // These two need more to be built than all others together.
+    let heavy = targets.iter().filter(|target| ["config", "records"].contains(target)).copied();
+    let features: Vec<&str> = std::iter::once("libfuzzer").chain(heavy).collect();
+    let mut build = step::cargo(["build", "--profile", "fuzz", "-p", "semel-fuzz", "--no-default-features"]);
+    build.arg("--features").arg(features.join(","));
     for target in targets {
         build.arg("--bin").arg(format!("fuzz_{target}"));
     }

@@ -12,11 +12,13 @@ pub mod headers;
 mod independent;
 pub mod jwt;
 pub mod key;
+#[cfg(feature = "records")]
 pub mod records;
 mod under_test;
 pub mod webhook;
 
 // The files under test name their neighbours from the root of their crate.
+#[cfg(feature = "records")]
 use under_test::sqlite::{error, row};
 
 /// All targets, by name.
@@ -25,6 +27,7 @@ pub const TARGETS: &[(&str, fn(&[u8]))] = &[
     ("canonical", canonical::target),
     ("headers", headers::target),
     ("framing", framing::target),
+    #[cfg(feature = "records")]
     ("records", records::target),
     #[cfg(feature = "config")]
     ("config", config::target),

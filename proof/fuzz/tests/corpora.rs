@@ -82,6 +82,7 @@ fn the_framing_guard_reads_strictly_and_the_library_agrees() {
     replay("framing");
 }
 
+#[cfg(feature = "records")]
 #[test]
 fn records_come_back_or_are_damaged() {
     replay("records");

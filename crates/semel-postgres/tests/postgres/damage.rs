@@ -1,10 +1,10 @@
 //! A record that cannot be what was written.
 
 use crate::database::Database;
-use crate::fixture::open;
-use semel::RecordKey;
+use crate::fixture::{create, draft, key, open};
+use semel::{RecordKey, Store as _, StoreError};
 use semel_conformance::{listings_pass_over_damaged_records, what_is_due_is_found_behind_damaged_records};
-use sqlx::PgPool;
+use sqlx::{AssertSqlSafe, PgPool, raw_sql};
 
 #[tokio::test]
 async fn what_is_due_behind_damaged_records_comes_all_the_same() {
@@ -18,6 +18,22 @@ async fn a_listing_shows_the_records_around_damaged_ones() {
     let database = Database::new().await;
     let (store, pool) = (open(&database).await, database.pool().await);
     listings_pass_over_damaged_records(&store, async |key| spoil(&pool, key).await).await;
+}
+
+#[tokio::test]
+async fn what_is_left_of_an_answer_is_damage() {
+    let database = Database::new().await;
+    let (store, pool) = (open(&database).await, database.pool().await);
+    let left =
+        ["response_headers = '[]'", "response_schema = 'v1'", "body_kind = 'stored'", "body = '\\x00'"];
+    for (number, set) in left.into_iter().enumerate() {
+        let name = format!("left-of-an-answer-{number}");
+        create(&store, draft(&name)).await;
+        let spoil = format!("UPDATE semel_records SET {set} WHERE key = '{name}'");
+        raw_sql(AssertSqlSafe(spoil)).execute(&pool).await.unwrap();
+        let read = store.read(vec![key(&name)]).await;
+        assert!(matches!(read, Err(StoreError::Damaged(_))), "{set}: {read:?}");
+    }
 }
 
 async fn spoil(pool: &PgPool, key: &RecordKey) {

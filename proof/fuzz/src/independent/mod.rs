@@ -8,5 +8,6 @@ pub(crate) mod framing;
 pub(crate) mod headers;
 pub(crate) mod json;
 pub(crate) mod key;
+#[cfg(feature = "records")]
 pub(crate) mod record;
 pub(crate) mod shape;

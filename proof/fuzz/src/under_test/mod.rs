@@ -16,6 +16,7 @@ pub(crate) mod jwt;
 pub(crate) mod passing;
 #[path = "../../../../crates/semel-postgres/src/text.rs"]
 pub(crate) mod postgres_text;
+#[cfg(feature = "records")]
 pub(crate) mod sqlite;
 #[path = "../../../../crates/semel-tower/src/headers.rs"]
 pub(crate) mod tower_headers;

@@ -50,8 +50,14 @@ pub(crate) fn cells() -> impl Iterator<Item = Cell> {
 #[derive(Default)]
 pub(crate) struct Figures {
     full_speed: BTreeMap<(Who, Cell), Vec<Measured>>,
-    /// Pairs of slowest hundredths in microseconds, and the rate.
-    paced: BTreeMap<(Who, Who), (f64, Vec<(f64, f64)>)>,
+    paced: BTreeMap<(Who, Who), Paced>,
+}
+
+/// What a pair came to at a rate that both can serve.
+struct Paced {
+    rate: f64,
+    /// The slowest hundredths of ours and of the other's, in microseconds, round by round.
+    p99s: Vec<(f64, f64)>,
 }
 
 impl Figures {
@@ -59,8 +65,9 @@ impl Figures {
         self.full_speed.entry((who, cell)).or_default().push(measured);
     }
 
-    pub(crate) fn add_paced(&mut self, pair: &Pair, rate: f64, p99: (f64, f64)) {
-        self.paced.entry((pair.ours, pair.other)).or_insert((rate, Vec::new())).1.push(p99);
+    pub(crate) fn add_paced(&mut self, pair: &Pair, rate: f64, p99s: (f64, f64)) {
+        let paced = self.paced.entry((pair.ours, pair.other));
+        paced.or_insert(Paced { rate, p99s: Vec::new() }).p99s.push(p99s);
     }
 
     /// What is known of a contender in a way of being asked; the median of each.
@@ -74,6 +81,11 @@ impl Figures {
     pub(crate) fn easy_rate(&self, pair: &Pair) -> Option<f64> {
         let most = |who| Some(self.of(who, (Kind::New, MOST))?.rate);
         Some((most(pair.ours)?.min(most(pair.other)?) / 2.0).round())
+    }
+
+    /// The equal loads, in requests a second.
+    pub(crate) fn rates(&self) -> impl Iterator<Item = (Who, Who, f64)> {
+        self.paced.iter().map(|((ours, other), paced)| (*ours, *other, paced.rate))
     }
 
     /// All comparisons, of those who were measured to the end.
@@ -100,9 +112,9 @@ impl Figures {
             let name = format!("{name}: a lone request");
             comparisons.push(Comparison::of(&name, "us", pair.lone, &rounds));
         }
-        if let Some((rate, rounds)) = self.paced.get(&(pair.ours, pair.other)) {
-            let name = format!("{name}: p99 at {rate} requests/s");
-            comparisons.push(Comparison::of(&name, "us", pair.p99, rounds));
+        if let Some(paced) = self.paced.get(&(pair.ours, pair.other)) {
+            let name = format!("{name}: p99 at equal load");
+            comparisons.push(Comparison::of(&name, "us", pair.p99, &paced.p99s));
         }
         comparisons
     }

@@ -170,6 +170,10 @@ fn print_raw(figures: &Figures) {
             println!();
         }
     }
+    println!("\nequal loads, in requests/s");
+    for (ours, other, rate) in figures.rates() {
+        println!("{} and {}: {rate}", ours.name(), other.name());
+    }
 }
 
 fn print_field(field: &Field, missing: &[String]) {

@@ -19,6 +19,8 @@ const FAREWELL: Duration = Duration::from_secs(5);
 pub(crate) struct Running {
     child: Child,
     log: PathBuf,
+    /// The file by which the directory's keeper would find it.
+    pid: PathBuf,
 }
 
 impl Running {
@@ -34,8 +36,9 @@ impl Running {
         let child = program
             .spawn()
             .map_err(|error| format!("{} could not be started: {error}", program.get_program().display()))?;
-        fs::write(directory.path().join(format!("{name}.pid")), format!("{}\n", child.id()))?;
-        Ok(Self { child, log })
+        let pid = directory.path().join(format!("{name}.pid"));
+        fs::write(&pid, format!("{}\n", child.id()))?;
+        Ok(Self { child, log, pid })
     }
 
     /// Waits until somebody listens on the port.
@@ -71,5 +74,7 @@ impl Drop for Running {
         }
         let _killed = self.child.kill();
         let _gone = self.child.wait();
+        // Its number may be somebody else's from now on.
+        let _removed = fs::remove_file(&self.pid);
     }
 }

@@ -137,11 +137,9 @@ pub(crate) fn list_sql(filter: &Filter) -> (String, Vec<Value>) {
     if let Some(state) = filter.state {
         terms.push_str(&format!("state = '{}' AND ", state.as_str()));
     }
-    match index {
-        // All that are in progress and no others wait for their lease, and there is an index of what records wait for.
-        Some("due") => terms.push_str("due_kind = 'lease' AND "),
-        Some("rare") => terms.push_str("state IN ('failed_replayable', 'failed_retryable', 'unknown') AND "),
-        _ => {}
+    // All that are in progress and no others wait for their lease, and there is an index of what records wait for.
+    if index == Some("due") {
+        terms.push_str("due_kind = 'lease' AND ");
     }
     match filter.dead_letter {
         Some(true) => terms.push_str("dead_letter = 1 AND "),

@@ -64,7 +64,9 @@ CREATE INDEX semel_records_due ON semel_records (due_kind, due_at, operation_id)
 -- rare, and dead letters. What is in progress is found as what waits for its lease; of completed records and tombstones the newest
 -- pages are full anyway. The rowid is the last column of every index: records come newest first without sorting.
 CREATE INDEX semel_records_tenant ON semel_records (tenant);
-CREATE INDEX semel_records_rare ON semel_records (state) WHERE state IN ('failed_replayable', 'failed_retryable', 'unknown');
+-- Not `state IN (…)`: for three values or more SQLite makes a temporary table of them each time that a row is written.
+CREATE INDEX semel_records_rare ON semel_records (state)
+    WHERE state = 'failed_replayable' OR state = 'failed_retryable' OR state = 'unknown';
 CREATE INDEX semel_records_dead_letter ON semel_records (dead_letter) WHERE dead_letter = 1;
 
 CREATE TABLE semel_history (

@@ -18,9 +18,9 @@ fix:
 demo *args:
     cargo run --release -- demo {{args}}
 
-# measure: store
-bench what="store" *args:
-    cargo xtask bench {{what}} {{args}}
+# measure everything, or one part: store, layer, gateway, reaper, outbox, growth (`just bench --quick` for a trial)
+bench *args:
+    cargo xtask bench {{args}}
 
 # the proofs that take longer than a test may: model, campaign, fuzz
 prove what="model" *args:

@@ -3,12 +3,23 @@
 //! Machines are noisy and differ; a ratio of neighbours in time does neither. The raw numbers stand beside it for orientation.
 #![allow(clippy::print_stdout, reason = "a report is printed")]
 
+pub mod caller;
+pub mod disk;
+pub mod held;
+pub mod load;
+pub mod machine;
 pub mod operations;
 pub mod payments;
+pub mod plot;
+pub mod postgres;
+pub mod processes;
+pub mod reaping;
+pub mod results;
+pub mod table;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::io::{IsTerminal as _, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What one comparison came to.
 #[derive(Clone, Debug, Serialize)]
@@ -29,6 +40,20 @@ pub struct Comparison {
     pub bar: String,
     /// Whether it is.
     pub met: bool,
+    /// Where it is drawn, if it is a point of a curve.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub point: Option<Point>,
+}
+
+/// A point of a curve: its height is what was measured of ours.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// The drawing, by its file's name.
+    pub plot: String,
+    /// The curve.
+    pub curve: String,
+    /// How far to the right.
+    pub x: f64,
 }
 
 /// What a ratio has to be.
@@ -65,7 +90,15 @@ impl Comparison {
             unit,
             bar,
             met,
+            point: None,
         }
+    }
+
+    /// The same as a point of a curve.
+    #[must_use]
+    pub fn at(mut self, plot: &str, curve: &str, x: f64) -> Self {
+        self.point = Some(Point { plot: plot.to_owned(), curve: curve.to_owned(), x });
+        self
     }
 }
 
@@ -112,6 +145,22 @@ pub fn report(comparisons: &[Comparison], json: &Path) -> std::io::Result<()> {
     writeln!(file)?;
     println!("\nas JSON: {}", json.display());
     Ok(())
+}
+
+/// The binary `semel`: the one that is named, or else the one beside this program.
+///
+/// # Errors
+/// There is none.
+pub fn binary(named: Option<&Path>) -> std::io::Result<PathBuf> {
+    let path = match named {
+        Some(path) => path.to_owned(),
+        None => std::env::current_exe()?.with_file_name("semel"),
+    };
+    if path.is_file() {
+        return Ok(path);
+    }
+    let message = format!("{} is not there: `cargo build --release -p semel-cli` makes it", path.display());
+    Err(std::io::Error::other(message))
 }
 
 /// Says what is being measured: on a terminal on one line that is written over, else on a line each.

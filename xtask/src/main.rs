@@ -74,8 +74,9 @@ enum Command {
     },
 
     /// Measure. Results are ratios within one run, so they can be compared between machines.
-    #[command(subcommand)]
-    Bench(bench::Subject),
+    ///
+    /// The report is in benches/: RESULTS.md for people, results.json for programs, plots/. A subject replaces its own part of it alone.
+    Bench(bench::Bench),
 }
 
 fn main() -> ExitCode {
@@ -88,7 +89,7 @@ fn main() -> ExitCode {
         Command::Servers { command } => servers::run_with_all(&command),
         Command::Prove(subject) => prove::run(&subject),
         Command::Counts { write } => counts::run(write),
-        Command::Bench(subject) => bench::run(&subject),
+        Command::Bench(bench) => bench::run(&bench),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -109,16 +110,33 @@ mod tests {
         Cli::command().debug_assert();
     }
 
+    fn bench(words: &[&str]) -> bench::Bench {
+        match Cli::try_parse_from([&["xtask", "bench"], words].concat()).unwrap().command {
+            Command::Bench(bench) => bench,
+            _ => panic!("parsed as another command"),
+        }
+    }
+
     #[test]
     fn a_subject_passes_what_follows_it_on() {
         for (words, on_postgres) in [(&[][..], false), (&["--postgres"], true)] {
-            let words = [&["xtask", "bench", "store"], words, &["--seconds", "3"]].concat();
-            let cli = Cli::try_parse_from(words).unwrap();
-            let Command::Bench(bench::Subject::Store { postgres, arguments }) = cli.command else {
-                panic!("parsed as another command")
-            };
-            assert_eq!(postgres, on_postgres);
-            assert_eq!(arguments, ["--seconds", "3"]);
+            let bench = bench(&[&["store"], words, &["--seconds", "3"]].concat());
+            let Some(bench::Subject::Store(on)) = bench.subject else { panic!("parsed as another subject") };
+            assert_eq!(on.postgres, on_postgres);
+            assert_eq!(on.passed.arguments, ["--seconds", "3"]);
         }
+    }
+
+    #[test]
+    fn everything_and_each_subject_can_be_quick() {
+        assert!(bench(&["--quick"]).quick && bench(&["--quick"]).subject.is_none());
+        for words in [
+            &["--quick", "gateway"][..],
+            &["gateway", "--quick"],
+            &["gateway", "--quick", "--", "--rounds", "2"],
+        ] {
+            assert!(bench(words).quick, "{words:?}");
+        }
+        assert!(!bench(&[]).quick);
     }
 }

@@ -25,7 +25,8 @@ const PYTHON: [&str; 7] = [
 /// What says which packages are in a directory.
 const DONE: &str = "semel-packages";
 
-pub(crate) fn run(arguments: &[String]) -> Outcome {
+/// Installs all of them, and builds the services in Rust. What the benchmark is to be told: where each is, or why it is not there.
+pub(crate) fn provide_all() -> Result<Vec<String>, String> {
     tools::peers()?;
     let place = place().ok_or("this program does not know where it is")?;
     let (mut found, mut missing) = (Vec::new(), Vec::new());
@@ -42,11 +43,10 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
             (_, Err(why)) => missing.extend(["--missing".to_owned(), format!("{name}: {why}")]),
         }
     }
-    step::run("the binary", &mut step::cargo(["build", "--release", "-p", "semel-cli"]))?;
     let services = ["build", "--release", "-p", "semel-benches", "--bin", "layered", "--bin", "textbook"];
     step::run("the services in Rust", &mut step::cargo(services))?;
-    let run = ["run", "--release", "-p", "semel-benches", "--bin", "peers", "--"];
-    step::run("Semel against its peers", step::cargo(run).args(found).args(missing).args(arguments))
+    found.append(&mut missing);
+    Ok(found)
 }
 
 /// The server, a program that npm brings.

@@ -4,82 +4,157 @@
 //! round measures each of them once, one after the other.
 #![allow(clippy::print_stdout, reason = "a report is printed")]
 
-mod load;
 mod lone;
-mod processes;
 
 use clap::Parser;
-use load::{Kind, Load};
-use processes::Processes;
-use semel_benches::{Bar, Comparison, median, progress, report};
+use semel::Engine;
+use semel_benches::held::Gate;
+use semel_benches::load::{Kind, Load, old_keys};
+use semel_benches::processes::{Gateway, Nginx};
+use semel_benches::{Bar, Comparison, caller, median, postgres, progress, report};
+use semel_postgres::PgStore;
+use semel_private_postgres::Cluster;
+use semel_sqlite::SqliteStore;
+use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tokio::runtime::Runtime;
 
 #[derive(Parser)]
 #[command(about = "Requests through the gateway, against nginx and against itself")]
 struct Arguments {
+    /// With a private PostgreSQL instead of SQLite.
+    #[arg(long)]
+    postgres: bool,
     /// The binary `semel`. Without it: the one beside this program.
     #[arg(long)]
     semel: Option<PathBuf>,
     /// Rounds; each measures everything once.
     #[arg(long, default_value_t = 7)]
     rounds: usize,
-    /// Clients' connections.
-    #[arg(long, default_value_t = 64)]
-    connections: usize,
-    /// How long each is measured in a round.
+    /// Clients' connections; may be given several times.
+    #[arg(long, default_values_t = [64, 256])]
+    connections: Vec<usize>,
+    /// How long each is measured in a round; under 20, since requests that are held longer are given up on.
     #[arg(long, default_value_t = 2.0)]
     seconds: f64,
-    /// The directory of the database files; must be on a real disk.
+    /// Where files go: on a real disk, and readable by PostgreSQL's user.
     #[arg(long, default_value = "target/bench")]
     directory: PathBuf,
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let arguments = Arguments::parse();
-    std::fs::create_dir_all(&arguments.directory)?;
-    let files = tempfile::tempdir_in(std::fs::canonicalize(&arguments.directory)?)?;
-    let semel = match arguments.semel {
-        Some(semel) => semel,
-        None => std::env::current_exe()?.with_file_name("semel"),
-    };
-    let processes = Processes::start(&semel, files.path())?;
-    let span = Duration::from_secs_f64(arguments.seconds);
-    let load = Load::new(files.path(), arguments.connections, span)?;
+/// Everything that is measured.
+struct Sides {
+    runtime: Runtime,
+    gate: Gate,
+    nginx: Nginx,
+    gateway: Gateway,
+    /// PostgreSQL, with a database for the lone commits too.
+    cluster: Option<Cluster>,
+    files: tempfile::TempDir,
+}
 
-    lone::first_requests(processes.gateway, load::old_keys())?;
-    let (mut passing, mut protected, mut replayed) = (Vec::new(), Vec::new(), Vec::new());
-    for round in 0..=arguments.rounds {
-        progress(&format!("round {round} of {} (the first is a warm-up)", arguments.rounds));
-        let nginx = load.run(processes.nginx, Kind::WithoutKey)?;
-        let passed = load.run(processes.gateway, Kind::WithoutKey)?;
-        let once = load.run(processes.gateway, Kind::NewKeys)?;
-        let again = load.run(processes.gateway, Kind::OldKeys)?;
-        if round > 0 {
-            passing.push((passed, nginx));
-            protected.push((once, passed));
-            replayed.push((again, passed));
-        }
+impl Sides {
+    fn start(arguments: &Arguments) -> Result<Self, Box<dyn Error>> {
+        std::fs::create_dir_all(&arguments.directory)?;
+        let directory = arguments.directory.canonicalize()?;
+        let files = tempfile::tempdir_in(&directory)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let cluster = if arguments.postgres { Some(postgres::start(&directory)?) } else { None };
+        let store = match &cluster {
+            Some(cluster) => cluster.url("postgres"),
+            None => format!("sqlite:{}", files.path().join("semel.db").display()),
+        };
+        let gate = Gate::default();
+        let nginx = Nginx::start(files.path(), Some(gate.serve(&runtime)?))?;
+        let semel = semel_benches::binary(arguments.semel.as_deref())?;
+        let gateway = Gateway::start(&semel, nginx.service, &store)?;
+        Ok(Self { runtime, gate, nginx, gateway, cluster, files })
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let mut lone = Vec::new();
-    for round in 0..=arguments.rounds {
-        progress(&format!("one caller, round {round} of {}", arguments.rounds));
-        let passed = median(&lone::requests(processes.gateway, false, span / 3)?);
-        let once = median(&lone::requests(processes.gateway, true, span / 3)?);
-        let file = files.path().join(format!("lone-{round}.db"));
-        let commits = median(&runtime.block_on(lone::commits(&file, span / 3))?);
-        if round > 0 {
-            lone.push((once - passed, commits + 300.0));
+
+    /// Many clients at once.
+    fn many(&self, arguments: &Arguments, connections: usize) -> Result<Vec<Comparison>, Box<dyn Error>> {
+        let span = Duration::from_secs_f64(arguments.seconds);
+        let load = Load::new(self.files.path(), connections, span)?;
+        let at = self.gateway.address;
+        let (mut by_nginx, mut new, mut replays) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut conflicts, mut mismatches) = (Vec::new(), Vec::new());
+        for round in 0..=arguments.rounds {
+            let rounds = arguments.rounds;
+            progress(&format!(
+                "{connections} connections, round {round} of {rounds} (the first is a warm-up)"
+            ));
+            let nginx = load.run(self.nginx.proxy, Kind::WithoutKey)?.per_second;
+            let passed = load.run(at, Kind::WithoutKey)?.per_second;
+            let once = load.run(at, Kind::NewKeys)?.per_second;
+            let again = load.run(at, Kind::OldKeys)?.per_second;
+            let held = self.gate.conflicts(&self.runtime, &load, at)?.per_second;
+            let other = load.run(at, Kind::OtherBodies)?.per_second;
+            if round > 0 {
+                by_nginx.push((passed, nginx));
+                new.push((once, passed));
+                replays.push((again, passed));
+                conflicts.push((held, passed));
+                mismatches.push((other, passed));
+            }
         }
+        // What PostgreSQL makes of it depends on where its server is; the bars are for the store that is built in.
+        let bar = |least| if arguments.postgres { Bar::Open } else { Bar::AtLeast(least) };
+        let of = |name: &str, bar, rounds: &[(f64, f64)]| {
+            Comparison::of(&format!("{name} ({connections} connections)"), "req/s", bar, rounds)
+        };
+        let mut comparisons = vec![
+            of("new operations, by passed on", bar(0.7), &new),
+            of("replays, by passed on", bar(0.95), &replays),
+            of("conflicts, by passed on", Bar::Open, &conflicts),
+            of("mismatches, by passed on", Bar::Open, &mismatches),
+        ];
+        if !arguments.postgres {
+            comparisons.insert(0, of("passed on, by nginx proxy_pass", Bar::AtLeast(0.7), &by_nginx));
+        }
+        Ok(comparisons)
     }
+
+    /// One client.
+    fn lone(&self, arguments: &Arguments) -> Result<Comparison, Box<dyn Error>> {
+        let span = Duration::from_secs_f64(arguments.seconds) / 3;
+        let engine = self.runtime.block_on(self.engine())?;
+        let mut lone = Vec::new();
+        for round in 0..=arguments.rounds {
+            progress(&format!("one caller, round {round} of {}", arguments.rounds));
+            let passed = median(&caller::requests(self.gateway.address, false, span)?);
+            let once = median(&caller::requests(self.gateway.address, true, span)?);
+            let commits = median(&self.runtime.block_on(lone::commits(engine.clone(), span))?);
+            if round > 0 {
+                lone.push((once - passed, commits + 300.0));
+            }
+        }
+        let name = "added to a lone request, by two commits + 300 us";
+        Ok(Comparison::of(name, "us", Bar::AtMost(1.0), &lone))
+    }
+
+    /// An engine on a store of its own, beside the gateway's.
+    async fn engine(&self) -> Result<Engine, Box<dyn Error>> {
+        Ok(match &self.cluster {
+            None => Engine::new(SqliteStore::open(self.files.path().join("lone.db")).await?),
+            Some(cluster) => {
+                Engine::new(PgStore::connect(&postgres::database(cluster, "lone").await?).await?)
+            }
+        })
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments = Arguments::parse();
+    let sides = Sides::start(&arguments)?;
+    caller::first_requests(sides.gateway.address, old_keys())?;
+    let mut comparisons = Vec::new();
+    for connections in &arguments.connections {
+        comparisons.extend(sides.many(&arguments, *connections)?);
+    }
+    comparisons.push(sides.lone(&arguments)?);
     progress("");
-    let comparisons = [
-        Comparison::of("passed on, by nginx proxy_pass", "req/s", Bar::AtLeast(0.5), &passing),
-        Comparison::of("protected, by passed on", "req/s", Bar::AtLeast(0.5), &protected),
-        Comparison::of("replayed, by passed on", "req/s", Bar::AtLeast(0.85), &replayed),
-        Comparison::of("added to a lone one, by two commits + 300", "us", Bar::AtMost(1.0), &lone),
-    ];
-    report(&comparisons, Path::new("target/bench/gateway.json"))?;
+    let store = if arguments.postgres { "postgres" } else { "sqlite" };
+    report(&comparisons, Path::new(&format!("target/bench/gateway-{store}.json")))?;
     Ok(())
 }

@@ -14,7 +14,7 @@ use appenders::{Appenders, Way, events};
 use broker::Broker;
 use clap::Parser;
 use receiver::{AtOnce, Counting};
-use semel_benches::{Bar, Comparison, progress, report};
+use semel_benches::{Bar, Comparison, postgres, progress, report};
 use semel_postgres::PgStore;
 use semel_private_postgres::Cluster;
 use semel_relay::outbox::postgres::PgOutbox;
@@ -27,10 +27,6 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 type Failure = Box<dyn Error + Send + Sync>;
-
-/// No checkpoint falls on one side and not on the other.
-const SETTINGS: [&str; 4] =
-    ["max_connections = 200", "max_wal_size = 8GB", "checkpoint_timeout = 1h", "shared_buffers = 512MB"];
 
 #[derive(Parser)]
 #[command(
@@ -62,9 +58,7 @@ struct Arguments {
 
 /// A database of the server's, with the store's tables.
 async fn database(cluster: &Cluster, name: &'static str) -> Result<PgStore, Failure> {
-    let maintenance = sqlx::PgPool::connect(&cluster.url("postgres")).await?;
-    maintenance.execute(sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"))).await?;
-    Ok(PgStore::connect(&cluster.url(name)).await?)
+    Ok(PgStore::connect(&postgres::database(cluster, name).await?).await?)
 }
 
 /// Publishes until so many events have arrived and are deleted; how long that took from `begun`.
@@ -198,7 +192,7 @@ async fn measure(arguments: &Arguments, cluster: &Cluster) -> Result<Vec<Compari
 fn main() -> Result<(), Failure> {
     let arguments = Arguments::parse();
     std::fs::create_dir_all(&arguments.directory)?;
-    let cluster = Cluster::start_in(&arguments.directory.canonicalize()?, &SETTINGS)?;
+    let cluster = postgres::start(&arguments.directory)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let comparisons = runtime.block_on(measure(&arguments, &cluster))?;
     report(&comparisons, Path::new("target/bench/outbox.json"))?;

@@ -8,15 +8,15 @@
 mod stores;
 
 use clap::Parser;
-use semel::observe::{Event, Observer};
-use semel::{DueKind, DueQuery, Engine, EngineOptions, Policy, Store};
+use semel::observe::Observer;
+use semel::{Engine, EngineOptions, Policy, Store};
 use semel_benches::operations::Operations;
+use semel_benches::reaping::{Forgotten, lateness};
 use semel_benches::{Bar, Comparison, median, progress, report};
 use semel_relay::{Reaped, Reaper, ReaperOptions, Worker, WorkerOptions};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use stores::{Postgres, Sqlite, Stores};
 
@@ -43,18 +43,6 @@ struct Arguments {
     /// Where files go: on a real disk, and readable by PostgreSQL's user.
     #[arg(long, default_value = "target/bench")]
     directory: PathBuf,
-}
-
-/// Counts what was forgotten.
-#[derive(Default)]
-struct Forgotten(AtomicU64);
-
-impl Observer for Forgotten {
-    fn count(&self, _operation: &str, event: Event) {
-        if event == Event::TtlPruned {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-    }
 }
 
 /// One side of one round.
@@ -85,11 +73,11 @@ async fn side(
     // Until tombstones end too, and the reaper has come by.
     operations.run_at(rate, arguments.callers, window * 2 + Duration::from_secs(1)).await;
     let half = Duration::from_secs_f64(arguments.seconds) / 2;
-    let before = forgotten.0.load(Ordering::Relaxed);
+    let before = forgotten.count();
     let first = operations.run_at(rate, arguments.callers, half).await;
     let middle = lateness(&*store).await?;
     let second = operations.run_at(rate, arguments.callers, half).await;
-    let gone = forgotten.0.load(Ordering::Relaxed) - before;
+    let gone = forgotten.count() - before;
     let end = lateness(&*store).await?;
     working.abort();
     Ok(Side {
@@ -123,18 +111,6 @@ async fn costs(store: Arc<dyn Store>, arguments: &Arguments) -> Result<(f64, f64
         forgotten += reaped.removed;
     }
     Ok((begun.elapsed().as_secs_f64() * 1e6 / forgotten.max(1) as f64, 1e6 / made))
-}
-
-/// By how many seconds the record is late that should have been seen to first.
-async fn lateness(store: &dyn Store) -> Result<f64, Box<dyn Error>> {
-    let mut latest = Duration::ZERO;
-    for kind in [DueKind::Window, DueKind::Purge] {
-        let answer = store.due(DueQuery { kind, after: None, limit: 1 }).await?;
-        for (_, since) in answer.items.iter().filter_map(semel::Record::due) {
-            latest = latest.max(answer.now.after(since));
-        }
-    }
-    Ok(latest.as_secs_f64())
 }
 
 fn main() -> Result<(), Box<dyn Error>> {

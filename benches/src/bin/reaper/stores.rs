@@ -1,6 +1,7 @@
 //! An empty store for each side of each round.
 
 use semel::Store;
+use semel_benches::postgres;
 use semel_postgres::{PgOptions, PgStore};
 use semel_private_postgres::Cluster;
 use semel_sqlite::SqliteStore;
@@ -41,15 +42,11 @@ impl Stores for Sqlite {
     }
 }
 
-/// No checkpoint falls on one side and not on the other.
-const SETTINGS: [&str; 4] =
-    ["max_connections = 200", "max_wal_size = 8GB", "checkpoint_timeout = 1h", "shared_buffers = 512MB"];
-
 pub(crate) struct Postgres(Cluster);
 
 impl Postgres {
     pub(crate) fn start(directory: &Path) -> Result<Self, Box<dyn Error>> {
-        Ok(Self(Cluster::start_in(&directory.canonicalize()?, &SETTINGS)?))
+        Ok(Self(postgres::start(directory)?))
     }
 }
 

@@ -10,14 +10,17 @@ mod pgbench;
 mod statements;
 
 use clap::Parser;
-use semel::Engine;
+use semel::observe::{Observer, StoreCall};
+use semel::{Engine, EngineOptions};
 use semel_benches::operations::Operations;
-use semel_benches::{Bar, Comparison, median, progress, report};
+use semel_benches::{Bar, Comparison, median, postgres, progress, report};
 use semel_postgres::{PgOptions, PgStore};
 use semel_private_postgres::Cluster;
 use sqlx::{Executor, PgPool, Row};
 use std::error::Error;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
@@ -27,10 +30,6 @@ const LIMIT: usize = 10;
 /// A round of the lone caller is cut into slices. pgbench measures whole seconds.
 const SLICES: usize = 3;
 const SLICE: Duration = Duration::from_secs(1);
-
-/// No checkpoint falls on one side and not on the other, and all that is written in a round stays in memory.
-const SETTINGS: [&str; 4] =
-    ["max_connections = 200", "max_wal_size = 8GB", "checkpoint_timeout = 1h", "shared_buffers = 512MB"];
 
 #[derive(Parser)]
 #[command(about = "Reserve + complete through the engine, against the same two statements under pgbench")]
@@ -57,9 +56,7 @@ struct Database {
 
 impl Database {
     async fn make(cluster: &Cluster, name: &'static str) -> Result<Self, Box<dyn Error>> {
-        let maintenance = PgPool::connect(&cluster.url("postgres")).await?;
-        maintenance.execute(sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"))).await?;
-        let url = cluster.url(name);
+        let url = postgres::database(cluster, name).await?;
         PgOptions::new().migrate(&url).await?;
         Ok(Self { pool: PgPool::connect(&url).await?, url })
     }
@@ -69,12 +66,38 @@ impl Database {
     }
 }
 
+/// How many requests there are to a batch that writes.
+#[derive(Default)]
+struct Batches {
+    batches: AtomicUsize,
+    requests: AtomicUsize,
+}
+
+impl Observer for Batches {
+    fn batch(&self, call: StoreCall, size: usize) {
+        if matches!(call, StoreCall::Create | StoreCall::Swap) {
+            self.batches.fetch_add(1, Ordering::Relaxed);
+            self.requests.fetch_add(size, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Batches {
+    /// On average since it was asked last.
+    fn size(&self) -> usize {
+        let (batches, requests) =
+            (self.batches.swap(0, Ordering::Relaxed), self.requests.swap(0, Ordering::Relaxed));
+        (requests / batches.max(1)).max(1)
+    }
+}
+
 /// Everything that is measured.
 struct Sides<'a> {
     runtime: Runtime,
     ours: Database,
     other: Database,
     operations: Operations,
+    batches: Arc<Batches>,
     pgbench: pgbench::Side<'a>,
     driver: driver::Side,
 }
@@ -82,18 +105,33 @@ struct Sides<'a> {
 /// Ours and the other's, round by round.
 type Rounds = Vec<(f64, f64)>;
 
+/// What many callers came to, against pgbench in several ways.
+struct Many {
+    connections: usize,
+    /// Requests in a batch of ours.
+    batch: f64,
+    same: Rounds,
+    limit: Rounds,
+    one_for_each: Rounds,
+    in_batches: Rounds,
+}
+
 impl<'a> Sides<'a> {
     fn open(cluster: &'a Cluster) -> Result<Self, Box<dyn Error>> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let batches = Arc::new(Batches::default());
+        let observer: Arc<dyn Observer> = batches.clone();
+        let options = EngineOptions { observer: Some(observer), ..EngineOptions::default() };
         let (ours, other, operations, driver) = runtime.block_on(async {
             let ours = Database::make(cluster, "ours").await?;
             let other = Database::make(cluster, "other").await?;
-            let operations = Operations::through(Engine::new(PgStore::connect(&ours.url).await?))?;
+            let store = PgStore::connect(&ours.url).await?;
+            let operations = Operations::through(Engine::with_options(Arc::new(store), options))?;
             let driver = driver::Side::open(&other.url).await?;
             Ok::<_, Box<dyn Error>>((ours, other, operations, driver))
         })?;
         let pgbench = pgbench::Side::new(cluster, "other")?;
-        Ok(Self { runtime, ours, other, operations, pgbench, driver })
+        Ok(Self { runtime, ours, other, operations, batches, pgbench, driver })
     }
 
     fn empty(&self) -> Result<(), sqlx::Error> {
@@ -131,14 +169,17 @@ impl<'a> Sides<'a> {
     }
 
     /// Pairs per second of many callers: ours and pgbench's, over as many connections as ours go by, over as many as ours
-    /// might, and over one for each caller; and how many ours go by.
-    fn many(&self, arguments: &Arguments) -> Result<(usize, [Rounds; 3]), Box<dyn Error>> {
+    /// might, and over one for each caller; and in batches like ours over as many as ours go by.
+    fn many(&self, arguments: &Arguments) -> Result<Many, Box<dyn Error>> {
         let span = Duration::from_secs(arguments.seconds.max(1));
         let mut measured = [Vec::new(), Vec::new(), Vec::new()];
+        let (mut in_batches, mut sizes_of_batches) = (Vec::new(), Vec::new());
         for round in 0..=arguments.rounds {
             progress(&format!("{} callers, round {round} of {}", arguments.callers, arguments.rounds));
             self.empty()?;
+            let _since_then = self.batches.size();
             let ours = self.runtime.block_on(self.operations.run(arguments.callers, span));
+            let batch = self.batches.size();
             let sizes = [self.connections()?, LIMIT, arguments.callers];
             for (measured, connections) in measured.iter_mut().zip(sizes) {
                 let other = self.pgbench.run(connections, span)?;
@@ -146,26 +187,39 @@ impl<'a> Sides<'a> {
                     measured.push((ours.pairs_per_second(), other));
                 }
             }
+            let other = self.pgbench.run_many(sizes[0], batch, span)?;
+            if round > 0 {
+                in_batches.push((ours.pairs_per_second(), other));
+                sizes_of_batches.push(batch as f64);
+            }
         }
         progress("");
-        Ok((self.connections()?, measured))
+        let [same, limit, one_for_each] = measured;
+        let batch = median(&sizes_of_batches);
+        Ok(Many { connections: self.connections()?, batch, same, limit, one_for_each, in_batches })
     }
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse();
     std::fs::create_dir_all(&arguments.directory)?;
-    let cluster = Cluster::start_in(&arguments.directory.canonicalize()?, &SETTINGS)?;
+    let cluster = postgres::start(&arguments.directory)?;
     let mut sides = Sides::open(&cluster)?;
     let (by_pgbench, by_driver) = sides.lone(arguments.rounds)?;
-    let (connections, [same, limit, one_for_each]) = sides.many(&arguments)?;
+    let Many { connections, batch, same, limit, one_for_each, in_batches } = sides.many(&arguments)?;
     let callers = arguments.callers;
     let many = |connections| format!("{callers} callers, against pgbench -c {connections}");
-    println!("{callers} callers share {connections} connections of the store's");
+    println!("{callers} callers share {connections} connections of the store's, in batches of {batch:.0}");
     let comparisons = [
         Comparison::of(&many(connections), "pairs/s", Bar::AtLeast(3.0), &same),
         Comparison::of(&many(LIMIT), "pairs/s", Bar::Open, &limit),
         Comparison::of(&many(callers), "pairs/s", Bar::Open, &one_for_each),
+        Comparison::of(
+            &format!("{callers} callers, against pgbench in batches of the same size"),
+            "pairs/s",
+            Bar::Open,
+            &in_batches,
+        ),
         Comparison::of("one caller, against pgbench -c 1", "us/pair", Bar::AtMost(1.3), &by_pgbench),
         Comparison::of("one caller, against the bare driver", "us/pair", Bar::AtMost(1.3), &by_driver),
     ];

@@ -11,26 +11,46 @@ pub(crate) struct Different {
     pub(crate) key: &'static str,
 }
 
+const RESERVE: &str = "INSERT INTO semel_records (key_hash, operation_id, recipe, owner, version, attempt, \
+     reconcile_attempts, created_at, lease_until, due_at, dead_letter, fingerprint, state, origin, due_kind, tenant, \
+     operation, key)";
+
 impl Different {
     pub(crate) fn reserve(&self) -> String {
+        format!("{RESERVE} VALUES ({}) ON CONFLICT DO NOTHING", self.reserved())
+    }
+
+    /// The same for many, in one statement: `n` is the number of each.
+    pub(crate) fn reserve_all(&self, numbers: &str) -> String {
+        format!("{RESERVE} SELECT {} FROM {numbers} AS n ON CONFLICT DO NOTHING", self.reserved())
+    }
+
+    fn reserved(&self) -> String {
         let Self { key_hash, operation_id, owner, key } = self;
         format!(
-            "INSERT INTO semel_records (key_hash, operation_id, recipe, owner, version, attempt, reconcile_attempts, \
-             created_at, lease_until, due_at, dead_letter, fingerprint, state, origin, due_kind, tenant, operation, key) \
-             VALUES ({key_hash}, {operation_id}, '5f2b8c1d9e3a4f60b7c8d9eaf0112233', {owner}, 1, 1, 0, 1800000000000, \
+            "{key_hash}, {operation_id}, '5f2b8c1d9e3a4f60b7c8d9eaf0112233', {owner}, 1, 1, 0, 1800000000000, \
              1800000030000, 1800000030000, false, '\\x{fingerprint}', 'in_progress', 'first', 'lease', 'acc_1', \
-             'create_payment', {key}) ON CONFLICT DO NOTHING",
+             'create_payment', {key}",
             fingerprint = "9c1f5e07".repeat(8),
         )
     }
 
     pub(crate) fn complete(&self) -> String {
+        self.complete_from("")
+    }
+
+    /// The same for many, in one statement: `n` is the number of each.
+    pub(crate) fn complete_all(&self, numbers: &str) -> String {
+        self.complete_from(&format!(" FROM {numbers} AS n"))
+    }
+
+    fn complete_from(&self, from: &str) -> String {
         let Self { operation_id, .. } = self;
         format!(
             "UPDATE semel_records SET state = 'completed', version = 2, completed_at = 1800000000001, \
              body_expires_at = 1800086400001, expires_at = 1800086400001, purge_at = 1800691200001, \
              due_kind = 'window', due_at = 1800086400001, response_status = 201, \
-             response_headers = '[[\"content-type\",\"application/json\"]]', body_kind = 'stored', body = '{body}' \
+             response_headers = '[[\"content-type\",\"application/json\"]]', body_kind = 'stored', body = '{body}'{from} \
              WHERE operation_id = {operation_id} AND version = 1",
             body = "x".repeat(200),
         )

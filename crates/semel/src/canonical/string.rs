@@ -133,10 +133,9 @@ fn high_surrogate(scalar: u32) -> u32 {
 /// Writes the checked string whose opening quote is at `start`, and returns the offset after its closing quote.
 pub(super) fn write(text: &str, start: usize, sink: &mut impl Sink) -> usize {
     let bytes = text.as_bytes();
-    sink.write(b"\"");
-    // Whatever stands unescaped in a valid text stands so in the canonical form too: it is copied in runs.
-    let mut run = start + 1;
-    let mut at = run;
+    // Whatever stands unescaped in a valid text stands so in the canonical form too: it is copied in runs, quotes and all.
+    let mut run = start;
+    let mut at = start + 1;
     loop {
         match bytes.get(at) {
             Some(b'\\') => {
@@ -149,10 +148,11 @@ pub(super) fn write(text: &str, start: usize, sink: &mut impl Sink) -> usize {
                 at += before - rest.0.as_str().len();
                 run = at;
             }
+            // A text that was checked does not end within a string.
             Some(b'"') | None => {
-                sink.write(&bytes[run..at]);
-                sink.write(b"\"");
-                return at + 1;
+                let end = bytes.len().min(at + 1);
+                sink.write(&bytes[run..end]);
+                return end;
             }
             Some(_) => at += 1,
         }

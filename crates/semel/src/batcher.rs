@@ -235,7 +235,13 @@ impl<I: Clone + Send + 'static, O: Send + 'static> Lane<I, O> {
             queue.in_flight -= 1;
             return None;
         }
-        Some(queue.waiting.drain(..count).map(|waiting| (waiting.item, waiting.reply)).unzip())
+        // Of the right size: a record is large, and most batches are small.
+        let (mut items, mut replies) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        for waiting in queue.waiting.drain(..count) {
+            items.push(waiting.item);
+            replies.push(waiting.reply);
+        }
+        Some((items, replies))
     }
 
     /// Takes back an item that no call has begun with.

@@ -3,7 +3,8 @@
 use crate::identity::RecordKey;
 use crate::record::Body;
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 /// What a store's one unique index holds of a record key: four bytes of the client key's hash, then twelve of the hash of the whole
@@ -66,14 +67,22 @@ pub fn body_columns(body: &Body) -> (&'static str, Option<&[u8]>) {
 /// hold, is an array of its bytes: `["x-legacy", [255, 254]]`. Nothing is lost, and what is text stays readable.
 #[must_use]
 pub fn headers_json(headers: &[(String, Bytes)]) -> String {
-    let pairs: Vec<_> = headers
-        .iter()
-        .map(|(name, value)| match std::str::from_utf8(value) {
-            Ok(text) => json!([name, text]),
-            Err(_) => json!([name, value.as_ref()]),
-        })
-        .collect();
-    Value::Array(pairs).to_string()
+    // Neither texts nor numbers fail to be written; should they ever, what is left is damage to every reading.
+    serde_json::to_string(&headers.iter().map(Spelt::of).collect::<Vec<_>>()).unwrap_or_default()
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Spelt<'a> {
+    Text(&'a str),
+    Bytes(&'a [u8]),
+}
+
+impl<'a> Spelt<'a> {
+    /// The name of a header, and its value.
+    fn of((name, value): &'a (String, Bytes)) -> (&'a str, Self) {
+        (name, std::str::from_utf8(value).map_or(Self::Bytes(value), Self::Text))
+    }
 }
 
 /// The headers that [`headers_json`] spelt; `None` if it did not.

@@ -1,6 +1,7 @@
 //! Numbers: RFC 8785 where a double prints as exactly that value, and the exact value where it does not.
 
 use super::{NotCanonical, Sink};
+use std::io::Write as _;
 
 // No double needs more digits than these to be told from its neighbours.
 const MOST_DIGITS: usize = 17;
@@ -168,11 +169,13 @@ fn printed_as_double<'b>(
     if digits > MOST_DIGITS || exponent.abs() > 400 {
         return None;
     }
-    let mut decimal = Vec::with_capacity(MOST_DIGITS + 5);
-    decimal.extend_from_slice(number.head);
-    decimal.extend_from_slice(number.tail);
-    decimal.extend_from_slice(format!("e{exponent}").as_bytes());
-    let double: f64 = core::str::from_utf8(&decimal).ok()?.parse().ok()?;
+    let mut decimal = [0; MOST_DIGITS + "e-400".len()];
+    let mut rest = &mut decimal[..];
+    rest.write_all(number.head).ok()?;
+    rest.write_all(number.tail).ok()?;
+    write!(rest, "e{exponent}").ok()?;
+    let left = rest.len();
+    let double: f64 = core::str::from_utf8(&decimal[..decimal.len() - left]).ok()?.parse().ok()?;
     if !double.is_finite() || double == 0.0 {
         return None;
     }

@@ -167,9 +167,11 @@ pub(super) fn write(text: &str, start: usize, sink: &mut impl Sink) -> usize {
                 at += before - rest.0.as_str().len();
                 run = at;
             }
+            // A text that was checked does not end within a string.
             _ => {
-                sink.write(&bytes[run..bytes.len().min(at + 1)]);
-                return at + 1;
+                let end = bytes.len().min(at + 1);
+                sink.write(&bytes[run..end]);
+                return end;
             }
         }
     }

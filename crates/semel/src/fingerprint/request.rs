@@ -8,6 +8,7 @@ use crate::canonical::{Shape, write_canonical};
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, Method};
 use sha2::{Digest, Sha256};
+use std::borrow::Cow;
 
 /// An HTTP request, as far as it can count.
 #[derive(Clone, Copy)]
@@ -59,12 +60,22 @@ pub fn fingerprint(
 }
 
 /// The media type without its parameters, in lower case. Several lines make one that is no known type.
-fn media_type(headers: &HeaderMap) -> Vec<u8> {
-    let lines = headers.get_all(CONTENT_TYPE).iter().map(|value| {
-        let essence = value.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
-        essence.trim_ascii().to_ascii_lowercase()
-    });
-    lines.collect::<Vec<_>>().join(&b',')
+fn media_type(headers: &HeaderMap) -> Cow<'_, [u8]> {
+    let mut lines = headers.get_all(CONTENT_TYPE).iter().map(|value| essence(value.as_bytes()));
+    match (lines.next(), lines.next()) {
+        (None, _) => Cow::Borrowed(&[]),
+        // Most clients write it in lower case, and it need not be copied.
+        (Some(line), None) if !line.iter().any(u8::is_ascii_uppercase) => Cow::Borrowed(line),
+        (Some(line), None) => Cow::Owned(line.to_ascii_lowercase()),
+        (Some(first), Some(second)) => {
+            let lines = [first, second].into_iter().chain(lines).map(<[u8]>::to_ascii_lowercase);
+            Cow::Owned(lines.collect::<Vec<_>>().join(&b','))
+        }
+    }
+}
+
+fn essence(line: &[u8]) -> &[u8] {
+    line.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii()
 }
 
 fn is_json(media_type: &[u8]) -> bool {

@@ -24,8 +24,8 @@ pub(crate) trait Kept {
     /// Ends the filling: everything is on the disk afterwards, and nothing is left to be tidied.
     fn settle(&mut self) -> Result<(), Failure>;
 
-    /// How much it takes of the disk.
-    fn bytes(&mut self) -> Result<u64, Failure>;
+    /// How many bytes it takes on the disk for each record that it holds.
+    fn bytes_for_a_key(&mut self) -> Result<f64, Failure>;
 
     /// Lets the windows of these records end at these moments, and their tombstones half a second later.
     fn ripen(&mut self, records: &[(KeyHash, i64)]) -> Result<(), Failure>;

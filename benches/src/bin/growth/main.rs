@@ -127,7 +127,7 @@ impl Growth<'_> {
 
     /// Everything at one size.
     fn step(&mut self, name: &str, grown: &mut Side, small: &mut Side) -> Result<Vec<Comparison>, Failure> {
-        let size = [grown.kept.bytes()?, small.kept.bytes()?];
+        let sizes = (grown.kept.bytes_for_a_key()?, small.kept.bytes_for_a_key()?);
         let mut rounds = Vec::new();
         for round in 0..=self.arguments.rounds {
             let keys = number(grown.stored as f64);
@@ -142,11 +142,12 @@ impl Growth<'_> {
         }
         let steady = self.steady(grown, &rounds)?;
         println!(
-            "{name}, {} keys: the first that is to be forgotten is {:.1} s late in the end",
+            "{name}, {} keys: {} operations a second at a steady rate, and the first that is to be forgotten is {:.1} s late in the end",
             number(grown.stored as f64),
+            number(steady.made_per_second),
             steady.late
         );
-        Ok(comparisons(name, grown.stored, small.stored, size, &rounds, &steady))
+        Ok(comparisons(name, grown.stored, small.stored, sizes, &rounds, &steady))
     }
 
     /// At half of the rate that the rounds came to, or at less where there would be too few records for it.
@@ -168,7 +169,7 @@ fn comparisons(
     store: &str,
     stored: u64,
     small: u64,
-    [bytes, small_bytes]: [u64; 2],
+    sizes: (f64, f64),
     rounds: &[(Round, Round)],
     steady: &steady::Steady,
 ) -> Vec<Comparison> {
@@ -178,7 +179,6 @@ fn comparisons(
         Comparison::of(&format!("{name} ({keys} keys)"), unit, bar, &pairs).at(plot, store, stored as f64)
     };
     let by = |what: &str| format!("{what}, by those at {fewer} keys");
-    let per_key = (bytes as f64 / stored as f64, small_bytes as f64 / small as f64);
     let mut above =
         of("memory above that of the small store, by 32 MB", "", "MB", Bar::AtMost(1.0), &|ours, other| {
             ((ours.resident - other.resident) / MEGABYTE, 32.0)
@@ -210,10 +210,10 @@ fn comparisons(
             growth::DISK,
             "bytes",
             Bar::Open,
-            &|_, _| per_key,
+            &|_, _| sizes,
         ),
-        of("forgotten, by made, at a steady rate", growth::FORGOTTEN, "1/s", Bar::AtLeast(0.9), &|_, _| {
-            (steady.forgotten_per_second, steady.made_per_second)
+        of("forgotten, by those whose time is over", growth::FORGOTTEN, "1/s", Bar::AtLeast(0.9), &|_, _| {
+            (steady.forgotten_per_second, steady.ended_per_second)
         }),
     ]
 }

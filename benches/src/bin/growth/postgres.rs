@@ -87,12 +87,11 @@ impl Kept for Database {
         ]))
     }
 
-    fn bytes(&mut self) -> Result<u64, Failure> {
+    fn bytes_for_a_key(&mut self) -> Result<f64, Failure> {
         self.runtime.block_on(async {
             let mut conn = PgConnection::connect(&self.url).await?;
-            let size = "SELECT pg_database_size(current_database())";
-            let bytes: i64 = sqlx::query_scalar(size).fetch_one(&mut conn).await?;
-            Ok(u64::try_from(bytes)?)
+            let bytes = "SELECT pg_database_size(current_database())::float8 / count(*) FROM semel_records";
+            Ok(sqlx::query_scalar(bytes).fetch_one(&mut conn).await?)
         })
     }
 

@@ -80,8 +80,10 @@ impl Kept for File {
         Ok(std::fs::File::open(&self.path)?.sync_all()?)
     }
 
-    fn bytes(&mut self) -> Result<u64, Failure> {
-        Ok(std::fs::metadata(&self.path)?.len())
+    fn bytes_for_a_key(&mut self) -> Result<f64, Failure> {
+        let conn = Connection::open(&self.path)?;
+        let keys: i64 = conn.query_row("SELECT count(*) FROM semel_records", [], |row| row.get(0))?;
+        Ok(std::fs::metadata(&self.path)?.len() as f64 / keys as f64)
     }
 
     fn ripen(&mut self, records: &[(KeyHash, i64)]) -> Result<(), Failure> {

@@ -21,6 +21,8 @@ const CHANGING: Duration = Duration::from_secs(10);
 
 pub(crate) struct Steady {
     pub(crate) forgotten_per_second: f64,
+    /// As many as are to be made.
+    pub(crate) ended_per_second: f64,
     pub(crate) made_per_second: f64,
     /// By how many seconds the first that is to be forgotten is late in the end.
     pub(crate) late: f64,
@@ -66,6 +68,7 @@ pub(crate) fn run(
         let _ended = working.await;
         Ok(Steady {
             forgotten_per_second: gone as f64 / span.as_secs_f64(),
+            ended_per_second: rate,
             made_per_second: made.pairs_per_second(),
             late,
         })

@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Version};
 use semel::OperationId;
 
 /// More fields than these teach nothing new.
-const MOST: usize = 64;
+const MOST: usize = 24;
 
 /// What the filters leave is what the rules leave.
 pub fn target(data: &[u8]) {
@@ -31,7 +31,7 @@ pub fn target(data: &[u8]) {
     answers(&headers, &lines, &wanted);
 }
 
-fn requests(headers: &HeaderMap, lines: &Lines) {
+fn requests(headers: &HeaderMap, lines: &Lines<'_>) {
     let mut passed = headers.clone();
     let dropped = passing::drop_hop_by_hop(&mut passed);
     passing::drop_claims(&mut passed);
@@ -47,17 +47,18 @@ fn requests(headers: &HeaderMap, lines: &Lines) {
     let (id, attempt) = (OperationId::from_u128(0x0190_0000_0000_7000_8000_0000_0000_0001), 3);
     let mut to_service = headers.clone();
     tower_headers::tell_service(&mut to_service, id, attempt);
-    assert_eq!(lines_of(&to_service), told(lines, id, attempt), "told the service");
+    assert_eq!(lines_of(&to_service), told(lines, &id.to_string(), "3"), "told the service");
 }
 
-fn answers(headers: &HeaderMap, lines: &Lines, wanted: &[HeaderName]) {
-    let names: Vec<String> = wanted.iter().map(ToString::to_string).collect();
+fn answers(headers: &HeaderMap, lines: &Lines<'_>, wanted: &[HeaderName]) {
+    let names: Vec<&str> = wanted.iter().map(HeaderName::as_str).collect();
     let policy = tower_headers::KeptHeaders::default().and(wanted.iter().cloned());
     assert_eq!(policy.is_ok(), names.iter().all(|name| may_be_kept(name)), "{names:?}");
     if let Ok(policy) = policy {
-        let mut stored: Lines =
-            policy.of(headers).into_iter().map(|(name, value)| (name, value.to_vec())).collect();
-        stored.sort_by(|one, other| one.0.cmp(&other.0));
+        let stored = policy.of(headers);
+        let mut stored: Lines<'_> =
+            stored.iter().map(|(name, value)| (name.as_str(), value.as_ref().into())).collect();
+        stored.sort_by_key(|(name, _)| *name);
         assert!(stored.iter().all(|(name, _)| may_be_kept(name)), "{stored:?}");
         assert_eq!(stored, kept(lines, &names), "kept");
     }
@@ -67,15 +68,15 @@ fn answers(headers: &HeaderMap, lines: &Lines, wanted: &[HeaderName]) {
 
     if let Some(resource) = tower_headers::resource(headers) {
         let declared =
-            lines.iter().find(|(name, _)| name == "semel-resource").map(|(_, value)| value.clone());
+            lines.iter().find(|(name, _)| *name == "semel-resource").map(|(_, value)| value.to_vec());
         assert!(!resource.kind.is_empty() && !resource.kind.contains('/') && !resource.id.is_empty());
         assert_eq!(declared, Some(format!("{}/{}", resource.kind, resource.id).into_bytes()));
     }
 }
 
-fn lines_of(headers: &HeaderMap) -> Lines {
-    let mut lines: Lines =
-        headers.iter().map(|(name, value)| (name.to_string(), value.as_bytes().to_vec())).collect();
-    lines.sort_by(|one, other| one.0.cmp(&other.0));
+fn lines_of(headers: &HeaderMap) -> Lines<'_> {
+    let mut lines: Lines<'_> =
+        headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes().into())).collect();
+    lines.sort_by_key(|(name, _)| *name);
     lines
 }

@@ -30,17 +30,8 @@ pub fn target(data: &[u8]) {
         (Err(error), Err(refused)) => assert!(agree(*error, &refused), "{error:?} against {refused:?}"),
         (parsed, expected) => assert!(parsed.is_ok() == expected.is_ok(), "{parsed:?} against {expected:?}"),
     }
-    match parsed {
-        Ok(Some(key)) => spelt_otherwise(&rules, key.as_str()),
-        Ok(None) => {}
-        // A client's key may be a secret of its own making: no message repeats it.
-        Err(error) => {
-            let told = error.to_string();
-            let repeats = lines
-                .iter()
-                .any(|line| line.len() > 12 && told.as_bytes().windows(line.len()).any(|part| part == *line));
-            assert!(!repeats, "{told}");
-        }
+    if let Ok(Some(key)) = parsed {
+        spelt_otherwise(&rules, key.as_str());
     }
 }
 

@@ -56,7 +56,17 @@ impl Decimal {
             .unwrap_or(f64::NAN)
     }
 
+    /// Whether it is the very decimal that ECMAScript prints for this double, its nearest one.
+    fn is_what_prints(&self, double: f64) -> bool {
+        // No two decimals of 15 digits have one double, but where doubles have lost digits of their own.
+        if self.digits.len() <= 15 && double.is_normal() {
+            return true;
+        }
+        self.digits.len() == fewest_digits(double) && shortest(double) == (self.digits.clone(), self.exponent)
+    }
+
     /// The byte that it is, where a byte alone is meant.
+    #[cfg(feature = "records")]
     pub(crate) fn byte(&self) -> Option<u8> {
         if self.written_plainly { self.canonical().parse().ok() } else { None }
     }
@@ -85,12 +95,8 @@ impl Decimal {
         let double = self.double();
         let sign = if self.negative { "-" } else { "" };
         if double.is_finite() && double != 0.0 {
-            // Most numbers have another number of digits, and need no more than a look.
-            let printed = (self.digits.len() == fewest_digits(double.abs())).then(|| shortest(double.abs()));
-            if let Some((digits, exponent)) = printed
-                && (&digits, exponent) == (&self.digits, self.exponent)
-            {
-                return format!("{sign}{}", as_ecmascript_writes(&digits, exponent));
+            if self.is_what_prints(double.abs()) {
+                return format!("{sign}{}", as_ecmascript_writes(&self.digits, self.exponent));
             }
         }
         format!("{sign}{}e{}", self.digits, self.exponent)

@@ -8,7 +8,6 @@ use ring::{digest, hmac};
 pub(crate) struct Asked<'a> {
     pub(crate) recipe_text: &'a str,
     pub(crate) secret: Option<&'a [u8]>,
-    pub(crate) rules: &'a Rules,
     pub(crate) operation: &'a str,
     pub(crate) method: &'a str,
     pub(crate) path: &'a str,
@@ -18,6 +17,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) media_type: &'a str,
     pub(crate) content_encoding: Option<&'a str>,
     pub(crate) body: &'a [u8],
+    /// What the recipe leaves of the body, if it is clean JSON.
+    pub(crate) canonical: Option<&'a str>,
 }
 
 pub(crate) fn fingerprint(asked: &Asked<'_>) -> Vec<u8> {
@@ -37,7 +38,7 @@ pub(crate) fn fingerprint(asked: &Asked<'_>) -> Vec<u8> {
     part(&mut bytes, "media type", asked.media_type.as_bytes());
     header(&mut bytes, "content-encoding", asked.content_encoding.as_slice());
     match (asked.media_type, asked.content_encoding) {
-        ("application/json", None) => match canonical(asked.body, asked.rules) {
+        ("application/json", None) => match asked.canonical {
             Some(text) => part(&mut bytes, "json", &sha256(text.as_bytes())),
             None => part(&mut bytes, "unclean json", &sha256(asked.body)),
         },
@@ -53,15 +54,17 @@ pub(crate) fn fingerprint(asked: &Asked<'_>) -> Vec<u8> {
     }
 }
 
-/// The canonical form of what the rules leave of a text, if it has one.
-pub(crate) fn canonical(text: &[u8], rules: &Rules) -> Option<String> {
+/// The value of a text, if that has a canonical form.
+pub(crate) fn clean(text: &[u8]) -> Option<Json> {
     let value = Json::parse(text, semel::canonical::MAX_DEPTH)?;
-    if value.has_twins() || !value.has_spellable_numbers() {
-        return None;
-    }
+    (!value.has_twins() && value.has_spellable_numbers()).then_some(value)
+}
+
+/// The canonical form of what the rules leave of a value.
+pub(crate) fn canonical(value: &Json, rules: &Rules) -> String {
     let mut written = String::new();
-    rules.apply(&value).write(&mut written);
-    Some(written)
+    rules.apply(value).write(&mut written);
+    written
 }
 
 /// Pairs of a form or a query: decoded, sorted by name, values of one name in their order.

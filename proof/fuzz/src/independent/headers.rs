@@ -2,9 +2,9 @@
 //!
 //! Fields are lines of a lower-case name and a value, sorted by name; lines of one name stay in their order.
 
-use semel::OperationId;
+use std::borrow::Cow;
 
-pub(crate) type Lines = Vec<(String, Vec<u8>)>;
+pub(crate) type Lines<'a> = Vec<(&'a str, Cow<'a, [u8]>)>;
 
 /// Names that are about one connection, whoever sends them.
 fn is_hop_by_hop(name: &str) -> bool {
@@ -13,8 +13,8 @@ fn is_hop_by_hop(name: &str) -> bool {
 }
 
 /// The comma-separated words of all lines of this name, in lower case.
-pub(crate) fn words(lines: &Lines, name: &str) -> Vec<String> {
-    let values = lines.iter().filter(|(own, _)| own == name);
+fn words(lines: &Lines<'_>, name: &str) -> Vec<String> {
+    let values = lines.iter().filter(|(own, _)| *own == name);
     let words = values.flat_map(|(_, value)| value.split(|byte| *byte == b','));
     words
         .map(|word| {
@@ -24,56 +24,64 @@ pub(crate) fn words(lines: &Lines, name: &str) -> Vec<String> {
         .collect()
 }
 
+fn only<'a>(lines: &Lines<'a>, which: impl Fn(&str) -> bool) -> Lines<'a> {
+    lines.iter().filter(|(name, _)| which(name)).cloned().collect()
+}
+
+fn sorted(mut lines: Lines<'_>) -> Lines<'_> {
+    lines.sort_by_key(|(name, _)| *name);
+    lines
+}
+
 /// What of a client's request goes on; `None`: it asks for its key to be dropped, and is refused.
-pub(crate) fn passed_on(lines: &Lines) -> Option<Lines> {
+pub(crate) fn passed_on<'a>(lines: &Lines<'a>) -> Option<Lines<'a>> {
     let named = words(lines, "connection");
-    if named.iter().any(|name| name == "idempotency-key") {
+    let is_named = |name: &str| named.iter().any(|one| one == name);
+    if is_named("idempotency-key") {
         return None;
     }
     // `close` is an option of the connection, and no name of a field.
-    let dropped = |name: &String| is_hop_by_hop(name) || (name != "close" && named.contains(name));
-    Some(lines.iter().filter(|(name, _)| !dropped(name) && !is_claim(name)).cloned().collect())
+    let is_dropped = |name: &str| is_hop_by_hop(name) || (name != "close" && is_named(name));
+    Some(only(lines, |name| !is_dropped(name) && !is_claim(name)))
 }
 
 /// Names under which a client could pass for the gateway, also behind a server that takes an underscore for a hyphen.
 fn is_claim(name: &str) -> bool {
+    if name.starts_with("semel-") || !name.contains('_') {
+        return name.starts_with("semel-");
+    }
     let seen_as = name.replace('_', "-");
-    let disguised = seen_as != name;
-    let guarded = ["idempotency-key", "forwarded", "content-length", "transfer-encoding", "host"];
-    name.starts_with("semel-")
-        || (disguised
-            && (guarded.contains(&seen_as.as_str())
-                || ["semel-", "x-forwarded-", "proxy-"].iter().any(|prefix| seen_as.starts_with(prefix))))
+    ["idempotency-key", "forwarded", "content-length", "transfer-encoding", "host"]
+        .contains(&seen_as.as_str())
+        || ["semel-", "x-forwarded-", "proxy-"].iter().any(|prefix| seen_as.starts_with(prefix))
 }
 
 /// What may be asked of the service again of what was about the connection, over HTTP/1.1.
-pub(crate) fn asked_again(lines: &Lines) -> Lines {
+pub(crate) fn asked_again<'a>(lines: &Lines<'a>) -> Lines<'a> {
     let connection = words(lines, "connection");
-    let mut asked = Lines::new();
+    let is_asked = |option: &str| connection.iter().any(|word| word == option);
+    let mut asked = only(lines, |name| name == "trailer");
     let mut options = Vec::new();
-    if words(lines, "te").iter().any(|word| word == "trailers") && connection.iter().any(|word| word == "te")
-    {
-        asked.push(("te".into(), b"trailers".to_vec()));
+    if is_asked("te") && words(lines, "te").iter().any(|word| word == "trailers") {
+        asked.push(("te", Cow::Borrowed(b"trailers")));
         options.push("te");
     }
-    asked.extend(lines.iter().filter(|(name, _)| name == "trailer").cloned());
-    let protocols: Vec<_> = lines.iter().filter(|(name, _)| name == "upgrade").collect();
-    let has_body = lines.iter().any(|(name, _)| name == "content-length" || name == "transfer-encoding");
+    let protocols = only(lines, |name| name == "upgrade");
+    let has_body = lines.iter().any(|(name, _)| ["content-length", "transfer-encoding"].contains(name));
     let hides = |word: &String| ["h2", "h3", "http", "tls"].iter().any(|prefix| word.starts_with(prefix));
-    if let [(_, protocol)] = protocols[..]
+    if let [(_, protocol)] = &protocols[..]
         && !protocol.is_empty()
         && !has_body
-        && connection.iter().any(|word| word == "upgrade")
+        && is_asked("upgrade")
         && !words(lines, "upgrade").iter().any(hides)
     {
-        asked.push(("upgrade".into(), protocol.clone()));
+        asked.push(("upgrade", protocol.clone()));
         options.push("upgrade");
     }
     if !options.is_empty() {
-        asked.push(("connection".into(), options.join(", ").into_bytes()));
+        asked.push(("connection", options.join(", ").into_bytes().into()));
     }
-    asked.sort_by(|one, other| one.0.cmp(&other.0));
-    asked
+    sorted(asked)
 }
 
 /// Whether a policy may ask for a field to be kept.
@@ -103,24 +111,21 @@ fn is_semels_own(name: &str) -> bool {
 }
 
 /// What is kept of an answer.
-pub(crate) fn kept(lines: &Lines, more: &[String]) -> Lines {
+pub(crate) fn kept<'a>(lines: &Lines<'a>, more: &[&str]) -> Lines<'a> {
     let always = ["content-type", "content-encoding", "content-language", "location", "etag", "link"];
-    let is_kept = |name: &String| always.contains(&name.as_str()) || more.contains(name);
-    lines.iter().filter(|(name, _)| is_kept(name)).cloned().collect()
+    only(lines, |name| always.contains(&name) || more.contains(&name))
 }
 
 /// What of an answer reaches the client, apart from what Semel adds.
-pub(crate) fn without_ours(lines: &Lines) -> Lines {
-    lines.iter().filter(|(name, _)| !is_semels_own(name)).cloned().collect()
+pub(crate) fn without_ours<'a>(lines: &Lines<'a>) -> Lines<'a> {
+    only(lines, |name| !is_semels_own(name))
 }
 
 /// What the service gets of a request that is carried out.
-pub(crate) fn told(lines: &Lines, operation_id: OperationId, attempt: u32) -> Lines {
-    let mut told = without_ours(lines);
-    told.retain(|(name, _)| name != "accept-encoding");
-    told.push(("semel-operation-id".into(), operation_id.to_string().into_bytes()));
-    told.push(("semel-attempt".into(), attempt.to_string().into_bytes()));
-    told.push(("accept-encoding".into(), b"identity".to_vec()));
-    told.sort_by(|one, other| one.0.cmp(&other.0));
-    told
+pub(crate) fn told<'a>(lines: &Lines<'a>, operation_id: &'a str, attempt: &'a str) -> Lines<'a> {
+    let mut told = only(lines, |name| !is_semels_own(name) && name != "accept-encoding");
+    told.push(("semel-operation-id", operation_id.as_bytes().into()));
+    told.push(("semel-attempt", attempt.as_bytes().into()));
+    told.push(("accept-encoding", b"identity"[..].into()));
+    sorted(told)
 }

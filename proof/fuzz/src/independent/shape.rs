@@ -11,6 +11,11 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
+    /// Whether they leave everything as it is.
+    pub(crate) fn are_none(&self) -> bool {
+        self.ignore.is_empty() && self.only.is_empty() && self.defaults.is_empty()
+    }
+
     pub(crate) fn apply(&self, value: &Json) -> Json {
         self.at(value, &mut Vec::new(), self.only.is_empty())
     }

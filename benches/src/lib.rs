@@ -17,6 +17,7 @@ pub mod reaping;
 pub mod results;
 pub mod table;
 
+use results::Entry;
 use serde::{Deserialize, Serialize};
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -119,31 +120,15 @@ pub fn median(values: &[f64]) -> f64 {
 /// # Errors
 /// The JSON file could not be written.
 pub fn report(comparisons: &[Comparison], json: &Path) -> std::io::Result<()> {
-    let width = comparisons.iter().map(|comparison| comparison.name.len()).max().unwrap_or(0);
-    println!();
-    println!(
-        "{:width$}  {:>7}  {:>15}  {:>12}  {:>12}  {:8}  bar",
-        "", "ratio", "spread", "ours", "other", "unit"
-    );
-    for it in comparisons {
-        let spread = format!("{:.2} to {:.2}", it.spread[0], it.spread[1]);
-        let verdict = match (&*it.bar, it.met) {
-            ("none", _) => "",
-            (_, true) => "met",
-            (_, false) => "MISSED",
-        };
-        println!(
-            "{:width$}  {:>7.2}  {spread:>15}  {:>12.1}  {:>12.1}  {:8}  {} {verdict}",
-            it.name, it.ratio, it.ours, it.other, it.unit, it.bar
-        );
-    }
+    let entries: Vec<Entry> = comparisons.iter().map(Entry::from).collect();
+    println!("\n{}", table::for_terminal(&entries));
     if let Some(directory) = json.parent() {
         std::fs::create_dir_all(directory)?;
     }
     let mut file = std::fs::File::create(json)?;
     serde_json::to_writer_pretty(&mut file, comparisons)?;
     writeln!(file)?;
-    println!("\nas JSON: {}", json.display());
+    println!("as JSON: {}", json.display());
     Ok(())
 }
 

@@ -21,7 +21,36 @@ pub fn put(page: &str, name: &str, made: &str) -> String {
     }
 }
 
-/// A table for each part.
+/// One table, in columns of even width.
+#[must_use]
+pub fn for_terminal(entries: &[Entry]) -> String {
+    let width = entries.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
+    let mut text = format!(
+        "{:width$}  {:>7}  {:>15}  {:>12}  {:>12}  {:8}  bar\n",
+        "", "ratio", "spread", "ours", "other", "unit"
+    );
+    for it in entries {
+        let spread = format!("{:.2} to {:.2}", it.spread[0], it.spread[1]);
+        let verdict = match (&*it.bar, it.met) {
+            ("none", _) => "",
+            (_, true) => "met",
+            (_, false) => "MISSED",
+        };
+        let _ = writeln!(
+            text,
+            "{:width$}  {:>7.2}  {spread:>15}  {:>12}  {:>12}  {:8}  {} {verdict}",
+            it.name,
+            it.ratio,
+            number(it.ours),
+            number(it.other),
+            it.unit,
+            it.bar
+        );
+    }
+    text
+}
+
+/// A table for each part, for the page.
 #[must_use]
 pub fn of(entries: &[Entry]) -> String {
     let mut text = String::new();

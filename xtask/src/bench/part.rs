@@ -54,7 +54,7 @@ pub(super) const PARTS: [Part; 12] = [
 ];
 
 /// A program of the benchmarks, built as it is measured.
-pub(super) fn program(name: &str) -> Command {
+fn program(name: &str) -> Command {
     step::cargo(["run", "--release", "-p", "semel-benches", "--bin", name, "--"])
 }
 
@@ -83,13 +83,20 @@ impl Part {
             measure.env(NATS_SERVER, program);
         }
         step::run(self.title, &mut measure)?;
-        let mut report = program("report");
-        report.arg("--part").arg(format!("{}=target/bench/{}.json", self.title, self.leaves));
-        if quick {
-            report.args(["--into", "target/bench/quick"]);
-        }
-        step::run("the report", &mut report)
+        report(quick, Some(self))
     }
+}
+
+/// Puts what a part came to into the report; without one, makes and prints the report anew.
+pub(super) fn report(quick: bool, of: Option<&Part>) -> Outcome {
+    let mut report = program("report");
+    if let Some(part) = of {
+        report.arg("--part").arg(format!("{}=target/bench/{}.json", part.title, part.leaves));
+    }
+    if quick {
+        report.args(["--into", "target/bench/quick"]);
+    }
+    step::run("the report", &mut report)
 }
 
 #[cfg(test)]

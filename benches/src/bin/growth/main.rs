@@ -17,7 +17,7 @@ use semel_benches::plot::growth;
 use semel_benches::processes::{Gateway, Nginx};
 use semel_benches::table::number;
 use semel_benches::{Bar, Comparison, caller, median, progress, report};
-use semel_private_postgres::Cluster;
+use semel_private_postgres::{Cluster, Directory};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -66,7 +66,7 @@ struct Side {
     kept: Box<dyn Kept>,
     pattern: Option<Pattern>,
     stored: u64,
-    /// The keys below this number have been forgotten.
+    /// The keys below this number have been forgotten, but for the first.
     forgotten: u64,
 }
 
@@ -241,7 +241,8 @@ fn main() -> Result<(), Failure> {
     std::fs::create_dir_all(&arguments.directory)?;
     let directory = arguments.directory.canonicalize()?;
     check_room(&directory, arguments.most)?;
-    let files = tempfile::tempdir_in(&directory)?;
+    // It goes even if this is interrupted, and what it takes is not little.
+    let files = Directory::new(&directory, "growth")?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let cluster = if arguments.postgres { Some(start_postgres(&directory)?) } else { None };
     let make = |name: &str| -> Result<Side, Failure> {
@@ -253,7 +254,8 @@ fn main() -> Result<(), Failure> {
                 Box::new(postgres::Database::new(url, handle))
             }
         };
-        Ok(Side { kept, pattern: None, stored: 0, forgotten: 0 })
+        // All but the very first one may be forgotten: it is the pattern of those to come.
+        Ok(Side { kept, pattern: None, stored: 0, forgotten: 1 })
     };
     let (mut grown, mut small) = (make("grown")?, make("small")?);
     let nginx = Nginx::start(files.path(), None)?;

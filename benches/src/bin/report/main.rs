@@ -11,7 +11,7 @@ use std::path::PathBuf;
 #[command(about = "Puts measurements into results.json, RESULTS.md and plots/")]
 struct Arguments {
     /// A part that was measured, and the file that it left: `gateway on SQLite=target/bench/gateway-sqlite.json`. Its entries replace
-    /// those that the part had. Without any, page and drawings are made anew of what there is.
+    /// those that the part had. Without any, page and drawings are made anew of what there is, and all of it is printed.
     #[arg(long = "part", value_name = "NAME=FILE", value_parser = part)]
     parts: Vec<(String, PathBuf)>,
     /// Where the report is.
@@ -53,6 +53,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         fs::write(plots.join(name), drawing)?;
     }
 
+    if arguments.parts.is_empty() {
+        println!("{}", table::for_terminal(&entries));
+    }
     let missed: Vec<_> = entries.iter().filter(|entry| entry.is_missed()).collect();
     for entry in &missed {
         println!("missed: {} is {:.2}, and has to be {}", entry.name, entry.ratio, entry.bar);

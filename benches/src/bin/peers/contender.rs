@@ -1,6 +1,8 @@
 //! Who does the job: Semel in its shapes, and its peers.
 
+use crate::processor;
 use crate::running::Running;
+use std::time::Duration;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Who {
@@ -71,5 +73,15 @@ pub(crate) struct Contender {
     pub(crate) port: u16,
     /// Where it takes payments.
     pub(crate) path: &'static str,
-    pub(crate) _running: Vec<Running>,
+    pub(crate) running: Vec<Running>,
+    /// What else works for it: the service behind it, the server that keeps its keys.
+    pub(crate) stands_on: Vec<u32>,
+}
+
+impl Contender {
+    /// What it and all that works for it have taken of the processors since they began.
+    pub(crate) fn processor_time(&self) -> Option<Duration> {
+        let own = self.running.iter().map(Running::id);
+        processor::time_of(&own.chain(self.stands_on.iter().copied()).collect::<Vec<_>>())
+    }
 }

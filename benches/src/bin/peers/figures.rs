@@ -74,7 +74,12 @@ impl Figures {
     pub(crate) fn of(&self, who: Who, cell: Cell) -> Option<Measured> {
         let rounds = self.full_speed.get(&(who, cell))?;
         let of = |part: fn(&Measured) -> f64| median(&rounds.iter().map(part).collect::<Vec<_>>());
-        Some(Measured { rate: of(|it| it.rate), median: of(|it| it.median), p99: of(|it| it.p99) })
+        Some(Measured {
+            rate: of(|it| it.rate),
+            median: of(|it| it.median),
+            p99: of(|it| it.p99),
+            processor: of(|it| it.processor),
+        })
     }
 
     /// A rate of new keys that both can serve with ease.
@@ -111,6 +116,12 @@ impl Figures {
         if let Some(rounds) = rounds((Kind::New, ONE), |it| it.median) {
             let name = format!("{name}: a lone request");
             comparisons.push(Comparison::of(&name, "us", pair.lone, &rounds));
+        }
+        if let Some(rounds) = rounds((Kind::New, MOST), |it| it.processor)
+            && rounds.iter().all(|(ours, other)| ours.is_finite() && *other > 0.0)
+        {
+            let name = format!("{name}: processor time a request, new keys, {MOST} at once");
+            comparisons.push(Comparison::of(&name, "us", Bar::Open, &rounds));
         }
         if let Some(paced) = self.paced.get(&(pair.ours, pair.other)) {
             let name = format!("{name}: p99 at equal load");

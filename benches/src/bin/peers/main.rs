@@ -10,6 +10,7 @@ mod caller;
 mod contender;
 mod figures;
 mod paced;
+mod processor;
 mod running;
 mod stage;
 mod start;
@@ -156,7 +157,7 @@ fn at_equal_load(arguments: &Arguments, field: &mut Field, figures: &mut Figures
 fn print_raw(figures: &Figures) {
     let width = Who::ALL.map(|who| who.name().len()).into_iter().max().unwrap_or(0);
     for kind in [Kind::New, Kind::Replayed] {
-        println!("\n{}: requests/s, p50 and p99 in us", kind.name());
+        println!("\n{}: requests/s, p50 and p99 in us, processor time in us a request", kind.name());
         for who in Who::ALL {
             print!("{:width$}", who.name());
             for cell in cells().filter(|cell| cell.0 == kind) {

@@ -56,6 +56,11 @@ impl Running {
         Ok(self)
     }
 
+    /// Its number.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The end of what it said.
     pub(crate) fn last_words(&self) -> String {
         let said = fs::read_to_string(&self.log).unwrap_or_default();

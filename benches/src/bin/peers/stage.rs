@@ -13,12 +13,24 @@ const POSTGRES: [&str; 4] =
 
 pub(crate) struct Stage {
     /// The service: it answers at once, whatever is asked.
-    pub(crate) service: u16,
+    pub(crate) service: Server,
     pub(crate) postgres: Cluster,
-    pub(crate) redis: Result<u16, String>,
-    _running: Vec<Running>,
+    redis: Result<Server, String>,
     // After what runs in it.
     pub(crate) directory: Directory,
+}
+
+/// A server and where it listens.
+pub(crate) struct Server {
+    pub(crate) port: u16,
+    running: Running,
+}
+
+impl Server {
+    /// The number of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.running.id()
+    }
 }
 
 impl Stage {
@@ -32,18 +44,25 @@ impl Stage {
                 return Err(format!("the database {database} could not be made").into());
             }
         }
-        let (service, nginx) = start_nginx(&directory)?;
-        let mut running = vec![nginx];
+        let service = start_nginx(&directory)?;
         let redis = start_redis(&directory).map_err(|error| error.to_string());
-        let redis = redis.map(|(port, redis)| {
-            running.push(redis);
-            port
-        });
-        Ok(Self { service, postgres, redis, _running: running, directory })
+        Ok(Self { service, postgres, redis, directory })
+    }
+
+    /// Redis, if there is one.
+    pub(crate) fn redis(&self) -> Result<&Server, String> {
+        self.redis.as_ref().map_err(Clone::clone)
+    }
+
+    /// The number of the process that all of PostgreSQL's descend from.
+    pub(crate) fn postgres_id(&self) -> Result<u32, Box<dyn Error>> {
+        let file = self.postgres.directory().join("data/postmaster.pid");
+        let said = std::fs::read_to_string(&file)?;
+        Ok(said.lines().next().unwrap_or_default().trim().parse()?)
     }
 }
 
-fn start_nginx(directory: &Directory) -> Result<(u16, Running), Box<dyn Error>> {
+fn start_nginx(directory: &Directory) -> Result<Server, Box<dyn Error>> {
     let port = free_port()?;
     let place = directory.path().display();
     let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
@@ -59,15 +78,16 @@ fn start_nginx(directory: &Directory) -> Result<(u16, Running), Box<dyn Error>> 
     let file = directory.path().join("nginx.conf");
     std::fs::write(&file, configuration)?;
     let nginx = Running::start(directory, "nginx", Command::new("nginx").arg("-c").arg(&file))?;
-    Ok((port, nginx.until_listening(port)?))
+    Ok(Server { port, running: nginx.until_listening(port)? })
 }
 
 /// Every write is on disk before it is answered; what is written at once shares an fsync. The log is never rewritten meanwhile.
-fn start_redis(directory: &Directory) -> Result<(u16, Running), Box<dyn Error>> {
+fn start_redis(directory: &Directory) -> Result<Server, Box<dyn Error>> {
     let port = free_port()?;
     let mut redis = Command::new("redis-server");
     redis.args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--save", "", "--appendonly", "yes"]);
     redis.args(["--appendfsync", "always", "--auto-aof-rewrite-percentage", "0", "--dir"]);
     redis.arg(directory.path());
-    Ok((port, Running::start(directory, "redis", &mut redis)?.until_listening(port)?))
+    let running = Running::start(directory, "redis", &mut redis)?.until_listening(port)?;
+    Ok(Server { port, running })
 }

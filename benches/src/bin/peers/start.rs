@@ -44,18 +44,23 @@ impl Programs {
                 let file = stage.directory.path().join("semel.db");
                 self.gateway(stage, "gateway-sqlite", &format!("sqlite:{}", file.display()))
             }
-            Who::GatewayPostgres => self.gateway(stage, "gateway-postgres", &stage.postgres.url("gateway")),
+            Who::GatewayPostgres => {
+                let mut gateway = self.gateway(stage, "gateway-postgres", &stage.postgres.url("gateway"))?;
+                gateway.stands_on.push(stage.postgres_id()?);
+                Ok(gateway)
+            }
             Who::LayerPostgres => in_process(stage, "layered", "layer"),
             Who::Textbook => in_process(stage, "textbook", "textbook"),
             Who::Restate => self.restate(stage),
             Who::IdempotentProxy => self.idempotent_proxy(stage),
             Who::Dbos => {
                 let url = stage.postgres.url("dbos");
-                self.python(stage, "dbos_service", &[("DATABASE", &url)])
+                self.python(stage, "dbos_service", ("DATABASE", &url), stage.postgres_id()?)
             }
             Who::Powertools => {
-                let url = format!("redis://127.0.0.1:{}/0", stage.redis.clone()?);
-                self.python(stage, "powertools_service", &[("REDIS", &url)])
+                let redis = stage.redis()?;
+                let url = format!("redis://{}/0", local(redis.port));
+                self.python(stage, "powertools_service", ("REDIS", &url), redis.id())
             }
         }
     }
@@ -75,12 +80,13 @@ impl Programs {
             "--admin-listen",
             &local(admin),
         ]);
-        gateway.args(["--upstream", &format!("http://{}", local(stage.service))]);
+        gateway.args(["--upstream", &format!("http://{}", local(stage.service.port))]);
         let running = Running::start(&stage.directory, name, &mut gateway)?.until_listening(port)?;
-        Ok(Contender { port, path: "/payments", _running: vec![running] })
+        Ok(Contender { port, path: "/payments", running: vec![running], stands_on: vec![stage.service.id()] })
     }
 
-    /// As it is by default, which syncs its log before it answers. It and its handler are told of each other by its admin API.
+    /// It syncs its log before it answers, by default. A partition for each core: its 24 are slower on few cores. It and its handler
+    /// are told of each other by its admin API.
     fn restate(&self, stage: &Stage) -> Started {
         let (Some(server), Some(handler)) = (&self.restate, &self.restate_handler) else {
             return Err("not provided".into());
@@ -101,13 +107,19 @@ impl Programs {
             .env("RESTATE_BIND_PORT", node.to_string())
             .env("RESTATE_INGRESS__BIND_PORT", port.to_string())
             .env("RESTATE_ADMIN__BIND_PORT", admin.to_string())
+            .env("RESTATE_DEFAULT_NUM_PARTITIONS", thread::available_parallelism()?.to_string())
             .env("RESTATE_DISABLE_TELEMETRY", "true")
             .env("RESTATE_LOG_FILTER", "error");
         let restate = Running::start(&stage.directory, "restate", &mut restate)?
             .until_listening(admin)?
             .until_listening(port)?;
         register(admin, service)?;
-        let contender = Contender { port, path: "/Payments/create", _running: vec![restate, handler] };
+        let contender = Contender {
+            port,
+            path: "/Payments/create",
+            running: vec![restate, handler],
+            stands_on: Vec::new(),
+        };
         // Its partitions find their leaders after it has begun to listen.
         let begun = Instant::now();
         loop {
@@ -126,34 +138,40 @@ impl Programs {
     /// Its time limit for requests is also how long answers are kept: an hour, so that there is something to replay.
     fn idempotent_proxy(&self, stage: &Stage) -> Started {
         let program = self.idempotent_proxy.as_ref().ok_or("not provided")?;
-        let port = free_port()?;
+        let (redis, port) = (stage.redis()?, free_port()?);
         let directory = stage.directory.path().join("idempotent-proxy");
         std::fs::create_dir(&directory)?;
         let settings = format!(
             "SERVER_ADDR={}\nREDIS_URL=redis://{}\nREQUEST_TIMEOUT=3600000\nPOLL_INTERVAL=10\nURL_PAYMENTS=http://{}/payments\n\
              LOG_LEVEL=error\n",
             local(port),
-            local(stage.redis.clone()?),
-            local(stage.service),
+            local(redis.port),
+            local(stage.service.port),
         );
         std::fs::write(directory.join(".env"), settings)?;
         let mut proxy = Command::new(program);
         let running = Running::start(&stage.directory, "idempotent-proxy", proxy.current_dir(&directory))?;
-        Ok(Contender { port, path: "/URL_PAYMENTS", _running: vec![running.until_listening(port)?] })
+        let running = vec![running.until_listening(port)?];
+        Ok(Contender {
+            port,
+            path: "/URL_PAYMENTS",
+            running,
+            stands_on: vec![stage.service.id(), redis.id()],
+        })
     }
 
     /// One worker for each core, as uvicorn is told by its own guide.
-    fn python(&self, stage: &Stage, service: &str, settings: &[(&str, &str)]) -> Started {
+    fn python(&self, stage: &Stage, service: &str, store: (&str, &str), keeper: u32) -> Started {
         let python = self.python.as_ref().ok_or("not provided")?;
         let port = free_port()?;
         let mut uvicorn = Command::new(python.join("bin/uvicorn"));
         uvicorn.args([&format!("{service}:app"), "--app-dir"]).arg(sources().join("python"));
         uvicorn.args(["--host", "127.0.0.1", "--port", &port.to_string(), "--log-level", "error"]);
         uvicorn.args(["--loop", "uvloop", "--http", "httptools", "--no-access-log", "--workers"]);
-        uvicorn.arg(thread::available_parallelism()?.to_string()).envs(settings.iter().copied());
+        uvicorn.arg(thread::available_parallelism()?.to_string()).env(store.0, store.1);
         uvicorn.env("PYTHONDONTWRITEBYTECODE", "1");
         let running = Running::start(&stage.directory, service, &mut uvicorn)?.until_listening(port)?;
-        Ok(Contender { port, path: "/payments", _running: vec![running] })
+        Ok(Contender { port, path: "/payments", running: vec![running], stands_on: vec![keeper] })
     }
 }
 
@@ -163,7 +181,7 @@ fn in_process(stage: &Stage, program: &str, database: &str) -> Started {
     let mut service = Command::new(beside(program)?);
     service.args(["--database", &stage.postgres.url(database), "--listen", &local(port)]);
     let running = Running::start(&stage.directory, program, &mut service)?.until_listening(port)?;
-    Ok(Contender { port, path: "/payments", _running: vec![running] })
+    Ok(Contender { port, path: "/payments", running: vec![running], stands_on: vec![stage.postgres_id()?] })
 }
 
 /// Tells Restate's admin API where the handler is.

@@ -30,6 +30,8 @@ pub(crate) struct Measured {
     pub(crate) rate: f64,
     pub(crate) median: f64,
     pub(crate) p99: f64,
+    /// What the contender and all that works for it took of the processors for a request; not a number where nobody tells.
+    pub(crate) processor: f64,
 }
 
 /// The keys of requests that were made before.
@@ -87,6 +89,7 @@ impl Wrk {
             Kind::New => "new",
             Kind::Replayed => "old",
         };
+        let before = at.processor_time();
         let done = Command::new("wrk")
             .args(["--timeout", "10s", "-t", &connections.min(2).to_string(), "-c", &connections.to_string()])
             .args(["-d", &format!("{}s", span.as_secs().max(1)), "-s"])
@@ -106,6 +109,8 @@ impl Wrk {
         if errors > 0.0 {
             return Err(format!("{errors} of {requests} requests at {connections} connections failed").into());
         }
-        Ok(Measured { rate: requests / micros * 1e6, median, p99 })
+        let took = before.zip(at.processor_time()).map(|(before, after)| after.saturating_sub(before));
+        let processor = took.map_or(f64::NAN, |took| took.as_secs_f64() * 1e6 / requests);
+        Ok(Measured { rate: requests / micros * 1e6, median, p99, processor })
     }
 }

@@ -22,6 +22,10 @@ demo *args:
 bench *args:
     cargo xtask bench {{args}}
 
+# the instructions that the pure parts take, against their limits (`just counts --write` sets them anew)
+counts *args:
+    cargo xtask counts {{args}}
+
 # the proofs that take longer than a test may: model, campaign, fuzz
 prove what="model" *args:
     cargo xtask prove {{what}} {{args}}

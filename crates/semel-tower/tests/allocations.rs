@@ -2,7 +2,12 @@
 //!
 //! Alone in a process, since it counts every allocation of it: the layer's, the engine's and those of the SQLite store's threads. What
 //! SQLite itself allocates is C, and not counted.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail the test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "helpers of tests fail the test, and what was counted is printed"
+)]
 
 use bytes::Bytes;
 use http::{Request, Response};

@@ -27,7 +27,7 @@ use tokio::runtime::Runtime;
 /// How many keys are stored, step by step.
 const STEPS: [u64; 4] = [100_000, 1_000_000, 5_000_000, 20_000_000];
 
-/// Records in a transaction of the filling.
+/// Records that are made at once.
 const BATCH: u64 = 20_000;
 
 /// What a record takes of the disk while a store is filled, with some room: rows, indexes, log.

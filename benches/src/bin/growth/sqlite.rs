@@ -13,9 +13,19 @@ use tokio::runtime::Handle;
 pub(crate) struct File {
     path: PathBuf,
     runtime: Handle,
-    /// While it is being filled, with the statement that does.
-    filling: Option<(Connection, String)>,
+    filling: Option<Filling>,
 }
+
+/// While it is being filled.
+struct Filling {
+    conn: Connection,
+    insert: String,
+    /// Records since the last commit.
+    uncommitted: usize,
+}
+
+/// Records in a commit. Keys are random, so each commit writes most pages of their index: the more are in one, the less is written.
+const COMMIT: usize = 1_000_000;
 
 impl File {
     pub(crate) fn new(path: PathBuf, runtime: Handle) -> Self {
@@ -58,25 +68,32 @@ impl Kept for File {
             Ok(Pattern { tenant: row.get(0)?, operation: row.get(1)?, created_at: row.get(2)? })
         })?;
         let insert = format!("INSERT INTO semel_records ({columns}) SELECT {values} FROM temp.pattern p");
-        self.filling = Some((conn, insert));
+        conn.execute_batch("BEGIN")?;
+        self.filling = Some(Filling { conn, insert, uncommitted: 0 });
         Ok(pattern)
     }
 
     fn add(&mut self, records: &[Made]) -> Result<(), Failure> {
-        let Some((conn, insert)) = &mut self.filling else { return Err("filling was not begun".into()) };
-        let transaction = conn.transaction()?;
+        let Some(filling) = &mut self.filling else { return Err("filling was not begun".into()) };
         {
-            let mut insert = transaction.prepare_cached(insert)?;
+            let mut insert = filling.conn.prepare_cached(&filling.insert)?;
             for made in records {
                 let (operation_id, owner) = (made.operation_id.as_bytes(), made.owner.as_bytes());
                 insert.execute(params![made.hash, operation_id, made.key, owner, made.shift])?;
             }
         }
-        Ok(transaction.commit()?)
+        filling.uncommitted += records.len();
+        if filling.uncommitted >= COMMIT {
+            filling.conn.execute_batch("COMMIT; BEGIN")?;
+            filling.uncommitted = 0;
+        }
+        Ok(())
     }
 
     fn settle(&mut self) -> Result<(), Failure> {
-        self.filling = None;
+        if let Some(filling) = self.filling.take() {
+            filling.conn.execute_batch("COMMIT")?;
+        }
         Ok(std::fs::File::open(&self.path)?.sync_all()?)
     }
 

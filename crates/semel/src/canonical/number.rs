@@ -34,7 +34,8 @@ pub(super) fn end_of_checked(text: &[u8], start: usize) -> Result<usize, NotCano
         return Ok(at);
     };
     at = some_digits(text, at + 1 + usize::from(matches!(text.get(at + 1), Some(b'+' | b'-'))))?;
-    match significant(&parts(text, start)) {
+    // Of what was checked and no more.
+    match significant(&parts(&text[..at], start)) {
         Some(Significant { exponent: None, .. }) => Err(NotCanonical::ExponentTooLarge { at: start }),
         _ => Ok(at),
     }

@@ -1,6 +1,7 @@
 //! Numbers: RFC 8785 where a double prints as exactly that value, and the exact value where it does not.
 
 use super::{NotCanonical, Sink};
+use crate::planted::{self, Bug};
 
 // No double needs more digits than these to be told from its neighbours.
 const MOST_DIGITS: usize = 17;
@@ -168,5 +169,5 @@ fn printed_as_double<'b>(
         back.exponent == Some(exponent)
             && back.head.iter().chain(back.tail).eq(number.head.iter().chain(number.tail))
     });
-    same.then_some(printed)
+    (same || planted::bug(Bug::AmountsRounded)).then_some(printed)
 }

@@ -7,6 +7,7 @@ mod bench;
 mod brokers;
 mod links;
 mod nats;
+mod planted;
 mod postgres;
 mod prove;
 mod python;

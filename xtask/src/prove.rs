@@ -1,7 +1,7 @@
 //! `cargo xtask prove`: what is proved at a larger bound than a test has time for.
 
 use crate::step::{self, Outcome};
-use crate::tools;
+use crate::{planted, tools};
 use clap::Subcommand;
 
 #[derive(Subcommand)]
@@ -26,6 +26,16 @@ pub(crate) enum Subject {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Plant one bug after the other in the real code, and see that the tests which should notice do; then write proof/PLANTED.md.
+    ///
+    /// `cargo xtask test` does the quick part of it.
+    Planted {
+        /// The tests alone, without the campaign; nothing is written
+        #[arg(long)]
+        quick: bool,
+        /// These bugs; all of them if none is named
+        names: Vec<String>,
+    },
 }
 
 pub(crate) fn run(subject: &Subject) -> Outcome {
@@ -34,6 +44,7 @@ pub(crate) fn run(subject: &Subject) -> Outcome {
             "model at the large bound",
             step::cargo(["run", "--release", "-p", "semel-model", "--", "--large"]).args(arguments),
         ),
+        Subject::Planted { quick, names } => planted::run(names, *quick),
         Subject::Campaign { long, arguments } => {
             tools::campaign()?;
             let operations = if *long { "1000000" } else { "10000" };

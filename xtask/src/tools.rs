@@ -167,6 +167,11 @@ pub(crate) fn campaign() -> Outcome {
     provide(&[&POSTGRES, &KILL, &FAKETIME])
 }
 
+/// Checks for what the tests need besides databases that notice planted bugs.
+pub(crate) fn planted() -> Outcome {
+    provide(&[&PYTHON, &KILL, &FAKETIME])
+}
+
 /// Checks for the message brokers that tests need.
 pub(crate) fn brokers() -> Outcome {
     provide(&BROKERS)?;

@@ -11,6 +11,7 @@ mod fuzz_results;
 mod links;
 mod nats;
 mod peers;
+mod planted;
 mod postgres;
 mod prove;
 mod python;

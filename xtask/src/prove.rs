@@ -2,7 +2,7 @@
 
 use crate::postgres::Servers;
 use crate::step::{self, Outcome};
-use crate::{fuzz, nats, tools};
+use crate::{fuzz, nats, planted, tools};
 use clap::Subcommand;
 use semel_private_brokers::NATS_SERVER;
 
@@ -35,6 +35,16 @@ pub(crate) enum Subject {
     ///
     /// The inputs that were found on the way, and some that chance makes of them, run in `cargo xtask test`.
     Fuzz(fuzz::Arguments),
+    /// Plant one bug after the other in the real code, and see that the tests which should notice do; then write proof/PLANTED.md.
+    ///
+    /// `cargo xtask test` does the quick part of it.
+    Planted {
+        /// The tests alone, without the campaign; nothing is written
+        #[arg(long)]
+        quick: bool,
+        /// These bugs; all of them if none is named
+        names: Vec<String>,
+    },
 }
 
 pub(crate) fn run(subject: &Subject) -> Outcome {
@@ -44,6 +54,7 @@ pub(crate) fn run(subject: &Subject) -> Outcome {
             "model at the large bound",
             step::cargo(["run", "--release", "-p", "semel-model", "--", "--large"]).args(arguments),
         ),
+        Subject::Planted { quick, names } => planted::run(names, *quick),
         Subject::Campaign { long, requests_alone, arguments } => {
             let operations = if *long { "1000000" } else { "10000" };
             campaign(&[&["--operations", operations].map(str::to_owned)[..], arguments].concat())?;

@@ -3,14 +3,14 @@
 use crate::brokers::Brokers;
 use crate::postgres::Servers;
 use crate::step::{self, Outcome, cargo};
-use crate::{counts, links, python, tools};
+use crate::{counts, links, planted, python, tools};
 use std::env;
 use std::time::Instant;
 
 /// What is off by default and has tests, or examples, of its own. The same for every step, so that none builds it all again.
-const FEATURES: [&str; 2] = [
+pub(crate) const FEATURES: [&str; 2] = [
     "--features",
-    "semel-tower/postgres,semel-relay/postgres,semel-relay/sqlite,semel-relay/nats,semel-relay/rabbitmq,semel-cli/fail-points",
+    "semel/planted-bugs,semel-tower/postgres,semel-relay/postgres,semel-relay/sqlite,semel-relay/nats,semel-relay/rabbitmq,semel-cli/fail-points",
 ];
 
 pub(crate) fn run() -> Outcome {
@@ -34,12 +34,17 @@ pub(crate) fn run() -> Outcome {
         python.join().map_err(|_| "installing Python packages went wrong")??;
         brokers.ready()
     })?;
-    let settings =
-        servers.iter().flat_map(Servers::settings).chain(brokers.settings()).chain(python::settings());
+    let settings: Vec<_> = servers
+        .iter()
+        .flat_map(Servers::settings)
+        .chain(brokers.settings())
+        .chain(python::settings())
+        .collect();
     // `--tests` takes libraries, binaries and integration tests, and leaves out benchmarks, which measure and belong in
     // `cargo xtask bench`.
     let mut tests = cargo(["test", "--workspace", "--tests"]);
-    step::run("tests", tests.args(FEATURES).envs(settings))?;
+    step::run("tests", tests.args(FEATURES).envs(settings.clone()))?;
+    step::timed("planted", "the tests fail where a bug is planted", || planted::quickly(settings))?;
     drop((servers, brokers));
     counts::check(false)?;
     step::run("doc tests", cargo(["test", "--workspace", "--doc"]).args(FEATURES))?;

@@ -216,6 +216,11 @@ pub(crate) fn fuzzing() -> Outcome {
     provide(&[&C_COMPILER, &CXX_COMPILER])
 }
 
+/// Checks for what the tests need besides databases that notice planted bugs.
+pub(crate) fn planted() -> Outcome {
+    provide(&[&PYTHON, &KILL, &FAKETIME])
+}
+
 /// Checks for the message brokers that tests need.
 pub(crate) fn brokers() -> Outcome {
     provide(&BROKERS)?;

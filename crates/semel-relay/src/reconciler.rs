@@ -7,6 +7,7 @@ use crate::reconcile::{Finding, Question};
 use crate::rules::{Asking, OperationRules, Rules};
 use crate::testimony::{Heard, keep_about, testify};
 use crate::write::{Judged, write};
+use semel::planted::{self, Bug};
 use semel::transition::{About, Evidence, Polling, Settlement, Windows, poll};
 use semel::{Actor, DueKind, Engine, Owner, Policy, Record, Settling, StoreError, Timestamp};
 use std::sync::Arc;
@@ -92,6 +93,9 @@ impl Reconciler {
                     Some(Ok(change)) => batch.push(Judged { record, change }),
                     Some(Err(_)) | None => self.walk.leave(&record),
                 }
+            }
+            if planted::bug(Bug::ReconcilerUnclaimed) {
+                batch.drain(..).for_each(|judged| self.claimed(judged.record, page.now));
             }
             let written = write(&self.engine, batch).await?;
             locked += written.locked;

@@ -5,6 +5,7 @@ use crate::row::{columns, decode, stored_version};
 use bytes::Bytes;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use semel::columns::{KeyHash, body_columns, headers_json, key_hash};
+use semel::planted::{self, Bug};
 use semel::{
     Created, Draft, Expected, HistoryEntry, OperationId, Record, RecordKey, StoreError, Swap, Swapped,
     Timestamp,
@@ -60,7 +61,8 @@ pub(crate) fn create(
     hashes: &[KeyHash],
     now: Timestamp,
 ) -> Result<Vec<Created>, Fault> {
-    let mut statement = conn.prepare_cached(CREATE)?;
+    let unchecked = CREATE.split("ON CONFLICT").next().filter(|_| planted::bug(Bug::NoUniqueKey));
+    let mut statement = conn.prepare_cached(unchecked.unwrap_or(CREATE))?;
     let mut create = |(draft, hash): (&Draft, &KeyHash)| {
         if write(&mut statement, hash, draft, now)? == 1 {
             return Ok(Created::Inserted);
@@ -75,7 +77,11 @@ pub(crate) fn create(
 
 /// Replaces each expected record, and appends to its history; else tells what is there.
 pub(crate) fn swap(conn: &Connection, swaps: &[Swap], now: Timestamp) -> Result<Vec<Swapped>, Fault> {
-    let mut statement = conn.prepare_cached(SWAP)?;
+    let mut statement = if planted::bug(Bug::SwapUnconditional) {
+        conn.prepare_cached(&SWAP.replace("version = ?1", "?1 > 0"))?
+    } else {
+        conn.prepare_cached(SWAP)?
+    };
     let mut swap = |swap: &Swap| {
         if write(&mut statement, &stored_version(swap.expected.version), &swap.next, now)? == 0 {
             return what_is_there(conn, &swap.expected.key);

@@ -8,6 +8,7 @@ use crate::statements::{file_time, set_file_time};
 use crate::stats::Counters;
 use crate::transaction::Fence;
 use rusqlite::{Connection, ErrorCode};
+use semel::planted::{self, Bug};
 use semel::{StoreError, Timestamp};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -79,7 +80,14 @@ impl Writer {
                 return;
             }
             match self.attempt(&mut group) {
-                Ok(now) => return group.into_iter().for_each(|job| job.committed(now)),
+                Ok(now) => {
+                    group.into_iter().for_each(|job| job.committed(now));
+                    if planted::bug(Bug::AcknowledgedBeforeCommit) {
+                        std::thread::sleep(Duration::from_millis(20));
+                        let _too_late = self.execute(COMMIT);
+                    }
+                    return;
+                }
                 Err(Trouble::Job(index, error)) => group.remove(index).failed(error),
                 Err(Trouble::Closures(error)) => {
                     let (kept, closures) = group.into_iter().partition(|job| job.repeatable());
@@ -105,7 +113,9 @@ impl Writer {
             self.roll_back();
         }
         let (now, wrote) = done?;
-        self.commit(group)?;
+        if !planted::bug(Bug::AcknowledgedBeforeCommit) {
+            self.commit(group)?;
+        }
         self.counters.committed(group.iter().map(|job| job.items()).sum(), wrote);
         Ok(now)
     }

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
+use semel::planted::{self, Bug};
 use semel::{Finish, Interruption, Outcome, RecordKey, Resource, StoredResponse, Ticket};
 use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
@@ -169,7 +170,11 @@ async fn conclude(
                     "service_error"
                 }
             };
-            let _ = ticket.finish(Outcome::Unknown { error: error.into() }).await;
+            let mut outcome = Outcome::Unknown { error: error.into() };
+            if planted::bug(Bug::BrokenCallRetryable) {
+                outcome = Outcome::Retryable { error: error.into() };
+            }
+            let _ = ticket.finish(outcome).await;
             return config.unknown_to_first(id, None);
         }
     };
@@ -193,7 +198,13 @@ async fn conclude(
         schema_version: schema_version.or_else(|| headers::schema_version(&parts.headers)),
     };
     headers::drop_ours(&mut parts.headers);
-    let finish = ticket.finish(outcome(class, kept, resource, status)).await;
+    let outcome = outcome(class, kept, resource, status);
+    let finish = if planted::bug(Bug::AnsweredBeforeStored) {
+        tokio::spawn(ticket.finish(outcome));
+        Ok(Finish::Stored)
+    } else {
+        ticket.finish(outcome).await
+    };
     match (finish, body) {
         (Ok(Finish::Stored), ServedBody::Whole(bytes)) => passed_on(parts, Body::from(bytes), operation),
         (Ok(Finish::Stored), ServedBody::Passing(body)) => passed_on(parts, body, operation),

@@ -3,8 +3,9 @@
 use bytes::Bytes;
 use http::header::{
     ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName,
-    HeaderValue, LINK, LOCATION,
+    HeaderValue, LINK, LOCATION, SET_COOKIE,
 };
+use semel::planted::{self, Bug};
 use semel::{OperationId, Resource};
 
 /// The client's key.
@@ -78,10 +79,15 @@ impl KeptHeaders {
     pub(crate) fn of(&self, headers: &HeaderMap) -> Vec<(String, Bytes)> {
         headers
             .iter()
-            .filter(|(name, _)| KEPT.contains(name) || self.more.contains(name))
+            .filter(|(name, _)| KEPT.contains(name) || self.more.contains(name) || is_planted(name))
+            .filter(|(name, _)| *name != LOCATION || !planted::bug(Bug::HeaderLost))
             .map(|(name, value)| (name.as_str().to_owned(), Bytes::copy_from_slice(value.as_bytes())))
             .collect()
     }
+}
+
+fn is_planted(name: &HeaderName) -> bool {
+    *name == SET_COOKIE && planted::bug(Bug::CookieKept)
 }
 
 /// Whether a field may ever be replayed.

@@ -15,9 +15,10 @@ use http::{Request, Response, StatusCode};
 use semel::fingerprint::{HttpRequest, RequestSubject};
 use semel::key::IdempotencyKey;
 use semel::observe::Event;
+use semel::planted::{self, Bug};
 use semel::problem::Code;
 use semel::trace::Trace;
-use semel::{Incoming, RecordKey};
+use semel::{BeginError, Incoming, RecordKey};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -141,7 +142,7 @@ impl Config {
 /// up.
 async fn protect<S, B, R>(
     config: Arc<Config>,
-    inner: S,
+    mut inner: S,
     admitted: Admitted,
     mut parts: Parts,
     body: B,
@@ -156,6 +157,7 @@ where
     R::Error: Into<BoxError>,
 {
     let tenant = match config.scope.tenant(&config.engine, &parts).await {
+        Ok(Found::Tenant(_)) if planted::bug(Bug::TenantLeftOut) => String::new(),
         Ok(Found::Tenant(tenant)) => tenant,
         Ok(Found::Nobody { challenges }) => return config.scope_unresolved(challenges),
         Ok(Found::Undecided) => return config.scope_undecided(),
@@ -207,6 +209,12 @@ where
             Incoming { key: key.clone(), subject: &subject, policy: Arc::clone(&protection.policy) };
         let decided = match config.engine.begin(incoming).await {
             Ok(decision) => config.decided(decision, &protection.policy),
+            Err(BeginError::Store(_)) if planted::bug(Bug::FailOpen) => {
+                if let Ok(response) = inner.call(Request::from_parts(parts, B::from(body))).await {
+                    let _ = answer.send(response.map(Body::stream));
+                }
+                return;
+            }
             Err(error) => Decided::Answer(config.begin_error(&error)),
         };
         match decided {
@@ -220,7 +228,12 @@ where
         }
     };
     // In a box: tokio moves what it is given several times, and this is large.
-    tokio::spawn(Box::pin(Trace::within(Trace::current(), executing)));
+    let executing = Box::pin(Trace::within(Trace::current(), executing));
+    if planted::bug(Bug::RequestsOwnTask) {
+        executing.await;
+    } else {
+        tokio::spawn(executing);
+    }
     // The task answers in every case; if the runtime itself is going down, all that can be said is that it is not known.
     answered.await.unwrap_or_else(|_| answering.unknown_at_exit())
 }

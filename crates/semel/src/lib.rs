@@ -36,6 +36,8 @@ extern crate alloc;
 
 mod history;
 mod identity;
+#[doc(hidden)]
+pub mod planted;
 mod policy;
 mod record;
 mod time;

@@ -1,6 +1,6 @@
 //! The whole protocol at the small bound.
 
-use semel_model::{Config, check, everything};
+use semel_model::{Bounds, Config, check, everything};
 use std::collections::BTreeSet;
 
 #[test]
@@ -16,4 +16,15 @@ fn everything_holds_at_the_small_bound_and_everything_is_reached() {
     }
     let missing: Vec<_> = everything().into_iter().filter(|name| !reached.contains(name)).collect();
     assert!(missing.is_empty(), "reached in no configuration: {missing:?}");
+}
+
+#[test]
+fn heartbeats_change_nothing_whoever_sends_them() {
+    // The small bound has none: they multiply its states.
+    let bounds = Bounds { sends: 2, third_sends: 0, crashes: 0, losses: 0, doubles: 0, beats: 1, looks: 0 };
+    for config in [Config::doubt(bounds), Config::resume(bounds)] {
+        let name = config.name;
+        let outcome = check(config, None, |_, _| {});
+        assert!(outcome.broken.is_empty(), "{name}: {:#?}", outcome.broken);
+    }
 }

@@ -34,6 +34,7 @@ use http::{HeaderValue, Request, Response, StatusCode, Uri, Version};
 use http2::Lines;
 use pool::Pool;
 use semel::OperationId;
+use semel::planted::{self, Bug};
 use semel::problem::{Code, DocsBase, Problem, Profile};
 use semel::trace;
 use semel_tower::{BoxError, OUTCOME, Operation};
@@ -331,6 +332,9 @@ impl Shared {
                 }
                 // The connection was over before anything was written: this is no second try, but still the first.
                 Err(Failure::HandedBack(unsent)) if was_pooled => request = *unsent,
+                Err(Failure::Sent(error)) if was_pooled && planted::bug(Bug::StaleConnectionNotSent) => {
+                    return Err(Unanswered::Unreachable(error));
+                }
                 Err(failure) => return Err(failure.into()),
             }
         }

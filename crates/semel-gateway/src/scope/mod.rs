@@ -17,6 +17,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName};
 use jwt::VerifiedToken;
 use semel::Engine;
+use semel::planted::{self, Bug};
 use semel_tower::{ByCredential, Claim, ClaimFuture, IdempotencyLayer, TenantSource};
 use std::fmt;
 use std::net::IpAddr;
@@ -153,7 +154,7 @@ impl fmt::Display for TenantFrom {
 }
 
 fn is_trusted(peers: &[Network], peer: IpAddr) -> bool {
-    peers.iter().any(|network| network.contains(peer))
+    planted::bug(Bug::StrangerBelieved) || peers.iter().any(|network| network.contains(peer))
 }
 
 /// The name of a tenant: visible ASCII, and not too long. Nothing of it is mended, or two names would be one.

@@ -80,6 +80,22 @@ async fn a_service_killed_in_the_middle_leaves_doubt_and_is_never_asked_again() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_breaks_off_on_a_kept_connection_leaves_doubt_too() {
+    let mut service = Service::start();
+    let front = Front::before(&service).await;
+    // It leaves its connection behind, and the next one goes over that.
+    let before = front.send(&Ask::payment().key("key-of-the-one-before")).await;
+    assert_eq!(before.status, 201);
+    let first = front.send(&Ask::payment().field("X-Die: now")).await;
+    assert_eq!((first.status, first.code().as_str()), (504, "idempotency_outcome_unknown"));
+    service.died();
+    service.run();
+    let retry = front.send(&Ask::payment()).await;
+    assert_eq!((retry.status, retry.code().as_str()), (409, "idempotency_outcome_unknown"));
+    assert_eq!(service.executed(), 2, "each of them once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_unprotected_request_that_breaks_off_gets_502_or_a_broken_answer() {
     for death in ["X-Die: now", "X-Hang-Up: 1", "X-Kind: garbage", "X-Kind: switching"] {
         let service = Service::start();

@@ -17,6 +17,7 @@ use crate::testimony::{Heard, refused, testify};
 use bytes::Bytes;
 use event::{Event, Subject};
 use http::HeaderMap;
+use semel::planted::{self, Bug};
 use semel::transition::{About, Evidence, Refusal, Settlement, Windows, settle};
 use semel::{Actor, Engine, Owner, Record, StoreError, Timestamp};
 use sha2::{Digest as _, Sha256};
@@ -244,11 +245,14 @@ impl WebhookIntake {
             Ok(evidence) => evidence,
             Err(error) => return Ok(malformed(error)),
         };
+        let unique =
+            planted::bug(Bug::WebhookIdIgnored).then(|| uuid::Uuid::from(Owner::random()).to_string());
+        let message = unique.as_deref().unwrap_or(signed.id);
         let settlement = Settlement {
-            settler: settler(name, signed.id, &record),
+            settler: settler(name, message, &record),
             actor: Actor::Webhook(name.into()),
             evidence,
-            note: Some(format!("{said}, message {}", signed.id)),
+            note: Some(format!("{said}, message {message}")),
             windows: Windows::from(&*rules.policy),
         };
         let heard = match settle(&record, &about, &settlement, now) {

@@ -3,6 +3,7 @@
 use super::ticket::{Held, Written, write};
 use super::{Engine, Ticket};
 use crate::identity::RecordKey;
+use crate::planted::{self, Bug};
 use crate::policy::Policy;
 use crate::record::{Record, Resource, StoredResponse};
 use crate::trace::note;
@@ -188,6 +189,9 @@ impl Held {
     /// Makes the outcome unknown in the background.
     pub(super) fn doubt_later(self, error: &str) {
         let mut act = Act::Doubt { error: error.into(), settling: self.acts.policy.settling };
+        if planted::bug(Bug::DroppedTicketReleased) {
+            act = Act::Release { windows: Windows::from(&*self.acts.policy) };
+        }
         let runtime = self.runtime.clone();
         runtime.spawn(async move { self.write_outcome(&mut act).await });
     }

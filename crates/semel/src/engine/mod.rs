@@ -31,6 +31,7 @@ pub use ticket::{AdvanceError, Ticket, downstream_key};
 use crate::batcher::Batcher;
 use crate::fingerprint::FingerprintSecret;
 use crate::observe::{Event, Observer};
+use crate::planted::{self, Bug};
 use crate::record::Record;
 use crate::seal::Keyring;
 use crate::store::{Store, StoreError};
@@ -179,10 +180,10 @@ impl Engine {
         self.shared
             .secret
             .get_or_try_init(|| async {
-                let random = [Uuid::new_v4().into_bytes(), Uuid::new_v4().into_bytes()].concat();
-                let remembered =
-                    self.shared.store.remember("secret/keyed-hashes".into(), Bytes::from(random));
+                let own = Bytes::from([Uuid::new_v4().into_bytes(), Uuid::new_v4().into_bytes()].concat());
+                let remembered = self.shared.store.remember("secret/keyed-hashes".into(), own.clone());
                 let secret = self.shared.in_time(remembered).await?;
+                let secret = if planted::bug(Bug::SecretPerInstance) { own } else { secret };
                 FingerprintSecret::new(&secret).map_err(|error| StoreError::Damaged(error.to_string()))
             })
             .await

@@ -3,6 +3,7 @@
 use super::{Change, Standing, doubt, next_version, put, standing, told};
 use crate::history::{Actor, Happening};
 use crate::identity::{Fingerprint, OperationId, Owner, RecipeId, RecordKey};
+use crate::planted::{self, Bug};
 use crate::policy::{Expired, Policy, Stale};
 use crate::record::{Draft, Origin, Record, State, Times};
 use crate::time::{Timestamp, When};
@@ -111,13 +112,15 @@ pub fn arrive(record: &Record, arrival: &Arrival<'_>, now: Timestamp) -> Arrived
     let standing = standing(record, now);
     let forgotten = match standing {
         Standing::Gone => true,
-        Standing::Tombstone => arrival.policy.expired == Expired::New,
+        Standing::Tombstone => arrival.policy.expired == Expired::New || planted::bug(Bug::TombstoneIgnored),
         Standing::Alive | Standing::BodyOver => false,
     };
     if forgotten {
         return Arrived::Forgotten;
     }
+    let too_late = planted::bug(Bug::MismatchAfterInFlight) && record.state == State::InProgress;
     match arrival.matches {
+        Match::Different if too_late => {}
         Match::Different => return Arrived::KeyReused,
         Match::CannotTell => return Arrived::CannotTell,
         Match::Same => {}
@@ -142,10 +145,10 @@ pub fn arrive(record: &Record, arrival: &Arrival<'_>, now: Timestamp) -> Arrived
 
 fn lease_over(record: &Record, arrival: &Arrival<'_>) -> Arrived {
     match arrival.policy.stale {
-        Stale::Unknown => {
+        Stale::Unknown if !planted::bug(Bug::LeaseStolen) => {
             Arrived::Doubt(doubt(record, arrival.policy.settling, super::watch::LEASE_OVER, Actor::Request))
         }
-        Stale::Resume | Stale::Rerun => Arrived::Take(take(record, arrival, Origin::Doubt)),
+        Stale::Unknown | Stale::Resume | Stale::Rerun => Arrived::Take(take(record, arrival, Origin::Doubt)),
     }
 }
 

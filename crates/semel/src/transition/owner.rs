@@ -3,6 +3,7 @@
 use super::{Change, Refusal, Windows, doubt, finish, next_version, put, told};
 use crate::history::{Actor, Happening};
 use crate::identity::{OperationId, Owner};
+use crate::planted::{self, Bug};
 use crate::policy::Settling;
 use crate::record::{Origin, Record, Resource, State, StoredResponse};
 use crate::time::When;
@@ -96,7 +97,7 @@ pub enum Act {
 /// # Errors
 /// Why the act changes nothing.
 pub fn act(record: &Record, claim: &Claim, act: &Act) -> Result<Change, Refusal> {
-    if !claim.holds(record) {
+    if !claim.holds(record) && !unfenced(act) {
         return Err(Refusal::Fenced);
     }
     let late = match record.state {
@@ -127,7 +128,9 @@ pub fn act(record: &Record, claim: &Claim, act: &Act) -> Result<Change, Refusal>
             next.times.lease = When::In(*lease);
             Ok(put(next, None))
         }
-        Act::Advance { point, .. } if record.recovery_point.as_ref() == Some(point) => {
+        Act::Advance { point, .. }
+            if record.recovery_point.as_ref() == Some(point) && !planted::bug(Bug::PhaseRepeated) =>
+        {
             Err(Refusal::AlreadyAdvanced)
         }
         Act::Advance { point, checkpoint, lease } => {
@@ -138,7 +141,9 @@ pub fn act(record: &Record, claim: &Claim, act: &Act) -> Result<Change, Refusal>
             Ok(put(next, None))
         }
         Act::Doubt { error, settling } => Ok(doubt(record, *settling, error, Actor::Owner)),
-        Act::Retryable { .. } | Act::Release { .. } if record.origin == Origin::Doubt => {
+        Act::Retryable { .. } | Act::Release { .. }
+            if record.origin == Origin::Doubt && !planted::bug(Bug::DoubtReleased) =>
+        {
             Err(Refusal::TookOverDoubt)
         }
         Act::Retryable { error, windows } => {
@@ -147,8 +152,19 @@ pub fn act(record: &Record, claim: &Claim, act: &Act) -> Result<Change, Refusal>
         Act::Release { windows } if record.origin == Origin::Retry => {
             Ok(retryable(record, Happening::Released, "released", *windows))
         }
-        Act::Release { .. } if record.recovery_point.is_some() => Err(Refusal::PastRecoveryPoint),
+        Act::Release { .. } if record.recovery_point.is_some() && !planted::bug(Bug::PointReleased) => {
+            Err(Refusal::PastRecoveryPoint)
+        }
         Act::Release { .. } => Ok(Change::Remove),
+    }
+}
+
+fn unfenced(act: &Act) -> bool {
+    match act {
+        Act::Complete { .. } | Act::Fail { .. } => planted::bug(Bug::CompleteUnfenced),
+        Act::Release { .. } => planted::bug(Bug::ReleaseUnfenced),
+        Act::Extend { .. } => planted::bug(Bug::ExtendUnfenced),
+        Act::Advance { .. } | Act::Retryable { .. } | Act::Doubt { .. } => false,
     }
 }
 

@@ -17,7 +17,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// One kind of fault.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, clap::ValueEnum)]
 pub(crate) enum Fault {
     KillGateway,
     KillShop,
@@ -168,6 +168,8 @@ pub(crate) struct Rain<'a> {
     pub(crate) operations: &'a AtomicUsize,
     /// One fault for so many of them: on a slow machine there would be nothing but faults otherwise.
     pub(crate) per_fault: usize,
+    /// Only these, if any are named.
+    pub(crate) only: &'a [Fault],
     pub(crate) seed: u64,
     pub(crate) begun: Instant,
     pub(crate) log: &'a FaultLog,
@@ -193,7 +195,8 @@ impl Rain<'_> {
     }
 
     async fn shower(&self, mut rng: Rng) -> Outcome<()> {
-        let possible = Fault::possible(self.processes.scene, self.processes.database.is_some());
+        let mut possible = Fault::possible(self.processes.scene, self.processes.database.is_some());
+        possible.retain(|fault| self.only.is_empty() || self.only.contains(fault));
         loop {
             tokio::time::sleep(Duration::from_millis(rng.u64(50..500))).await;
             while self.log.count() as usize * self.per_fault > self.operations.load(Ordering::Relaxed) {

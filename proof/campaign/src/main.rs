@@ -22,6 +22,7 @@ mod tally;
 
 use clap::{Parser, Subcommand};
 use disk::Disk;
+use faults::Fault;
 use processes::{Outcome, StoreKind};
 use progress::Progress;
 use run::Round;
@@ -57,6 +58,9 @@ struct Arguments {
     /// One fault for so many operations, or fewer
     #[arg(long, default_value_t = 100)]
     per_fault: usize,
+    /// Strike with this alone, wherever it is possible; several may be named
+    #[arg(long, value_enum)]
+    only: Vec<Fault>,
     /// Another build of `semel`, which gateways are restarted with in turn
     #[arg(long)]
     other_build: Option<PathBuf>,
@@ -144,6 +148,7 @@ async fn campaign(
             operations: arguments.round.min(arguments.operations - number * arguments.round),
             concurrent: arguments.concurrent,
             per_fault: arguments.per_fault,
+            only: &arguments.only,
             other_build: arguments.other_build.as_deref(),
         };
         let mut directory = tempfile::Builder::new().prefix("semel-campaign-").tempdir()?;

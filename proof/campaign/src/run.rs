@@ -37,6 +37,8 @@ pub(crate) struct Round<'a> {
     pub(crate) concurrent: usize,
     /// One fault for so many operations, at most.
     pub(crate) per_fault: usize,
+    /// Only these faults, if any are named.
+    pub(crate) only: &'a [Fault],
     pub(crate) other_build: Option<&'a Path>,
 }
 
@@ -98,6 +100,7 @@ impl Round<'_> {
             under_way: &clients.under_way,
             operations: &clients.begun_operations,
             per_fault: self.per_fault,
+            only: self.only,
             seed: self.seed,
             begun: clients.begun,
             log: &faults,

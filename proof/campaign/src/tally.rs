@@ -24,6 +24,7 @@ pub(crate) struct Tally {
     pub(crate) replays: u64,
     pub(crate) answers: BTreeMap<Option<Meaning>, u64>,
     pub(crate) faults: BTreeMap<Fault, u64>,
+    possible: BTreeSet<Fault>,
     pub(crate) pairs: Pairs,
     pub(crate) armed: BTreeSet<String>,
     pub(crate) reached: BTreeSet<String>,
@@ -47,6 +48,7 @@ impl Tally {
             replays: 0,
             answers: BTreeMap::new(),
             faults: BTreeMap::new(),
+            possible: BTreeSet::new(),
             pairs: Pairs::default(),
             armed: BTreeSet::new(),
             reached: BTreeSet::new(),
@@ -61,6 +63,8 @@ impl Tally {
         let Result { judged, done, reached, definite, took } = result;
         let Judged { violations, answers, replays, effects } = judged;
         *self.rounds.entry(round.scene).or_default() += 1;
+        let possible = Fault::possible(round.scene, round.store == StoreKind::Postgres).into_iter();
+        self.possible.extend(possible.filter(|fault| round.only.is_empty() || round.only.contains(fault)));
         self.operations += u64::from(round.operations);
         self.definite += definite as u64;
         self.effects += u64::from(effects);
@@ -96,7 +100,6 @@ impl Tally {
 
     /// All faults that could have struck in the scenes that were played.
     pub(crate) fn possible_faults(&self) -> BTreeSet<Fault> {
-        let has_server = self.store == StoreKind::Postgres;
-        self.rounds.keys().flat_map(|scene| Fault::possible(*scene, has_server)).collect()
+        self.possible.clone()
     }
 }

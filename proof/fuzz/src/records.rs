@@ -102,7 +102,10 @@ fn texts(input: &mut Unstructured<'_>) {
     let stored = postgres_text::stored(&given);
     assert!(!stored.contains('\0'));
     assert_eq!(postgres_text::original(&stored).as_deref(), Some(given.as_str()));
-    if let Some(meant) = postgres_text::original(&given) {
+    // What the database can hold, that is.
+    if !given.contains('\0')
+        && let Some(meant) = postgres_text::original(&given)
+    {
         assert_eq!(postgres_text::stored(&meant), given, "two spellings of one text");
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::{fs, thread};
 
 /// Inputs that are made of the corpus, per target.
-const MUTATIONS: usize = 1_500;
+const MUTATIONS: usize = 5_000;
 /// The longest of them.
 const LONGEST: usize = 4_096;
 

@@ -94,11 +94,25 @@ async fn main() -> Outcome<ExitCode> {
     tokio::select! {
         good = run(&arguments) => Ok(if good? { ExitCode::SUCCESS } else { ExitCode::FAILURE }),
         // What was mounted and started goes with the futures.
-        interrupted = tokio::signal::ctrl_c() => {
+        interrupted = told_to_end() => {
             interrupted?;
             Ok(ExitCode::FAILURE)
         }
     }
+}
+
+/// Waits for whoever wants it to end.
+async fn told_to_end() -> std::io::Result<()> {
+    #[cfg(unix)]
+    {
+        let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+        tokio::select! {
+            interrupted = tokio::signal::ctrl_c() => interrupted,
+            _ = terminate.recv() => Ok(()),
+        }
+    }
+    #[cfg(not(unix))]
+    tokio::signal::ctrl_c().await
 }
 
 #[expect(clippy::print_stdout, reason = "a report is printed")]

@@ -25,7 +25,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const PERSISTENCE: Duration = Duration::from_secs(8);
 const ASK_EVERY: Duration = Duration::from_millis(250);
 /// How long an operation may take to settle once nothing goes wrong any more.
-const HEALING: Duration = Duration::from_secs(120);
+const HEALING: Duration = Duration::from_secs(300);
+/// How many are asked for at once then. All at once would be a fault of its own on a slow machine: a store that is never done in time.
+const ASKED_AT_ONCE: usize = 64;
 
 /// One round: a part of a campaign that has processes, a store and a seed of its own.
 pub(crate) struct Round<'a> {
@@ -239,7 +241,7 @@ impl Clients {
 
     /// Asks for everything again, until each request has an answer that stays.
     async fn ask_again(self: &Arc<Self>, plan: &[Arc<Operation>]) -> Outcome<()> {
-        let places = Arc::new(Semaphore::new(self.concurrent));
+        let places = Arc::new(Semaphore::new(ASKED_AT_ONCE));
         let mut under_way = JoinSet::new();
         for operation in plan {
             let place = Arc::clone(&places).acquire_owned().await?;

@@ -83,15 +83,15 @@ impl Part {
             measure.env(NATS_SERVER, program);
         }
         step::run(self.title, &mut measure)?;
-        report(quick, Some(self))
+        report(quick, Some((self.title, self.leaves)))
     }
 }
 
-/// Puts what a part came to into the report; without one, makes and prints the report anew.
-pub(super) fn report(quick: bool, of: Option<&Part>) -> Outcome {
+/// Puts what a part came to into the report, by its title and the file that it left; without one, makes and prints the report anew.
+pub(super) fn report(quick: bool, of: Option<(&str, &str)>) -> Outcome {
     let mut report = program("report");
-    if let Some(part) = of {
-        report.arg("--part").arg(format!("{}=target/bench/{}.json", part.title, part.leaves));
+    if let Some((title, leaves)) = of {
+        report.arg("--part").arg(format!("{title}=target/bench/{leaves}.json"));
     }
     if quick {
         report.args(["--into", "target/bench/quick"]);

@@ -6,6 +6,7 @@
     reason = "test code: whatever goes wrong fails the test by a panic"
 )]
 
+mod costs;
 mod crash;
 #[path = "../database/mod.rs"]
 mod database;

@@ -1,6 +1,10 @@
-//! A network that cuts a connection at the worst moment: once, when the client sends a message of a chosen kind.
+//! A network that cuts a connection at the worst moment: once, when the client sends a message of a chosen kind. And counts what passes.
+
+#[path = "../statements/mod.rs"]
+mod statements;
 
 use sqlx::postgres::PgConnectOptions;
+use statements::{Following, Statements};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -38,6 +42,7 @@ impl Cut {
 pub(crate) struct Proxy {
     port: u16,
     cut: Arc<Mutex<Option<Cut>>>,
+    statements: Statements,
 }
 
 impl Proxy {
@@ -50,12 +55,13 @@ impl Proxy {
 
     async fn to(host: String, port: u16) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-        let proxy = Self { port: listener.local_addr().unwrap().port(), cut: Arc::default() };
-        let cut = proxy.cut.clone();
+        let own_port = listener.local_addr().unwrap().port();
+        let proxy = Self { port: own_port, cut: Arc::default(), statements: Statements::default() };
+        let (cut, statements) = (proxy.cut.clone(), proxy.statements.clone());
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let server = TcpStream::connect((host.as_str(), port)).await.unwrap();
-                tokio::spawn(pass(client, server, cut.clone()));
+                tokio::spawn(pass(client, server, cut.clone(), statements.on_a_connection()));
             }
         });
         proxy
@@ -64,6 +70,11 @@ impl Proxy {
     /// Cuts off the next message of this kind.
     pub(crate) fn cut_next(&self, cut: Cut) {
         *self.cut.lock().unwrap() = Some(cut);
+    }
+
+    /// How many statements have passed.
+    pub(crate) fn statements(&self) -> usize {
+        self.statements.count()
     }
 
     pub(crate) fn has_cut(&self) -> bool {
@@ -78,12 +89,12 @@ struct Answers {
     heard: Notify,
 }
 
-async fn pass(client: TcpStream, server: TcpStream, cut: Arc<Mutex<Option<Cut>>>) {
+async fn pass(client: TcpStream, server: TcpStream, cut: Arc<Mutex<Option<Cut>>>, following: Following) {
     let (mut from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
     let answers = Arc::new(Answers::default());
     let passing = tokio::spawn(pass_answers(from_server, to_client, answers.clone()));
-    let _ended = pass_requests(&mut from_client, to_server, &cut, &answers).await;
+    let _ended = pass_requests(&mut from_client, to_server, &cut, &answers, following).await;
     // Both connections end with their halves.
     passing.abort();
 }
@@ -105,11 +116,13 @@ async fn pass_requests(
     mut to_server: OwnedWriteHalf,
     cut: &Mutex<Option<Cut>>,
     answers: &Answers,
+    mut following: Following,
 ) -> Option<()> {
     let mut buffer = vec![0; 1 << 20];
     loop {
         let length = from_client.read(&mut buffer).await.ok().filter(|length| *length > 0)?;
         let message = &buffer[..length];
+        following.sees(message);
         let due = {
             let mut cut = cut.lock().unwrap();
             if cut.is_some_and(|cut| cut.is_at(message)) { cut.take() } else { None }

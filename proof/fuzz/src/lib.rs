@@ -21,8 +21,11 @@ pub mod webhook;
 #[cfg(feature = "records")]
 use under_test::sqlite::{error, row};
 
+/// A target: panics where its input breaks a rule.
+pub type Target = fn(&[u8]);
+
 /// All targets, by name.
-pub const TARGETS: &[(&str, fn(&[u8]))] = &[
+pub const TARGETS: &[(&str, Target)] = &[
     ("key", key::target),
     ("canonical", canonical::target),
     ("headers", headers::target),

@@ -2,7 +2,7 @@
 
 /// The bytes of a text in the standard alphabet, padded.
 pub(crate) fn standard(text: &str) -> Option<Vec<u8>> {
-    if text.len() % 4 != 0 {
+    if !text.len().is_multiple_of(4) {
         return None;
     }
     let plain = text.strip_suffix("==").or_else(|| text.strip_suffix('=')).unwrap_or(text);

@@ -94,10 +94,8 @@ impl Decimal {
         }
         let double = self.double();
         let sign = if self.negative { "-" } else { "" };
-        if double.is_finite() && double != 0.0 {
-            if self.is_what_prints(double.abs()) {
-                return format!("{sign}{}", as_ecmascript_writes(&self.digits, self.exponent));
-            }
+        if double.is_finite() && double != 0.0 && self.is_what_prints(double.abs()) {
+            return format!("{sign}{}", as_ecmascript_writes(&self.digits, self.exponent));
         }
         format!("{sign}{}e{}", self.digits, self.exponent)
     }

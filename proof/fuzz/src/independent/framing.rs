@@ -106,7 +106,7 @@ impl<'a> Reader<'a> {
                 }
                 b"transfer-encoding" if old => return Err(End::Refused("encoding in 1.0")),
                 b"transfer-encoding" => {
-                    if chunked || value.to_ascii_lowercase() != b"chunked" {
+                    if chunked || !value.eq_ignore_ascii_case(b"chunked") {
                         return Err(End::Refused("encoding"));
                     }
                     chunked = true;

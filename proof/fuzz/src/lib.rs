@@ -21,7 +21,7 @@ pub mod webhook;
 #[cfg(feature = "records")]
 use under_test::sqlite::{error, row};
 
-/// Takes what a fuzzer makes up, and panics where something is wrong.
+/// A target: panics where its input breaks a rule.
 pub type Target = fn(&[u8]);
 
 /// All targets, by name.

@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use wrk::{Kind, Wrk};
+use wrk::{Kind, Measured, Wrk};
 
 #[derive(Parser)]
 #[command(about = "Requests to Semel and to its peers, new and replayed")]
@@ -162,10 +162,10 @@ fn print_raw(figures: &Figures) {
             print!("{:width$}", who.name());
             for cell in cells().filter(|cell| cell.0 == kind) {
                 match figures.of(who, cell) {
-                    Some(it) => {
-                        print!("  {:>3}: {:>7.0} {:>7.0} {:>7.0}", cell.1, it.rate, it.median, it.p99)
+                    Some(Measured { rate, median, p99, processor }) => {
+                        print!("  {:>3}: {rate:>7.0} {median:>7.0} {p99:>7.0} {processor:>6.0}", cell.1);
                     }
-                    None => print!("  {:>3}: {:>23}", cell.1, "-"),
+                    None => print!("  {:>3}: {:>30}", cell.1, "-"),
                 }
             }
             println!();

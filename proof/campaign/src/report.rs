@@ -101,6 +101,9 @@ fn write(text: &mut String, tally: &Tally) -> std::fmt::Result {
         armed::ALL,
         tally.reached.len()
     )?;
+    for (rule, count) in &tally.by_rule {
+        writeln!(text, "- {count} violations of {rule}")?;
+    }
     for (seed, violation) in &tally.told {
         writeln!(text, "- VIOLATION (seed {seed}) {violation}")?;
     }

@@ -31,6 +31,7 @@ pub(crate) struct Tally {
     /// Stored answers in which a bit was flipped.
     pub(crate) damaged: u64,
     pub(crate) violations: u64,
+    pub(crate) by_rule: BTreeMap<String, u64>,
     /// The first of them, with the seed of their round.
     pub(crate) told: Vec<(u64, String)>,
     pub(crate) took: Duration,
@@ -54,6 +55,7 @@ impl Tally {
             reached: BTreeSet::new(),
             damaged: 0,
             violations: 0,
+            by_rule: BTreeMap::new(),
             told: Vec::new(),
             took: Duration::ZERO,
         }
@@ -80,6 +82,10 @@ impl Tally {
         self.reached.extend(reached);
         self.damaged += done.damaged.len() as u64;
         self.violations += violations.len() as u64;
+        for violation in &violations {
+            let rule = violation.split(' ').next().unwrap_or_default();
+            *self.by_rule.entry(rule.to_owned()).or_default() += 1;
+        }
         let room = TOLD.saturating_sub(self.told.len());
         self.told.extend(violations.into_iter().take(room).map(|violation| (round.seed, violation)));
         self.took += took;

@@ -5,7 +5,7 @@ use std::process::Command;
 #[test]
 fn nothing_is_done_twice_nothing_is_forgotten_and_nothing_is_left_in_doubt() {
     let status = Command::new(env!("CARGO_BIN_EXE_semel-campaign"))
-        .args(["--seed", "1", "--operations", "10000", "--round", "2500", "--concurrent", "200"])
+        .args(["--operations", "10000", "--round", "5000", "--concurrent", "200", "--per-fault", "125"])
         .status()
         .expect("the campaign can be started");
     assert!(status.success(), "the report above says what was violated, and where the logs are");

@@ -5,9 +5,12 @@
 // They are told to end by signals.
 #![cfg(unix)]
 
+#[path = "../../../semel-sqlite/tests/shim/mod.rs"]
+mod shim;
 mod support;
 
 mod codes;
+mod costs;
 mod duplicates;
 mod encryption;
 mod ending;

@@ -4,6 +4,7 @@ use super::{Answer, Ask, SECRET, Service, send, until};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -66,11 +67,22 @@ impl Gateway {
 
     /// With a configuration of these settings and sections.
     pub(crate) async fn configured(service: &Service, store: &str, settings: &str, sections: &str) -> Self {
+        Self::configured_under(service, store, settings, sections, []).await
+    }
+
+    /// The same, with these variables in its environment.
+    pub(crate) async fn configured_under<const N: usize>(
+        service: &Service,
+        store: &str,
+        settings: &str,
+        sections: &str,
+        environment: [(&str, &Path); N],
+    ) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join(FILE);
         std::fs::write(&file, configuration(service, store, settings, sections)).unwrap();
         let mut command = semel();
-        command.args(["gateway", "--config"]).arg(file);
+        command.args(["gateway", "--config"]).arg(file).envs(environment);
         Self::start(command, Some(directory)).await
     }
 

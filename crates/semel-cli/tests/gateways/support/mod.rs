@@ -10,6 +10,8 @@ mod client;
 #[allow(dead_code, reason = "these tests need a part of what the proxy's own tests do")]
 #[path = "../../../../semel-gateway/tests/proxy/support/service.rs"]
 mod service;
+#[path = "../../../../semel-postgres/tests/statements/mod.rs"]
+mod statements;
 
 pub(crate) use client::{Answer, Ask, Client, try_send};
 pub(crate) use database::Database;

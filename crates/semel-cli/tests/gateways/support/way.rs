@@ -1,6 +1,7 @@
-//! The way to a database: a proxy that can refuse, fall silent, and let through again.
+//! The way to a database: a proxy that can refuse, fall silent, and let through again; and counts what is asked for.
 
 use super::Database;
+use super::statements::{Following, Statements};
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -22,6 +23,7 @@ pub(crate) struct Way {
     /// The database's address by this way.
     pub(crate) url: String,
     passing: watch::Sender<Passing>,
+    statements: Statements,
 }
 
 impl Way {
@@ -31,13 +33,20 @@ impl Way {
         let address: SocketAddr = listener.local_addr().unwrap();
         let url = database.url.replacen(&server, &address.to_string(), 1);
         let (passing, state) = watch::channel(Passing::Open);
+        let statements = Statements::default();
+        let counting = statements.clone();
         tokio::spawn(async move {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
-                tokio::spawn(connection(stream, server.clone(), state.clone()));
+                tokio::spawn(connection(stream, server.clone(), state.clone(), counting.on_a_connection()));
             }
         });
-        Self { url, passing }
+        Self { url, passing, statements }
+    }
+
+    /// How many statements were sent that way.
+    pub(crate) fn statements(&self) -> usize {
+        self.statements.count()
     }
 
     pub(crate) fn becomes(&self, passing: Passing) {
@@ -45,7 +54,12 @@ impl Way {
     }
 }
 
-async fn connection(client: TcpStream, server: String, state: watch::Receiver<Passing>) {
+async fn connection(
+    client: TcpStream,
+    server: String,
+    state: watch::Receiver<Passing>,
+    mut following: Following,
+) {
     let mut cut = state.clone();
     let exchange = async {
         if state.clone().wait_for(|passing| *passing == Passing::Open).await.is_err() {
@@ -54,8 +68,8 @@ async fn connection(client: TcpStream, server: String, state: watch::Receiver<Pa
         let server = TcpStream::connect(&server).await.unwrap();
         let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
         tokio::select! {
-            () = pass(from_client, to_server, state.clone()) => {}
-            () = pass(from_server, to_client, state) => {}
+            () = pass(from_client, to_server, state.clone(), |piece| following.sees(piece)) => {}
+            () = pass(from_server, to_client, state, |_| ()) => {}
         }
     };
     tokio::select! {
@@ -65,9 +79,15 @@ async fn connection(client: TcpStream, server: String, state: watch::Receiver<Pa
     }
 }
 
-async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut state: watch::Receiver<Passing>) {
+async fn pass(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    mut state: watch::Receiver<Passing>,
+    mut see: impl FnMut(&[u8]),
+) {
     let mut piece = vec![0; 16 * 1024];
     while let Ok(count @ 1..) = from.read(&mut piece).await {
+        see(&piece[..count]);
         let opened = state.wait_for(|passing| *passing == Passing::Open).await.is_ok();
         if !opened || to.write_all(&piece[..count]).await.is_err() {
             return;

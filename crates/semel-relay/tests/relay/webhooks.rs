@@ -166,12 +166,12 @@ async fn what_falls_into_doubt_while_a_word_is_looked_at_is_settled_by_the_next_
 async fn the_record_is_found_by_tenant_operation_and_key_as_well() {
     let sender = Sender::new().await;
     let id = sender.shop.doubted(1).await;
-    let body = json!({ "tenant": "acme", "operation": OPERATION, "key": key(1).key, "outcome": "failed",
+    let body = json!({ "tenant": "acme", "operation": OPERATION, "key": &*key(1).key, "outcome": "failed",
         "response": { "status": 402, "body": "no funds" } });
     let answer = sender.send("msg_1", &body).await;
     assert_eq!((answer.result, answer.operation_id), (WebhookResult::Settled, Some(id)));
     assert_eq!(replayed(sender.shop.request(1).await), (402, "no funds".into()));
-    let half = json!({ "tenant": "acme", "key": key(1).key, "outcome": "failed" });
+    let half = json!({ "tenant": "acme", "key": &*key(1).key, "outcome": "failed" });
     assert_eq!(sender.send("msg_2", &half).await.result, WebhookResult::Malformed);
 }
 

@@ -22,7 +22,7 @@ use sqlx::query::Query;
 use sqlx::{Executor as _, Row as _};
 use std::error::Error;
 
-/// As many as do the most on two cores: see RESULTS.md.
+/// A guess, and not tuned: fewer callers than these wait for nothing, more for each other.
 const CONNECTIONS: usize = 32;
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS idempotency_keys (

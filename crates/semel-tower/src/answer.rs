@@ -5,9 +5,9 @@ use crate::headers::{IDEMPOTENT_REPLAYED, OPERATION_ID, operation_id_value};
 use crate::layer::Config;
 use crate::memory::NoRoom;
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
-use semel::problem::{Code, Problem};
+use semel::problem::{Code, Problem, plain};
 use semel::{
     BeginError, Decision, InFlight, OperationId, Policy, Record, State, StoreError, StoredResponse, Ticket,
 };
@@ -303,16 +303,9 @@ impl Config {
     }
 }
 
-/// Not about idempotency: a problem document without a code.
+/// Large bodies have used up their memory.
 fn no_room(detail: &'static str) -> Response<Body> {
-    let document = format!(
-        r#"{{"type":"about:blank","title":"Service Unavailable","status":503,"detail":"{detail}","retryable":true}}"#
-    );
-    let mut response = Response::new(Body::from(Bytes::from(document)));
-    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    let mut response = plain(StatusCode::SERVICE_UNAVAILABLE, true, detail).map(Body::from);
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     response
 }

@@ -21,10 +21,12 @@
 //! ```
 
 mod code;
+mod plain;
 #[cfg(test)]
 mod tests;
 
 pub use code::{Code, Profile};
+pub use plain::plain;
 
 use crate::{OperationId, Resource};
 use bytes::Bytes;

@@ -64,7 +64,8 @@ function init(args)
   math.randomseed(tonumber(run) * 7919 + id)
 end
 function key()
-  if kind == "new" then return string.format("key-%s-%d-%012d", run, id, count) end
+  -- New keys begin at random, as clients' keys do: an index that is filled in order would be cheaper than it is in life.
+  if kind == "new" then return string.format("%08x-%s-%d-%012d", math.random(0, 4294967295), run, id, count) end
   if kind == "held" then return string.format("key-of-a-held-request-%s-%04d", run, count % high) end
   if kind == "stored" then return string.format("00000000-0000-4000-8000-%012d", math.random(low, high - 1)) end
   return string.format("key-of-an-old-request-%04d", count % 1000)
@@ -77,16 +78,20 @@ function request()
 end
 function done(summary, latency)
   local errors = summary.errors
-  print(string.format("measured: %d %d %d %d %f", summary.requests, summary.duration, errors.status,
-    errors.connect + errors.read + errors.write + errors.timeout, latency:percentile(99)))
+  print(string.format("measured: %d %d %d %d %f %f", summary.requests, summary.duration, errors.status,
+    errors.connect + errors.read + errors.write + errors.timeout, latency:percentile(50), latency:percentile(99)))
 end
 "#;
 
 /// What a run came to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Answered {
+    /// How many answers there were.
+    pub requests: u64,
     /// Answers in a second.
     pub per_second: f64,
+    /// The time within which half of the requests were answered, in milliseconds.
+    pub median_millis: f64,
     /// The time within which 99 of 100 requests were answered, in milliseconds.
     pub p99_millis: f64,
 }
@@ -142,7 +147,8 @@ impl Load {
         let seconds = self.span.as_secs().max(1);
         let run = self.runs.fetch_add(1, Ordering::Relaxed);
         let output = Command::new("wrk")
-            .arg("-t2")
+            // No more threads than connections: wrk does not take less than one for each.
+            .arg(format!("-t{}", self.connections.min(2)))
             .arg(format!("-c{}", self.connections))
             .arg(format!("-d{seconds}s"))
             .arg("-s")
@@ -172,15 +178,16 @@ struct Measured {
     /// Answers with a status of 400 or more.
     refused: u64,
     broken: u64,
+    median_micros: f64,
     p99_micros: f64,
 }
 
 fn measured(said: &str) -> Option<Measured> {
     let line = said.lines().find_map(|line| line.strip_prefix("measured: "))?;
     let numbers: Vec<f64> = line.split(' ').map_while(|number| number.parse().ok()).collect();
-    let [requests, micros, refused, broken, p99_micros] = numbers[..] else { return None };
+    let [requests, micros, refused, broken, median_micros, p99_micros] = numbers[..] else { return None };
     let [requests, refused, broken] = [requests, refused, broken].map(|count| count as u64);
-    Some(Measured { requests, micros, refused, broken, p99_micros })
+    Some(Measured { requests, micros, refused, broken, median_micros, p99_micros })
 }
 
 impl Measured {
@@ -188,7 +195,9 @@ impl Measured {
     fn judged(&self, to_be_refused: bool) -> Option<Answered> {
         let expected = if to_be_refused { self.requests } else { 0 };
         (self.requests > 0 && self.broken == 0 && self.refused == expected).then(|| Answered {
+            requests: self.requests,
             per_second: self.requests as f64 / (self.micros / 1e6),
+            median_millis: self.median_micros / 1e3,
             p99_millis: self.p99_micros / 1e3,
         })
     }
@@ -201,13 +210,16 @@ mod tests {
     #[test]
     fn answers_have_to_be_of_one_sort() {
         let measured = |line: &str| measured(&format!("Running 1s test\n{line}\n"));
-        let all_well = measured("measured: 2000 1000000 0 0 1500.0").unwrap();
-        assert_eq!(all_well.judged(false), Some(Answered { per_second: 2000.0, p99_millis: 1.5 }));
+        let all_well = measured("measured: 2000 1000000 0 0 500.0 1500.0").unwrap();
+        assert_eq!(
+            all_well.judged(false),
+            Some(Answered { requests: 2000, per_second: 2000.0, median_millis: 0.5, p99_millis: 1.5 })
+        );
         assert_eq!(all_well.judged(true), None, "none was refused, and all had to be");
-        let refused = measured("measured: 2000 1000000 2000 0 1500.0").unwrap();
+        let refused = measured("measured: 2000 1000000 2000 0 500.0 1500.0").unwrap();
         assert!(refused.judged(true).is_some() && refused.judged(false).is_none());
         for wrong in
-            ["measured: 2000 1000000 1 0 1500.0", "measured: 2000 1000000 0 1 1500.0", "measured: 0 1 0 0 0"]
+            ["measured: 2000 1000000 1 0 1 2", "measured: 2000 1000000 0 1 1 2", "measured: 0 1 0 0 0 0"]
         {
             assert_eq!(measured(wrong).unwrap().judged(false), None, "{wrong}");
         }

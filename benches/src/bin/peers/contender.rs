@@ -2,6 +2,7 @@
 
 use crate::processor;
 use crate::running::Running;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -79,6 +80,10 @@ pub(crate) struct Contender {
 }
 
 impl Contender {
+    pub(crate) fn address(&self) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], self.port))
+    }
+
     /// What it and all that works for it have taken of the processors since they began.
     pub(crate) fn processor_time(&self) -> Option<Duration> {
         let own = self.running.iter().map(Running::id);

@@ -6,7 +6,6 @@
 #![allow(clippy::print_stdout, reason = "a report is printed")]
 
 mod behaviour;
-mod caller;
 mod contender;
 mod figures;
 mod paced;
@@ -19,6 +18,7 @@ mod wrk;
 use clap::Parser;
 use contender::{Contender, Who};
 use figures::{Figures, PAIRS, cells};
+use semel_benches::load::Load;
 use semel_benches::{progress, report};
 use stage::Stage;
 use start::Programs;
@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use wrk::{Kind, Measured, Wrk};
+use wrk::{Kind, Measured};
 
 #[derive(Parser)]
 #[command(about = "Requests to Semel and to its peers, new and replayed")]
@@ -108,10 +108,13 @@ fn at_full_speed(
     field: &mut Field,
     figures: &mut Figures,
 ) -> Result<(), Box<dyn Error>> {
-    let mut wrk = Wrk::new(stage.directory.path())?;
+    let span = Duration::from_secs(arguments.seconds);
+    let load = |(_, connections)| Ok((connections, Load::new(stage.directory.path(), connections, span)?));
+    let loads: BTreeMap<usize, Load> = cells().map(load).collect::<std::io::Result<_>>()?;
     let warm_up = usize::from(!arguments.quick);
     for round in 0..arguments.rounds + warm_up {
         for cell @ (kind, connections) in cells() {
+            let load = &loads[&connections];
             progress(&format!(
                 "{} over {connections} connections, round {} of {}{}",
                 kind.name(),
@@ -121,7 +124,7 @@ fn at_full_speed(
             ));
             for who in Who::ALL {
                 let Some(contender) = field.contenders.get(&who) else { continue };
-                match wrk.run(contender, kind, connections, Duration::from_secs(arguments.seconds)) {
+                match wrk::run(load, contender, kind) {
                     Ok(measured) if round >= warm_up => figures.add(who, cell, measured),
                     Ok(_) => {}
                     Err(error) => field.leave(who, &error),

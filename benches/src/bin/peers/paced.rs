@@ -1,8 +1,9 @@
 //! At a fixed rate, whatever becomes of the answers: requests are due at times that are known beforehand, and how long one takes is
 //! counted from when it was due. A service that stalls is late for all that came due meanwhile.
 
-use crate::caller::{BODY, Caller};
 use crate::contender::Contender;
+use semel_benches::caller::Caller;
+use semel_benches::load::BODY;
 use std::io::Result;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -15,7 +16,7 @@ const CONNECTIONS: usize = 64;
 /// How many microseconds each request took, with new keys.
 pub(crate) fn run(at: &Contender, rate: f64, span: Duration) -> Result<Vec<f64>> {
     let count = (rate * span.as_secs_f64()) as u64;
-    let callers: Result<Vec<Caller>> = (0..CONNECTIONS).map(|_| Caller::connect(at.port, at.path)).collect();
+    let callers: Result<Vec<Caller>> = (0..CONNECTIONS).map(|_| Caller::connect(at.address())).collect();
     let next = AtomicU64::new(0);
     let begin = Instant::now() + Duration::from_millis(20);
     let send = |mut caller: Caller| {
@@ -28,7 +29,7 @@ pub(crate) fn run(at: &Contender, rate: f64, span: Duration) -> Result<Vec<f64>>
             let due = begin + Duration::from_secs_f64(number as f64 / rate);
             let key = Uuid::new_v4().to_string();
             thread::sleep(due.saturating_duration_since(Instant::now()));
-            let answer = caller.call(Some(&key), BODY)?;
+            let answer = caller.ask(at.path, Some(&key), BODY)?;
             if !(200..300).contains(&answer.status) {
                 return Err(std::io::Error::other(format!("a request was answered with {}", answer.status)));
             }

@@ -1,10 +1,11 @@
 //! How each contender is started.
 
-use crate::caller::{BODY, Caller};
 use crate::contender::{Contender, Who};
 use crate::running::Running;
 use crate::stage::Stage;
 use clap::Args;
+use semel_benches::caller::Caller;
+use semel_benches::load::BODY;
 use semel_private_postgres::free_port;
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -123,8 +124,8 @@ impl Programs {
         // Its partitions find their leaders after it has begun to listen.
         let begun = Instant::now();
         loop {
-            let mut caller = Caller::connect(contender.port, contender.path)?;
-            let answer = caller.call(None, BODY)?;
+            let mut caller = Caller::connect(contender.address())?;
+            let answer = caller.ask(contender.path, None, BODY)?;
             if answer.status == 200 {
                 return Ok(contender);
             }
@@ -187,7 +188,7 @@ fn in_process(stage: &Stage, program: &str, database: &str) -> Started {
 /// Tells Restate's admin API where the handler is.
 fn register(admin: u16, service: u16) -> Result<(), Box<dyn Error>> {
     let place = format!(r#"{{"uri":"http://{}/"}}"#, local(service));
-    let answer = Caller::connect(admin, "/deployments")?.call(None, &place)?;
+    let answer = Caller::connect(([127, 0, 0, 1], admin).into())?.ask("/deployments", None, &place)?;
     if answer.status == 201 { Ok(()) } else { Err(format!("it does not take its handler: {answer}").into()) }
 }
 

@@ -63,9 +63,8 @@ enum Command {
         command: Vec<String>,
     },
 
-    /// Prove what takes longer than a test may.
-    #[command(subcommand)]
-    Prove(prove::Subject),
+    /// Prove what takes longer than a test may: without a subject, the campaign.
+    Prove(prove::Prove),
 
     /// Count the instructions that the pure parts take, and fail where one takes more than it may.
     Counts {
@@ -88,7 +87,7 @@ fn main() -> ExitCode {
         Command::Test => test::run(),
         Command::Postgres { command } => servers::run_with_postgres(&command),
         Command::Servers { command } => servers::run_with_all(&command),
-        Command::Prove(subject) => prove::run(&subject),
+        Command::Prove(prove) => prove::run(&prove),
         Command::Counts { write } => counts::run(write),
         Command::Bench(bench) => bench::run(&bench),
     };
@@ -126,6 +125,26 @@ mod tests {
             assert_eq!(on.postgres, on_postgres);
             assert_eq!(on.passed.arguments, ["--seconds", "3"]);
         }
+    }
+
+    fn prove(words: &[&str]) -> prove::Prove {
+        match Cli::try_parse_from([&["xtask", "prove"], words].concat()).unwrap().command {
+            Command::Prove(prove) => prove,
+            _ => panic!("parsed as another command"),
+        }
+    }
+
+    #[test]
+    fn the_campaign_is_what_is_proved_if_nothing_is_named() {
+        let unnamed = prove(&["--long"]);
+        assert!(unnamed.subject.is_none() && unnamed.campaign.long);
+        let named = prove(&["campaign", "--long", "--seed", "3"]);
+        let Some(prove::Subject::Campaign { extent, arguments }) = named.subject else {
+            panic!("parsed as another subject")
+        };
+        assert!(extent.long && !extent.requests_alone);
+        assert_eq!(arguments, ["--seed", "3"]);
+        assert!(matches!(prove(&["fuzz", "key"]).subject, Some(prove::Subject::Fuzz(_))));
     }
 
     #[test]

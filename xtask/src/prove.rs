@@ -3,8 +3,28 @@
 use crate::postgres::Servers;
 use crate::step::{self, Outcome};
 use crate::{fuzz, nats, planted, tools};
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use semel_private_brokers::NATS_SERVER;
+
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Prove {
+    #[command(subcommand)]
+    pub(crate) subject: Option<Subject>,
+    #[command(flatten)]
+    pub(crate) campaign: Extent,
+}
+
+/// How much of the campaign.
+#[derive(Args)]
+pub(crate) struct Extent {
+    /// A million operations for each store, instead of 20,000 in all
+    #[arg(long)]
+    pub(crate) long: bool,
+    /// Leave out the other half: that the outbox delivers everything, and the inbox applies it once
+    #[arg(long)]
+    pub(crate) requests_alone: bool,
+}
 
 #[derive(Subcommand)]
 pub(crate) enum Subject {
@@ -21,12 +41,8 @@ pub(crate) enum Subject {
     ///
     /// A short one runs in `cargo xtask test`.
     Campaign {
-        /// A million operations for each store, instead of 20,000 in all
-        #[arg(long)]
-        long: bool,
-        /// Leave out the other half: that the outbox delivers everything, and the inbox applies it once
-        #[arg(long)]
-        requests_alone: bool,
+        #[command(flatten)]
+        extent: Extent,
         /// Passed on to the campaign: --seed, --store, --operations, --other-build, --report, …
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
@@ -47,7 +63,8 @@ pub(crate) enum Subject {
     },
 }
 
-pub(crate) fn run(subject: &Subject) -> Outcome {
+pub(crate) fn run(prove: &Prove) -> Outcome {
+    let Some(subject) = &prove.subject else { return campaign(&prove.campaign, &[]) };
     match subject {
         Subject::Fuzz(arguments) => fuzz::run(arguments),
         Subject::Model { arguments } => step::run(
@@ -55,16 +72,19 @@ pub(crate) fn run(subject: &Subject) -> Outcome {
             step::cargo(["run", "--release", "-p", "semel-model", "--", "--large"]).args(arguments),
         ),
         Subject::Planted { quick, names } => planted::run(names, *quick),
-        Subject::Campaign { long, requests_alone, arguments } => {
-            let operations = if *long { "1000000" } else { "10000" };
-            campaign(&[&["--operations", operations].map(str::to_owned)[..], arguments].concat())?;
-            if *requests_alone { Ok(()) } else { telling(if *long { 20 } else { 1 }) }
-        }
+        Subject::Campaign { extent, arguments } => campaign(extent, arguments),
     }
 }
 
+/// Both halves: requests, and what is told of them.
+fn campaign(extent: &Extent, arguments: &[String]) -> Outcome {
+    let (operations, rounds) = if extent.long { ("1000000", 20) } else { ("10000", 1) };
+    requests(&[&["--operations", operations].map(str::to_owned)[..], arguments].concat())?;
+    if extent.requests_alone { Ok(()) } else { telling(rounds) }
+}
+
 /// Builds what takes part, and runs it.
-fn campaign(arguments: &[String]) -> Outcome {
+fn requests(arguments: &[String]) -> Outcome {
     tools::campaign()?;
     let parts = ["-p", "semel-cli", "-p", "payment-provider", "-p", "semel-campaign"];
     let profile = ["--release", "--features", "semel-cli/fail-points"];

@@ -29,7 +29,7 @@ const COUNTERS: [&str; 5] = [
 ];
 
 /// Longer inputs than these teach nothing new about any of the targets.
-const LONGEST: &str = "-max_len=2048";
+const LONGEST: &str = "-max_len=512";
 const TELL_EVERY: Duration = Duration::from_secs(10);
 
 /// Which targets to run, and for how long.

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method};
-use semel::columns::{body_columns, headers_json, headers_of, key_hash};
+use semel::columns::{AnswerColumns, adds_up, headers_of, key_hash};
 use semel::fingerprint::{HttpRequest, Recipe, fingerprint};
 use semel::key::KeyRules;
 use semel::transition::{Act, Arrival, Change, Claim, Match, Reservation, Windows, act, arrive, reserve};
@@ -160,24 +160,23 @@ fn record_encode(times: u64) {
     let draft = completed();
     repeat(times, || {
         let draft = black_box(&draft);
-        let response = draft.response.as_ref();
-        let headers = response.map(|response| headers_json(&response.headers));
-        let body = response.map(|response| body_columns(&response.body));
+        let answer = draft.response.as_ref().map(AnswerColumns::of);
         let due = draft.due().map(|(kind, when)| (kind.as_str(), when.at(NOW)));
         let times = draft.times.map(|when| when.at(NOW).as_millis());
-        black_box((key_hash(&draft.key), headers, body, due, times));
+        black_box((key_hash(&draft.key), answer, due, times));
     });
 }
 
 /// What a store makes of the columns of a row.
 fn record_decode(times: u64) {
     let record = completed().at(NOW);
-    let headers =
-        record.response.as_ref().map_or_else(String::new, |response| headers_json(&response.headers));
+    let Some(response) = &record.response else { unreachable!("it is completed") };
+    let AnswerColumns { status, headers, schema, kind, body, sum } = AnswerColumns::of(response);
     assert!(headers_of(&headers).is_some_and(|headers| headers.len() == 2), "what is counted is a success");
     let (state, origin) = (record.state.as_str(), record.origin.as_str());
     repeat(times, || {
         let names = (State::from_name(black_box(state)), Origin::from_name(black_box(origin)));
-        black_box((names, headers_of(black_box(&headers)), black_box(&record).check().is_ok()));
+        let adds_up = adds_up(sum, status, black_box(&headers), schema, (kind, body));
+        black_box((names, adds_up, headers_of(black_box(&headers)), black_box(&record).check().is_ok()));
     });
 }

@@ -1,7 +1,9 @@
 //! Damaged records stand in nobody's way. Only a store's own tests can damage one, so that this is no rule of the suite: they call it.
 
 use crate::samples::{key, reserved};
+use crate::sealing::{Shop, Tampering};
 use semel::{DueKind, DueQuery, Filter, RecordKey, Store, When};
+use std::sync::Arc;
 use std::time::Duration;
 
 const RECORDS: u32 = 12;
@@ -59,4 +61,29 @@ async fn with_damaged_ones(store: &dyn Store, spoil: impl AsyncFn(&RecordKey)) -
         spoil(&key(number)).await;
     }
     (0..RECORDS).filter(|number| !DAMAGED.contains(number)).map(key).collect()
+}
+
+/// Checks that a stored answer which is not sealed, and is no longer what was written, is damage: never replayed, and nothing executes
+/// instead. `tamper` leaves the sum as it was, as a disk does that loses a bit.
+///
+/// # Panics
+/// If it is replayed, or executes.
+pub async fn an_answer_that_changed_by_accident_is_damage(
+    store: Arc<dyn Store>,
+    tamper: impl AsyncFn(&RecordKey, &Tampering),
+) {
+    let shop = Shop::new(store, None);
+    let accidents = [
+        Tampering::FlippedBit,
+        Tampering::CutOff,
+        Tampering::PlainBody("somebody else's answer"),
+        Tampering::Headers("[[\"location\",\"/elsewhere\"]]"),
+        Tampering::Headers("not even headers"),
+        Tampering::Status(200),
+    ];
+    for (number, accident) in (0..).zip(&accidents) {
+        let key = shop.completed(number).await;
+        tamper(&key, accident).await;
+        assert!(shop.is_damaged(&key).await, "{accident:?}");
+    }
 }

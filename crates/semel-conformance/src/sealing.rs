@@ -60,13 +60,21 @@ fn with_location() -> StoredResponse {
     answer
 }
 
-struct Shop {
+pub(crate) struct Shop {
     engine: Engine,
     command: Command,
     policy: Arc<Policy>,
 }
 
 impl Shop {
+    pub(crate) fn new(store: Arc<dyn Store>, keyring: Option<Keyring>) -> Self {
+        let options = EngineOptions { keyring, ..EngineOptions::default() };
+        let recipe = Recipe::builder().command("create_payment/1").build().expect("a recipe");
+        let command = Command::new(Arc::new(recipe), None, &"10.00").expect("a command");
+        let policy = Policy { lease: LONG * 3, stale: Stale::Resume, ..Policy::default() };
+        Self { engine: Engine::with_options(store, options), command, policy: Arc::new(policy) }
+    }
+
     async fn begin(&self, key: RecordKey) -> Result<Decision, BeginError> {
         let policy = Arc::clone(&self.policy);
         self.engine.begin(Incoming { key, subject: &self.command, policy }).await
@@ -79,7 +87,7 @@ impl Shop {
         }
     }
 
-    async fn completed(&self, number: u32) -> RecordKey {
+    pub(crate) async fn completed(&self, number: u32) -> RecordKey {
         let ticket = self.execute(key(number)).await;
         let outcome = Outcome::Completed { response: Some(answer()), resource: None };
         ticket.finish(outcome).await.expect("the outcome is stored");
@@ -102,13 +110,13 @@ impl Shop {
         key(number)
     }
 
-    async fn is_damaged(&self, key: &RecordKey) -> bool {
+    pub(crate) async fn is_damaged(&self, key: &RecordKey) -> bool {
         matches!(self.begin(key.clone()).await, Err(BeginError::Store(StoreError::Damaged(_))))
     }
 }
 
 /// Checks that an answer or a checkpoint that somebody tampered with is damage, whatever was done to it, and that nothing executes
-/// instead.
+/// instead. Whoever tampers can add up: `tamper` leaves a sum that is right.
 ///
 /// # Panics
 /// If something else is replayed, or executes.
@@ -116,11 +124,7 @@ pub async fn what_is_sealed_stands_no_tampering(
     store: Arc<dyn Store>,
     tamper: impl AsyncFn(&RecordKey, &Tampering),
 ) {
-    let options = EngineOptions { keyring: Some(sealing_keys()), ..EngineOptions::default() };
-    let recipe = Recipe::builder().command("create_payment/1").build().expect("a recipe");
-    let command = Command::new(Arc::new(recipe), None, &"10.00").expect("a command");
-    let policy = Policy { lease: LONG * 3, stale: Stale::Resume, ..Policy::default() };
-    let shop = Shop { engine: Engine::with_options(store, options), command, policy: Arc::new(policy) };
+    let shop = Shop::new(store, Some(sealing_keys()));
     let other = shop.completed(0).await;
     let tamperings = [
         Tampering::FlippedBit,

@@ -37,6 +37,8 @@ CREATE TABLE semel_records (
     reconcile_at       bigint,
     due_at             bigint,
     response_status    integer,
+    -- The CRC-32 of the answer, the five other columns of it. An answer that does not add up to it is damaged.
+    response_sum       integer,
     dead_letter        boolean NOT NULL,
     fingerprint        bytea NOT NULL,
     state              text COLLATE "C" NOT NULL,

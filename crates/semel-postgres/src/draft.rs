@@ -2,7 +2,7 @@
 
 use crate::statements::Statement;
 use crate::text::stored;
-use semel::columns::{body_columns, headers_json};
+use semel::columns::AnswerColumns;
 use semel::{Draft, Timestamp, When};
 use sqlx::encode::Encode;
 use sqlx::postgres::{PgArguments, PgBindIterExt, PgHasArrayType};
@@ -82,12 +82,12 @@ impl Items {
     }
 }
 
-/// Binds the parameters 3 to 31 of a statement that writes these records.
+/// Binds the parameters 3 to 32 of a statement that writes these records.
 pub(crate) fn bind_records<'q>(query: PgQuery<'q>, items: Items, drafts: &[&'q Draft]) -> PgQuery<'q> {
     let all = || drafts.iter().copied();
     let time = |at: usize| all().map(move |draft| moments(draft)[at].map(|when| moment(when).0));
-    let response = || all().map(|draft| draft.response.as_ref());
-    let body = || response().map(|response| response.map(|response| body_columns(&response.body)));
+    let answers: Vec<_> = all().map(|draft| draft.response.as_ref().map(AnswerColumns::of)).collect();
+    let answers = || answers.iter().map(Option::as_ref);
     let resource = || all().map(|draft| draft.resource.as_ref());
     let text = |text: &'q Option<String>| text.as_deref().map(stored);
     let query = items.bind(query, all().map(|draft| draft.fingerprint.0.as_slice()));
@@ -106,13 +106,13 @@ pub(crate) fn bind_records<'q>(query: PgQuery<'q>, items: Items, drafts: &[&'q D
     let query = items.bind(query, all().map(|draft| draft.checkpoint.as_deref()));
     let query = items.bind(query, resource().map(|resource| resource.map(|resource| stored(&resource.kind))));
     let query = items.bind(query, resource().map(|resource| resource.map(|resource| stored(&resource.id))));
-    let query = items.bind(query, response().map(|response| response.map(|kept| i32::from(kept.status))));
+    let query = items.bind(query, answers().map(|answer| answer.map(|answer| i32::from(answer.status))));
+    let query = items.bind(query, answers().map(|answer| answer.map(|answer| answer.headers.as_str())));
     let query =
-        items.bind(query, response().map(|response| response.map(|kept| headers_json(&kept.headers))));
-    let query =
-        items.bind(query, response().map(|response| response.and_then(|kept| text(&kept.schema_version))));
-    let query = items.bind(query, body().map(|body| body.map(|(kind, _)| kind)));
-    let query = items.bind(query, body().map(|body| body.and_then(|(_, bytes)| bytes)));
+        items.bind(query, answers().map(|answer| answer.and_then(|answer| answer.schema.map(stored))));
+    let query = items.bind(query, answers().map(|answer| answer.map(|answer| answer.kind)));
+    let query = items.bind(query, answers().map(|answer| answer.and_then(|answer| answer.body)));
+    let query = items.bind(query, answers().map(|answer| answer.map(|answer| answer.sum)));
     items.bind(query, all().map(relative))
 }
 

@@ -4,7 +4,7 @@
 
 use crate::draft::{Items, PgQuery, moment};
 use crate::text::stored;
-use semel::columns::{body_columns, headers_json};
+use semel::columns::AnswerColumns;
 use semel::{Draft, Origin, State, StoredResponse, Swap, Times, When};
 use std::time::Duration;
 use uuid::Uuid;
@@ -104,7 +104,7 @@ impl<'q> Completion<'q> {
     }
 }
 
-/// Binds the parameters 6 to 21 of a statement that writes these completions.
+/// Binds the parameters 6 to 22 of a statement that writes these completions.
 pub(crate) fn bind_completions<'q>(
     query: PgQuery<'q>,
     items: Items,
@@ -113,7 +113,7 @@ pub(crate) fn bind_completions<'q>(
     let all = || completions.iter();
     let drafts = || all().map(|completion| completion.draft);
     let resource = || drafts().map(|draft| draft.resource.as_ref());
-    let response = || all().map(|completion| completion.response);
+    let answers: Vec<_> = all().map(|completion| AnswerColumns::of(completion.response)).collect();
     let query = items.bind(query, drafts().map(|draft| draft.fingerprint.0.as_slice()));
     let query = items.bind(query, drafts().map(|draft| Uuid::from_bytes(draft.recipe.0)));
     let query = items.bind(query, drafts().map(|draft| i64::from(draft.attempt)));
@@ -126,10 +126,11 @@ pub(crate) fn bind_completions<'q>(
     let query = items.bind(query, all().map(|completion| completion.purge));
     let query = items.bind(query, resource().map(|resource| resource.map(|resource| stored(&resource.kind))));
     let query = items.bind(query, resource().map(|resource| resource.map(|resource| stored(&resource.id))));
-    let query = items.bind(query, response().map(|response| i32::from(response.status)));
-    let query = items.bind(query, response().map(|response| headers_json(&response.headers)));
-    let query = items.bind(query, response().map(|response| body_columns(&response.body).0));
-    items.bind(query, response().map(|response| body_columns(&response.body).1))
+    let query = items.bind(query, answers.iter().map(|answer| i32::from(answer.status)));
+    let query = items.bind(query, answers.iter().map(|answer| answer.headers.as_str()));
+    let query = items.bind(query, answers.iter().map(|answer| answer.kind));
+    let query = items.bind(query, answers.iter().map(|answer| answer.body));
+    items.bind(query, answers.iter().map(|answer| answer.sum))
 }
 
 fn in_millis(when: When) -> Option<i64> {

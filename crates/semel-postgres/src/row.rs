@@ -2,7 +2,7 @@
 
 use crate::text::original;
 use bytes::Bytes;
-use semel::columns::headers_of;
+use semel::columns::{adds_up, headers_of};
 use semel::{
     Actor, Body, Fingerprint, Happening, HistoryEntry, HistoryLine, OperationId, Origin, Owner, RecipeId,
     Record, RecordKey, Resource, State, StoreError, StoredResponse, Times, Timestamp,
@@ -12,7 +12,7 @@ use sqlx::{Column, Decode, Postgres, Row, Type, ValueRef as _};
 use uuid::Uuid;
 
 /// Where a record's columns end: what follows is the statement's own.
-pub(crate) const AFTER_RECORD: usize = 30;
+pub(crate) const AFTER_RECORD: usize = 31;
 
 /// The index of the body in a row that was read with it: after the statement's now and one flag.
 const BODY: usize = AFTER_RECORD + 2;
@@ -29,7 +29,7 @@ pub(crate) fn decode(row: &PgRow, with_body: bool) -> Result<Option<Record>, Sto
 
 /// The row's own number, by which listings are paged.
 pub(crate) fn row_number(row: &PgRow) -> Result<i64, StoreError> {
-    Columns(row).at(29).map_err(StoreError::Damaged)
+    Columns(row).at(30).map_err(StoreError::Damaged)
 }
 
 /// A value that the statement itself computed.
@@ -47,14 +47,12 @@ fn decode_columns(
 ) -> Result<Record, String> {
     let response = match columns.at::<Option<i32>>(25)? {
         None => {
-            columns.nothing_in(&[26, 27, 28]).and_then(|()| no_body(columns, with_body)).map(|()| None)?
+            columns.nothing_in(&[26, 27, 28, 29]).and_then(|()| no_body(columns, with_body)).map(|()| None)?
         }
-        Some(status) => Some(StoredResponse {
-            status: u16::try_from(status).map_err(|_| columns.wrong(25))?,
-            headers: columns.parsed(26, headers_of)?,
-            body: body_of(columns, with_body)?,
-            schema_version: columns.text(27)?,
-        }),
+        Some(status) => {
+            let status = u16::try_from(status).map_err(|_| columns.wrong(25))?;
+            Some(answer(columns, status, with_body)?)
+        }
     };
     let resource = match (columns.text(23)?, columns.text(24)?) {
         (Some(kind), Some(id)) => Some(Resource { kind, id }),
@@ -92,6 +90,23 @@ fn decode_columns(
         response,
         resource,
     })
+}
+
+fn answer(columns: &Columns<'_>, status: u16, with_body: bool) -> Result<StoredResponse, String> {
+    let response = StoredResponse {
+        status,
+        headers: columns.parsed(26, headers_of)?,
+        body: body_of(columns, with_body)?,
+        schema_version: columns.text(27)?,
+    };
+    let sum = columns.at(29)?;
+    if with_body {
+        let (headers, body) = (columns.at(26)?, (columns.at(28)?, columns.at(BODY)?));
+        if !adds_up(sum, status, headers, response.schema_version.as_deref(), body) {
+            return Err("its answer is not what was written".into());
+        }
+    }
+    Ok(response)
 }
 
 fn body_of(columns: &Columns<'_>, with_body: bool) -> Result<Body, String> {

@@ -25,7 +25,7 @@ macro_rules! columns {
         "fingerprint, recipe, state, version, attempt, owner, origin, created_at, lease_until, completed_at, \
          body_expires_at, expires_at, purge_at, reconcile_at, due_at, due_kind, reconcile_attempts, dead_letter, \
          last_error, recovery_point, checkpoint, resource_type, resource_id, response_status, response_headers, \
-         response_schema, body_kind, body"
+         response_schema, body_kind, body, response_sum"
     };
 }
 
@@ -54,11 +54,11 @@ macro_rules! items {
 /// Moments, each a parameter that counts from the statement's `now` where its bit is set: given as number and bit.
 macro_rules! moments {
     ($item:ident: $($number:literal $bit:literal),*) => {
-        concat!($($item!($number, "bigint"), " + m.now * (", $item!("31", "bigint"), " >> ", $bit, " & 1), "),*)
+        concat!($($item!($number, "bigint"), " + m.now * (", $item!("32", "bigint"), " >> ", $bit, " & 1), "),*)
     };
 }
 
-/// What goes into [`columns!`]: the parameters 3 to 31 of the item `a`, at the moment `m`.
+/// What goes into [`columns!`]: the parameters 3 to 32 of the item `a`, at the moment `m`.
 macro_rules! values {
     ($item:ident) => {
         concat!(
@@ -67,7 +67,9 @@ macro_rules! values {
             moments!($item: "10" "0", "11" "1", "12" "2", "13" "3", "14" "4", "15" "5", "16" "6", "17" "7"),
             items!($item: "18" "text", "19" "bigint", "20" "boolean", "21" "text", "22" "text", "23" "bytea"),
             ", ",
-            items!($item: "24" "text", "25" "text", "26" "integer", "27" "text", "28" "text", "29" "text", "30" "bytea")
+            items!($item: "24" "text", "25" "text", "26" "integer", "27" "text", "28" "text", "29" "text", "30" "bytea"),
+            ", ",
+            $item!("31", "integer")
         )
     };
 }
@@ -78,7 +80,8 @@ macro_rules! read_columns {
         "r.operation_id, r.tenant, r.operation, r.key, r.fingerprint, r.recipe, r.state, r.version, r.attempt, r.owner, \
          r.origin, r.created_at, r.lease_until, r.completed_at, r.body_expires_at, r.expires_at, r.purge_at, \
          r.reconcile_at, r.reconcile_attempts, r.dead_letter, r.last_error, r.recovery_point, r.checkpoint, \
-         r.resource_type, r.resource_id, r.response_status, r.response_headers, r.response_schema, r.body_kind, r.id"
+         r.resource_type, r.resource_id, r.response_status, r.response_headers, r.response_schema, r.body_kind, \
+         r.response_sum, r.id"
     };
 }
 pub(crate) use read_columns;
@@ -195,11 +198,11 @@ macro_rules! whole_columns {
     };
 }
 
-/// What goes into [`whole_columns!`]: the parameters 32, 34 to 37, and 3 to 31.
+/// What goes into [`whole_columns!`]: the parameters 33, 35 to 38, and 3 to 32.
 macro_rules! whole_values {
     ($item:ident) => {
         concat!(
-            items!($item: "32" "uuid", "34" "uuid", "35" "text", "36" "text", "37" "text"),
+            items!($item: "33" "uuid", "35" "uuid", "36" "text", "37" "text", "38" "text"),
             ", ",
             values!($item)
         )
@@ -208,13 +211,13 @@ macro_rules! whole_values {
 
 /// Creates of any record. Shared locks: two batches are not in each other's way, an application's transaction is.
 pub(crate) const CREATE: Statement = Statement {
-    one: create_one!("pg_try_advisory_xact_lock_shared" of "33", id "34", whole_columns!(), whole_values!(one)),
-    many: create_many!("pg_try_advisory_xact_lock_shared" of "33", id "34", whole_columns!(), whole_values!(many)),
+    one: create_one!("pg_try_advisory_xact_lock_shared" of "34", id "35", whole_columns!(), whole_values!(one)),
+    many: create_many!("pg_try_advisory_xact_lock_shared" of "34", id "35", whole_columns!(), whole_values!(many)),
 };
 
 /// A reservation inside an application's transaction: the lock is its own until it ends.
 pub(crate) const RESERVE: &str =
-    create_one!("pg_try_advisory_xact_lock" of "33", id "34", whole_columns!(), whole_values!(one));
+    create_one!("pg_try_advisory_xact_lock" of "34", id "35", whole_columns!(), whole_values!(one));
 
 /// The columns that a reservation fills.
 macro_rules! reservation_columns {
@@ -315,10 +318,10 @@ macro_rules! told {
             ", told AS (
   INSERT INTO semel_history (operation_id, version, happening, actor, attempt, note, at)
   SELECT ",
-            items!($item: "34" "uuid", "6" "bigint", "35" "text", "36" "text", "37" "bigint", "38" "text"),
+            items!($item: "35" "uuid", "6" "bigint", "36" "text", "37" "text", "38" "bigint", "39" "text"),
             ", m.now
   FROM held a, moment m WHERE ",
-            $item!("35", "text"),
+            $item!("36", "text"),
             " IS NOT NULL AND a.ord = ANY (ARRAY(SELECT ord FROM done))
 )"
         )
@@ -327,11 +330,11 @@ macro_rules! told {
 
 /// Swaps of any kind.
 pub(crate) const SWAP: Statement = Statement {
-    one: swap!(held_one!("32", "33", "34"), columns!(), values!(one), told!(one)),
-    many: swap!(held_many!("32", "33", "34"), columns!(), values!(many), told!(many)),
+    one: swap!(held_one!("33", "34", "35"), columns!(), values!(one), told!(one)),
+    many: swap!(held_many!("33", "34", "35"), columns!(), values!(many), told!(many)),
 };
 
-/// What goes into [`columns!`] for a completion: the parameters 4 and 6 to 21.
+/// What goes into [`columns!`] for a completion: the parameters 4 and 6 to 22.
 macro_rules! completion_values {
     ($item:ident) => {
         concat!(
@@ -354,7 +357,7 @@ macro_rules! completion_values {
             " IS NULL THEN 'window' ELSE 'body' END, 0, false, NULL, NULL, NULL, ",
             items!($item: "16" "text", "17" "text", "18" "integer", "19" "text"),
             ", NULL, ",
-            items!($item: "20" "text", "21" "bytea")
+            items!($item: "20" "text", "21" "bytea", "22" "integer")
         )
     };
 }

@@ -4,7 +4,7 @@ use crate::error::damaged;
 use bytes::Bytes;
 use rusqlite::Row;
 use rusqlite::types::{FromSql, Type, ValueRef};
-use semel::columns::headers_of;
+use semel::columns::{adds_up, headers_of};
 use semel::{
     Actor, Body, Fingerprint, Happening, HistoryEntry, HistoryLine, OperationId, Origin, Owner, RecipeId,
     Record, RecordKey, Resource, State, StoreError, StoredResponse, Times, Timestamp,
@@ -16,20 +16,20 @@ macro_rules! columns {
         "operation_id, tenant, operation, key, fingerprint, recipe, state, version, attempt, owner, origin, \
          created_at, lease_until, completed_at, body_expires_at, expires_at, purge_at, reconcile_at, \
          reconcile_attempts, dead_letter, last_error, recovery_point, checkpoint, resource_type, resource_id, \
-         response_status, response_headers, response_schema, body_kind, id"
+         response_status, response_headers, response_schema, body_kind, response_sum, id"
     };
 }
 pub(crate) use columns;
 
 /// The index of the body in a row that was read with it.
-const BODY: usize = 30;
+const BODY: usize = 31;
 
 /// The record in `row`. `with_body` says whether the row was read with its body.
 pub(crate) fn decode(row: &Row<'_>, with_body: bool) -> Result<Record, StoreError> {
     let id = row.get(0).map(OperationId::from_bytes).map_err(|_| {
         StoreError::Damaged(format!(
             "row {}: the operation id is not one",
-            row.get::<_, i64>(29).unwrap_or(-1)
+            row.get::<_, i64>(30).unwrap_or(-1)
         ))
     })?;
     let record = decode_columns(row, id, with_body).map_err(|what| damaged(id, &what))?;
@@ -39,22 +39,17 @@ pub(crate) fn decode(row: &Row<'_>, with_body: bool) -> Result<Record, StoreErro
 
 /// The row's own number, by which listings are paged.
 pub(crate) fn row_number(row: &Row<'_>) -> Result<i64, StoreError> {
-    row.get(29).map_err(|error| StoreError::Damaged(error.to_string()))
+    row.get(30).map_err(|error| StoreError::Damaged(error.to_string()))
 }
 
 fn decode_columns(row: &Row<'_>, operation_id: OperationId, with_body: bool) -> Result<Record, String> {
     let columns = Columns(row);
-    let status: Option<u16> = columns.at(25)?;
-    let response = match status {
-        None => {
-            columns.nothing_in(&[26, 27, 28]).and_then(|()| no_body(&columns, with_body)).map(|()| None)?
-        }
-        Some(status) => Some(StoredResponse {
-            status,
-            headers: columns.parsed(26, headers_of)?,
-            body: body_of(&columns, with_body)?,
-            schema_version: columns.at(27)?,
-        }),
+    let response = match columns.at(25)? {
+        None => columns
+            .nothing_in(&[26, 27, 28, 29])
+            .and_then(|()| no_body(&columns, with_body))
+            .map(|()| None)?,
+        Some(status) => Some(answer(&columns, status, with_body)?),
     };
     let resource = match (columns.at(23)?, columns.at(24)?) {
         (Some(kind), Some(id)) => Some(Resource { kind, id }),
@@ -88,6 +83,23 @@ fn decode_columns(row: &Row<'_>, operation_id: OperationId, with_body: bool) -> 
         response,
         resource,
     })
+}
+
+fn answer(columns: &Columns<'_, '_>, status: u16, with_body: bool) -> Result<StoredResponse, String> {
+    let response = StoredResponse {
+        status,
+        headers: columns.parsed(26, headers_of)?,
+        body: body_of(columns, with_body)?,
+        schema_version: columns.at(27)?,
+    };
+    let sum = columns.at(29)?;
+    if with_body {
+        let (headers, body) = (columns.text(26)?, (columns.text(28)?, columns.bytes(BODY)?));
+        if !adds_up(sum, status, headers, response.schema_version.as_deref(), body) {
+            return Err("its answer is not what was written".into());
+        }
+    }
+    Ok(response)
 }
 
 fn body_of(columns: &Columns<'_, '_>, with_body: bool) -> Result<Body, String> {
@@ -152,6 +164,11 @@ impl<'r> Columns<'r, '_> {
 
     fn moment(&self, index: usize) -> Result<Option<Timestamp>, String> {
         Ok(self.at::<Option<i64>>(index)?.map(Timestamp::from_millis))
+    }
+
+    fn bytes(&self, index: usize) -> Result<Option<&'r [u8]>, String> {
+        let value = self.0.get_ref(index).map_err(|_| self.wrong(index))?;
+        value.as_blob_or_null().map_err(|_| self.wrong(index))
     }
 
     fn text(&self, index: usize) -> Result<&'r str, String> {

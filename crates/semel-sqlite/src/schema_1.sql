@@ -54,6 +54,8 @@ CREATE TABLE semel_records (
     response_headers   TEXT,
     response_schema    TEXT,
     body_kind          TEXT,
+    -- The CRC-32 of the answer, the five other columns of it. An answer that does not add up to it is damaged.
+    response_sum       INTEGER,
     body               BLOB
 ) STRICT;
 

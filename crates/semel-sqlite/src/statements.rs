@@ -4,7 +4,7 @@ use crate::error::{Fault, damaged};
 use crate::row::{columns, decode, stored_version};
 use bytes::Bytes;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
-use semel::columns::{KeyHash, body_columns, headers_json, key_hash};
+use semel::columns::{AnswerColumns, KeyHash, key_hash};
 use semel::planted::{self, Bug};
 use semel::{
     Created, Draft, Expected, HistoryEntry, OperationId, Record, RecordKey, StoreError, Swap, Swapped,
@@ -16,9 +16,9 @@ pub const CREATE: &str = "INSERT INTO semel_records (
     key_hash, operation_id, tenant, operation, key, fingerprint, recipe, state, version, attempt, owner, origin,
     due_kind, due_at, created_at, lease_until, completed_at, body_expires_at, expires_at, purge_at, reconcile_at,
     reconcile_attempts, dead_letter, last_error, recovery_point, checkpoint, resource_type, resource_id,
-    response_status, response_headers, response_schema, body_kind, body)
+    response_status, response_headers, response_schema, body_kind, body, response_sum)
   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24,
-    ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33)
+    ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34)
   ON CONFLICT (key_hash) DO NOTHING";
 
 // Found by operation id, whose index is appended to and therefore in memory where the record is young. The key's parts are
@@ -29,7 +29,7 @@ pub const SWAP: &str = "UPDATE semel_records SET
     due_at = ?14, created_at = ?15, lease_until = ?16, completed_at = ?17, body_expires_at = ?18, expires_at = ?19,
     purge_at = ?20, reconcile_at = ?21, reconcile_attempts = ?22, dead_letter = ?23, last_error = ?24,
     recovery_point = ?25, checkpoint = ?26, resource_type = ?27, resource_id = ?28, response_status = ?29,
-    response_headers = ?30, response_schema = ?31, body_kind = ?32, body = ?33
+    response_headers = ?30, response_schema = ?31, body_kind = ?32, body = ?33, response_sum = ?34
   WHERE operation_id = ?2 AND version = ?1 AND +tenant = ?3 AND +operation = ?4 AND +key = ?5";
 
 pub(crate) const REMOVE: &str = "DELETE FROM semel_records
@@ -181,8 +181,9 @@ fn write(
 ) -> rusqlite::Result<usize> {
     let at = |when: semel::When| when.at(now).as_millis();
     let due = draft.due();
-    let (times, response, resource) = (&draft.times, draft.response.as_ref(), draft.resource.as_ref());
-    let body = response.map(|response| body_columns(&response.body));
+    let (times, resource) = (&draft.times, draft.resource.as_ref());
+    let answer = draft.response.as_ref().map(AnswerColumns::of);
+    let answer = answer.as_ref();
     statement.execute(params![
         first,
         draft.operation_id.as_bytes(),
@@ -212,10 +213,11 @@ fn write(
         draft.checkpoint.as_deref(),
         resource.map(|resource| &resource.kind),
         resource.map(|resource| &resource.id),
-        response.map(|response| response.status),
-        response.map(|response| headers_json(&response.headers)),
-        response.and_then(|response| response.schema_version.as_ref()),
-        body.map(|(kind, _)| kind),
-        body.and_then(|(_, bytes)| bytes),
+        answer.map(|answer| answer.status),
+        answer.map(|answer| &answer.headers),
+        answer.and_then(|answer| answer.schema),
+        answer.map(|answer| answer.kind),
+        answer.and_then(|answer| answer.body),
+        answer.map(|answer| answer.sum),
     ])
 }

@@ -4,6 +4,7 @@
 //! company: while fewer calls than the store has lanes are under way, it is sent at once, and what comes in the meantime makes up
 //! the next batch.
 
+use crate::caught::caught;
 use crate::identity::RecordKey;
 use crate::observe::{Observer, StoreCall};
 use crate::record::{Draft, Expected, Record};
@@ -112,7 +113,7 @@ impl Way {
             observer.batch(self.call, size);
             (observer, Instant::now())
         });
-        let answer = tokio::time::timeout(self.timeout, call)
+        let answer = tokio::time::timeout(self.timeout, caught(call))
             .await
             .unwrap_or_else(|_| Err(StoreError::Lost("the store did not answer in time".into())));
         let ride = begun.map(|(observer, begun)| {

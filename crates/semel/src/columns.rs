@@ -1,8 +1,10 @@
 //! How SQL stores spell what a column cannot hold as it is. One spelling, so that people who know one file can read the other.
 
 use crate::identity::RecordKey;
-use crate::record::Body;
+use crate::planted::{self, Bug};
+use crate::record::{Body, StoredResponse};
 use bytes::Bytes;
+use crc32fast::Hasher;
 use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -50,9 +52,37 @@ fn prefix(client_key: &str) -> [u8; PREFIX] {
     prefix
 }
 
+/// A stored answer as its columns have it.
+#[derive(Debug)]
+pub struct AnswerColumns<'a> {
+    /// `response_status`
+    pub status: u16,
+    /// `response_headers`, see [`headers_json`]
+    pub headers: String,
+    /// `response_schema`
+    pub schema: Option<&'a str>,
+    /// `body_kind`
+    pub kind: &'static str,
+    /// `body`
+    pub body: Option<&'a [u8]>,
+    /// `response_sum`, see [`answer_sum`]
+    pub sum: i32,
+}
+
+impl<'a> AnswerColumns<'a> {
+    /// What is written of this answer.
+    #[must_use]
+    pub fn of(response: &'a StoredResponse) -> Self {
+        let StoredResponse { status, headers, body, schema_version } = response;
+        let (status, headers, schema) = (*status, headers_json(headers), schema_version.as_deref());
+        let (kind, body) = body_columns(body);
+        let sum = answer_sum(status, &headers, schema, (kind, body));
+        Self { status, headers, schema, kind, body, sum }
+    }
+}
+
 /// The column `body_kind`, and what goes into `body`.
-#[must_use]
-pub fn body_columns(body: &Body) -> (&'static str, Option<&[u8]>) {
+fn body_columns(body: &Body) -> (&'static str, Option<&[u8]>) {
     match body {
         Body::Stored(bytes) => ("stored", Some(bytes)),
         Body::Sealed(bytes) => ("sealed", Some(bytes)),
@@ -97,6 +127,36 @@ pub fn headers_of(json: &str) -> Option<Vec<(String, Bytes)>> {
     pairs.into_iter().map(|(name, bytes)| Some((name, value(bytes)?))).collect()
 }
 
+/// The column `response_sum`: the CRC-32 of a stored answer, as its columns have it. An answer that does not add up to it any more is damaged, and
+/// is never replayed.
+///
+/// It notices what a disk, a memory or a careless UPDATE does. Whoever means to deceive can add up too: against them there is sealing.
+#[must_use]
+pub fn answer_sum(status: u16, headers: &str, schema: Option<&str>, body: (&str, Option<&[u8]>)) -> i32 {
+    let (kind, bytes) = body;
+    let mut sum = Hasher::new();
+    sum.update(&status.to_le_bytes());
+    for part in [Some(headers.as_bytes()), schema.map(str::as_bytes), Some(kind.as_bytes()), bytes] {
+        // The length keeps parts apart that read the same in a row, and nothing from what is empty.
+        let length = part.map_or(u64::MAX, |part| part.len() as u64);
+        sum.update(&length.to_le_bytes());
+        sum.update(part.unwrap_or_default());
+    }
+    sum.finalize().cast_signed()
+}
+
+/// Whether these columns of a stored answer are what was written with this sum.
+#[must_use]
+pub fn adds_up(
+    sum: i32,
+    status: u16,
+    headers: &str,
+    schema: Option<&str>,
+    body: (&str, Option<&[u8]>),
+) -> bool {
+    sum == answer_sum(status, headers, schema, body) || planted::bug(Bug::SumIgnored)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,6 +177,31 @@ mod tests {
             key_hash(&other)[8..],
             "a lock that stands for the key is of this half"
         );
+    }
+
+    #[test]
+    fn an_answer_adds_up_to_what_is_in_every_file() {
+        let sum = answer_sum(201, r#"[["content-type","application/json"]]"#, None, ("stored", Some(b"{}")));
+        assert_eq!(sum, -1_793_133_647);
+    }
+
+    #[test]
+    fn any_change_to_an_answer_changes_its_sum() {
+        let one = answer_sum(200, "[]", Some("v1"), ("stored", Some(b"body")));
+        let others = [
+            answer_sum(201, "[]", Some("v1"), ("stored", Some(b"body"))),
+            answer_sum(200, "[ ]", Some("v1"), ("stored", Some(b"body"))),
+            answer_sum(200, "[]", None, ("stored", Some(b"body"))),
+            answer_sum(200, "[]", Some(""), ("stored", Some(b"body"))),
+            answer_sum(200, "[]", Some("v1"), ("sealed", Some(b"body"))),
+            answer_sum(200, "[]", Some("v1"), ("stored", Some(b"bodx"))),
+            answer_sum(200, "[]", Some("v1"), ("stored", Some(b""))),
+            answer_sum(200, "[]", Some("v1"), ("stored", None)),
+            answer_sum(200, "[]v", Some("1"), ("stored", Some(b"body"))),
+        ];
+        for (number, other) in others.into_iter().enumerate() {
+            assert_ne!(one, other, "{number}");
+        }
     }
 
     #[test]

@@ -48,6 +48,8 @@ mod batcher;
 #[cfg(feature = "std")]
 pub mod canonical;
 #[cfg(feature = "std")]
+mod caught;
+#[cfg(feature = "std")]
 pub mod columns;
 #[cfg(feature = "std")]
 mod damage;

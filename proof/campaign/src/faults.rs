@@ -77,8 +77,7 @@ impl Fault {
         let server: &[Self] = if has_server { &Self::WITH_A_SERVER } else { &[] };
         let special: &[Self] = match scene {
             Scene::PowerCuts => return Self::WITH_POWER_CUTS.into(),
-            Scene::Plain => &[],
-            Scene::Sealed => &[Self::FlipBit],
+            Scene::Plain | Scene::Sealed => &[Self::FlipBit],
             Scene::SmallDisk => &[Self::FullDisk],
         };
         [&Self::ANYWHERE, server, special].concat()

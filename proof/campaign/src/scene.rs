@@ -8,7 +8,7 @@ use std::fmt;
 pub(crate) enum Scene {
     /// Answers are stored as they are.
     Plain,
-    /// Answers are encrypted in the store, and bits of them flipped.
+    /// Answers are encrypted in the store.
     Sealed,
     /// The store is on a disk that gets full.
     SmallDisk,
@@ -43,7 +43,7 @@ impl fmt::Display for Scene {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Plain => "as it comes",
-            Self::Sealed => "encrypted, with flipped bits",
+            Self::Sealed => "encrypted",
             Self::SmallDisk => "on a disk that gets full",
             Self::PowerCuts => "with power cuts",
         })

@@ -307,9 +307,9 @@ fn in_sqlite(record: &Record, input: &mut Unstructured<'_>) -> Made<()> {
         };
         let Ok(mut rows) = statement.query([]) else { unreachable!("a row was written") };
         if let Ok(Some(found)) = rows.next() {
-            let values: Vec<Value> = (0..31).filter_map(|at| found.get(at).ok()).collect();
+            let values: Vec<Value> = (0..32).filter_map(|at| found.get(at).ok()).collect();
             let decoded = row::decode(found, true);
-            let expected = if values.len() == 31 { read(&values) } else { None };
+            let expected = if values.len() == 32 { read(&values) } else { None };
             assert_eq!(decoded.as_ref().ok(), expected.as_ref(), "{values:?}");
         }
         Ok(())

@@ -171,6 +171,12 @@ pub(crate) fn checks(bug: Bug) -> Checks {
             store("races::of_many_creates_of_one_key_exactly_one_wins"),
             layer("races::two_instances_on_one_file_execute_once"),
         ],
+        Bug::SumIgnored => by![SQLITE;
+            test(
+                "crates/semel-sqlite/tests/sqlite",
+                "damage::an_answer_that_is_not_what_was_written_is_never_replayed",
+            ),
+        ],
         Bug::SwapUnconditional => by![SQLITE; store("races::of_many_swaps_of_one_version_exactly_one_wins")],
         Bug::AcknowledgedBeforeCommit => by![SQLITE;
             store("find::another_instance_reads_and_finds_what_was_just_written"),

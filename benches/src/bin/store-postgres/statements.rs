@@ -50,7 +50,7 @@ impl Different {
             "UPDATE semel_records SET state = 'completed', version = 2, completed_at = 1800000000001, \
              body_expires_at = 1800086400001, expires_at = 1800086400001, purge_at = 1800691200001, \
              due_kind = 'window', due_at = 1800086400001, response_status = 201, \
-             response_headers = '[[\"content-type\",\"application/json\"]]', body_kind = 'stored', body = '{body}'{from} \
+             response_headers = '[[\"content-type\",\"application/json\"]]', body_kind = 'stored', response_sum = 1234567890, body = '{body}'{from} \
              WHERE operation_id = {operation_id} AND version = 1",
             body = "x".repeat(200),
         )

@@ -2,15 +2,28 @@
 
 use crate::database::Database;
 use crate::fixture::{create, draft, key, open};
+use crate::sealing::tamper;
 use semel::{RecordKey, Store as _, StoreError};
-use semel_conformance::{listings_pass_over_damaged_records, what_is_due_is_found_behind_damaged_records};
+use semel_conformance::{
+    Tampering, an_answer_that_changed_by_accident_is_damage, listings_pass_over_damaged_records,
+    what_is_due_is_found_behind_damaged_records,
+};
 use sqlx::{AssertSqlSafe, PgPool, raw_sql};
+use std::sync::Arc;
 
 #[tokio::test]
 async fn what_is_due_behind_damaged_records_comes_all_the_same() {
     let database = Database::new().await;
     let (store, pool) = (open(&database).await, database.pool().await);
     what_is_due_is_found_behind_damaged_records(&store, async |key| spoil(&pool, key).await).await;
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_what_was_written_is_never_replayed() {
+    let database = Database::new().await;
+    let (store, pool) = (open(&database).await, database.pool().await);
+    let tamper = async |key: &RecordKey, tampering: &Tampering| tamper(&pool, key, tampering).await;
+    an_answer_that_changed_by_accident_is_damage(Arc::new(store), tamper).await;
 }
 
 #[tokio::test]
@@ -24,8 +37,13 @@ async fn a_listing_shows_the_records_around_damaged_ones() {
 async fn what_is_left_of_an_answer_is_damage() {
     let database = Database::new().await;
     let (store, pool) = (open(&database).await, database.pool().await);
-    let left =
-        ["response_headers = '[]'", "response_schema = 'v1'", "body_kind = 'stored'", "body = '\\x00'"];
+    let left = [
+        "response_headers = '[]'",
+        "response_schema = 'v1'",
+        "body_kind = 'stored'",
+        "response_sum = 0",
+        "body = '\\x00'",
+    ];
     for (number, set) in left.into_iter().enumerate() {
         let name = format!("left-of-an-answer-{number}");
         create(&store, draft(&name)).await;

@@ -2,6 +2,7 @@
 
 use crate::database::Database;
 use crate::fixture::{complete, open};
+use semel::columns::answer_sum;
 use semel::fingerprint::{Command, Recipe};
 use semel::transition::Act;
 use semel::{Decision, Engine, EngineOptions, Incoming, Outcome, Policy, RecordKey};
@@ -10,7 +11,19 @@ use semel_postgres::Once;
 use sqlx::{AssertSqlSafe, PgPool, Row, raw_sql};
 use std::sync::Arc;
 
-async fn tamper(pool: &PgPool, key: &RecordKey, tampering: &Tampering) {
+/// As somebody does who knows that there is a sum.
+async fn tamper_and_add_up(pool: &PgPool, key: &RecordKey, tampering: &Tampering) {
+    tamper(pool, key, tampering).await;
+    let sql = "SELECT response_status, response_headers, response_schema, body_kind, body FROM semel_records
+        WHERE key = $1 AND response_status IS NOT NULL";
+    let Some(row) = sqlx::query(sql).bind(&key.key).fetch_optional(pool).await.unwrap() else { return };
+    let status = u16::try_from(row.get::<i32, _>(0)).unwrap();
+    let sum = answer_sum(status, row.get(1), row.get(2), (row.get(3), row.get(4)));
+    let sql = "UPDATE semel_records SET response_sum = $1 WHERE key = $2";
+    sqlx::query(sql).bind(sum).bind(&key.key).execute(pool).await.unwrap();
+}
+
+pub(crate) async fn tamper(pool: &PgPool, key: &RecordKey, tampering: &Tampering) {
     let flip = |column: &str| {
         let last = format!("octet_length({column}) - 1");
         format!("{column} = set_byte({column}, {last}, get_byte({column}, {last}) # 1)")
@@ -50,7 +63,8 @@ async fn holds_no_canary(pool: &PgPool) {
 async fn what_is_sealed_stands_no_tampering_with_the_table_and_leaves_nothing_readable_in_it() {
     let database = Database::new().await;
     let (store, pool) = (open(&database).await, database.pool().await);
-    let tamper = async |key: &RecordKey, tampering: &Tampering| tamper(&pool, key, tampering).await;
+    let tamper =
+        async |key: &RecordKey, tampering: &Tampering| tamper_and_add_up(&pool, key, tampering).await;
     what_is_sealed_stands_no_tampering(Arc::new(store), tamper).await;
     holds_no_canary(&pool).await;
 }

@@ -1,10 +1,15 @@
 //! A record that cannot be what was written.
 
 use crate::fixture::{Place, create, draft, key, read};
+use crate::sealing::tamper;
 use rusqlite::Connection;
 use semel::transition::{Change, Claim, act};
 use semel::{Body, Created, Filter, RecordKey, Store, StoreError, Swap, Swapped};
-use semel_conformance::{listings_pass_over_damaged_records, what_is_due_is_found_behind_damaged_records};
+use semel_conformance::{
+    Tampering, an_answer_that_changed_by_accident_is_damage, listings_pass_over_damaged_records,
+    what_is_due_is_found_behind_damaged_records,
+};
+use std::sync::Arc;
 
 fn spoil(place: &Place, set: &str, name: &str) {
     let conn = Connection::open(place.path()).unwrap();
@@ -27,6 +32,7 @@ async fn a_spoilt_record_is_damage_told_by_operation_id_without_key_or_body() {
         "response_headers = '[]'",
         "response_schema = 'v1'",
         "body_kind = 'stored'",
+        "response_sum = 0",
         "body = x'00'",
         "response_status = 200, response_headers = '[]', body_kind = 'dropped', body = x'00', \
          state = 'completed', completed_at = 1, expires_at = 5",
@@ -85,6 +91,15 @@ async fn what_is_due_behind_damaged_records_comes_all_the_same() {
     let store = place.open().await;
     let damage = async |key: &RecordKey| spoil(&place, "owner = x'00'", &key.key);
     what_is_due_is_found_behind_damaged_records(&store, damage).await;
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_what_was_written_is_never_replayed() {
+    let place = Place::new();
+    let store = place.open().await;
+    let conn = Connection::open(place.path()).unwrap();
+    let tamper = async |key: &RecordKey, tampering: &Tampering| tamper(&conn, key, tampering);
+    an_answer_that_changed_by_accident_is_damage(Arc::new(store), tamper).await;
 }
 
 #[tokio::test]

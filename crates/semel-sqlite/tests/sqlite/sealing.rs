@@ -1,13 +1,30 @@
 //! Sealed answers in a file that somebody can read and write.
 
 use crate::fixture::{Place, complete, create, draft, read};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
+use semel::columns::answer_sum;
 use semel::transition::Claim;
 use semel::{Body, Engine, EngineOptions, Outcome, Policy, RecordKey};
 use semel_conformance::{CANARY, Tampering, sealing_keys, what_is_sealed_stands_no_tampering};
 use std::sync::Arc;
 
-fn tamper(conn: &Connection, key: &RecordKey, tampering: &Tampering) {
+/// As somebody does who knows that there is a sum.
+fn tamper_and_add_up(conn: &Connection, key: &RecordKey, tampering: &Tampering) {
+    tamper(conn, key, tampering);
+    let sql = "SELECT response_status, response_headers, response_schema, body_kind, body FROM semel_records
+        WHERE key = ?1 AND response_status IS NOT NULL";
+    let answer = conn.query_row(sql, [&key.key], |row| {
+        let (headers, schema): (String, Option<String>) = (row.get(1)?, row.get(2)?);
+        let (kind, body): (String, Option<Vec<u8>>) = (row.get(3)?, row.get(4)?);
+        Ok(answer_sum(row.get(0)?, &headers, schema.as_deref(), (&kind, body.as_deref())))
+    });
+    if let Some(sum) = answer.optional().unwrap() {
+        let sql = "UPDATE semel_records SET response_sum = ?1 WHERE key = ?2";
+        conn.execute(sql, params![sum, key.key]).unwrap();
+    }
+}
+
+pub(crate) fn tamper(conn: &Connection, key: &RecordKey, tampering: &Tampering) {
     let flip = |column: &str| {
         let length = format!("length({column})");
         let sql = format!("SELECT {column}, {length} FROM semel_records WHERE key = ?1");
@@ -45,7 +62,7 @@ async fn what_is_sealed_stands_no_tampering_with_the_file_and_leaves_nothing_rea
     let place = Place::new();
     let store = place.open().await;
     let conn = Connection::open(place.path()).unwrap();
-    let tamper = async |key: &RecordKey, tampering: &Tampering| tamper(&conn, key, tampering);
+    let tamper = async |key: &RecordKey, tampering: &Tampering| tamper_and_add_up(&conn, key, tampering);
     what_is_sealed_stands_no_tampering(Arc::new(store.clone()), tamper).await;
     store.close().await;
     for file in std::fs::read_dir(place.path().parent().unwrap()).unwrap() {

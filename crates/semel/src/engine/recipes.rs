@@ -1,9 +1,10 @@
 //! Fingerprint recipes: kept in the store, so that a retry is compared by the rules that its record was made with.
 
 use super::Shared;
+use crate::caught::caught;
 use crate::fingerprint::Recipe;
 use crate::identity::RecipeId;
-use crate::store::StoreError;
+use crate::store::{StoreError, StoreFuture};
 use bytes::Bytes;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -52,8 +53,8 @@ impl Shared {
         Ok(recipe)
     }
 
-    pub(super) async fn in_time<T>(&self, call: crate::store::StoreFuture<'_, T>) -> Result<T, StoreError> {
-        tokio::time::timeout(self.store_timeout, call)
+    pub(super) async fn in_time<T>(&self, call: StoreFuture<'_, T>) -> Result<T, StoreError> {
+        tokio::time::timeout(self.store_timeout, caught(call))
             .await
             .unwrap_or_else(|_| Err(StoreError::Unavailable("the store did not answer in time".into())))
     }

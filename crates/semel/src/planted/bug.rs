@@ -85,6 +85,8 @@ bugs! {
     SealUnbound = "seal-unbound",
     /// SQLite has no unique index on keys.
     NoUniqueKey = "no-unique-key",
+    /// Whether a stored answer still is what was written is not looked at.
+    SumIgnored = "sum-ignored",
     /// SQLite replaces a record whatever its version.
     SwapUnconditional = "swap-unconditional",
     /// SQLite answers before it commits.

@@ -58,7 +58,7 @@ pub(crate) fn read(columns: &[Value]) -> Option<Record> {
         last_error: maybe(&columns[20], text)?,
         recovery_point: maybe(&columns[21], text)?,
         checkpoint: maybe(&columns[22], bytes)?.map(Bytes::from),
-        response: response(&columns[25..29], &columns[30])?,
+        response: response(&columns[25..30], &columns[31])?,
         resource,
     };
     record.check().is_ok().then_some(record)
@@ -77,8 +77,35 @@ fn response(columns: &[Value], body: &Value) -> Option<Option<StoredResponse>> {
         _ => return None,
     };
     let status = u16::try_from(integer(&columns[0])?).ok()?;
-    let headers = headers(&text(&columns[1])?)?;
-    Some(Some(StoredResponse { status, headers, body, schema_version: maybe(&columns[2], text)? }))
+    let (spelt, schema_version) = (text(&columns[1])?, maybe(&columns[2], text)?);
+    let bytes = match &body {
+        Body::Stored(bytes) | Body::Sealed(bytes) => Some(&bytes[..]),
+        _ => None,
+    };
+    let kind = text(&columns[3])?;
+    let parts =
+        [Some(spelt.as_bytes()), schema_version.as_deref().map(str::as_bytes), Some(kind.as_bytes()), bytes];
+    let mut summed = status.to_le_bytes().to_vec();
+    for part in parts {
+        summed.extend(part.map_or([0xff; 8], |part| (part.len() as u64).to_le_bytes()));
+        summed.extend(part.unwrap_or_default());
+    }
+    if integer(&columns[4])? != i64::from(crc_32(&summed).cast_signed()) {
+        return None;
+    }
+    Some(Some(StoredResponse { status, headers: headers(&spelt)?, body, schema_version }))
+}
+
+/// By the definition, bit by bit.
+fn crc_32(bytes: &[u8]) -> u32 {
+    let mut rest = u32::MAX;
+    for byte in bytes {
+        rest ^= u32::from(*byte);
+        for _ in 0..8 {
+            rest = if rest & 1 == 1 { (rest >> 1) ^ 0xedb8_8320 } else { rest >> 1 };
+        }
+    }
+    !rest
 }
 
 /// `[["name", "value"], ["name", [1, 2]]]`

@@ -2,15 +2,20 @@
 //!
 //! A pool of sqlx's asks the server for a sign of life each time that it gets a connection back, and by default before it hands one
 //! out: two more round trips for every call of one. So the store keeps a few connections of its own out of the pool between
-//! calls. A connection over which a call failed, or was given up midway, goes back to the pool, which finds out what it is worth.
+//! calls. A connection over which a call failed, or was given up midway, is closed: nobody knows what is left on it.
+//!
+//! **A pool may hand out a connection with a transaction left open.** sqlx does not end one whose `begin` is dropped before the server has
+//! answered, by a time-out say, and gives its connection back. What is written over it is acknowledged, and committed by nobody. So every
+//! connection out of a pool is cleaned before it is used.
 //!
 //! Over an application's own pool the store keeps none: they are not its to keep.
 //!
 //! Whoever waits does so in one queue for both, or a connection could lie at hand while somebody waits for the pool.
 
+use semel::planted::{self, Bug};
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::PgConnection;
-use sqlx::{Connection, PgPool, Postgres};
+use sqlx::{Connection, PgPool, Postgres, Transaction};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -41,8 +46,23 @@ pub(crate) struct Taken {
 }
 
 enum Which {
-    Kept(Box<PgConnection>),
-    Pooled(PoolConnection<Postgres>),
+    Own(Box<PgConnection>),
+    Lent(Lent),
+}
+
+/// A connection of the application's pool.
+struct Lent {
+    conn: PoolConnection<Postgres>,
+    /// Whether the call over it has gone well.
+    well: bool,
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if !self.well {
+            self.conn.close_on_drop();
+        }
+    }
 }
 
 impl Connections {
@@ -60,27 +80,29 @@ impl Connections {
 
     pub(crate) async fn take(&self) -> Result<Taken, sqlx::Error> {
         let Some(own) = &self.own else {
-            return Ok(Taken { conn: Which::Pooled(self.pool.acquire().await?), permit: None });
+            let lent = Lent { conn: self.pool.acquire().await?, well: false };
+            return Taken { conn: Which::Lent(lent), permit: None }.cleaned().await;
         };
         let permit = tokio::time::timeout(own.patience, own.permits.clone().acquire_owned()).await;
         let permit = permit.map_err(|_| sqlx::Error::PoolTimedOut)?.map_err(|_| sqlx::Error::PoolClosed)?;
-        let conn = match own.pop_live().await {
-            Some(conn) => Which::Kept(Box::new(conn)),
-            None => Which::Pooled(self.pool.acquire().await?),
-        };
-        Ok(Taken { conn, permit: Some(permit) })
+        let taken = |conn: PgConnection| Taken { conn: Which::Own(Box::new(conn)), permit: Some(permit) };
+        match own.pop_live().await {
+            Some(conn) => Ok(taken(conn)),
+            None => taken(self.pool.acquire().await?.detach()).cleaned().await,
+        }
     }
 
     /// Gets back one over which a call has gone well.
     pub(crate) fn give_back(&self, taken: Taken) {
-        let Some(own) = self.own.as_ref().filter(|_| !self.pool.is_closed()) else { return };
-        let conn = match taken.conn {
-            Which::Kept(conn) => *conn,
-            Which::Pooled(conn) => conn.detach(),
-        };
-        own.lock().push((conn, Instant::now()));
-        // Only now, so that whoever waits finds it.
-        drop(taken.permit);
+        match (taken.conn, &self.own) {
+            (Which::Own(conn), Some(own)) if !self.pool.is_closed() => {
+                own.lock().push((*conn, Instant::now()));
+                // Only now, so that whoever waits finds it.
+                drop(taken.permit);
+            }
+            (Which::Lent(mut lent), _) => lent.well = true,
+            (Which::Own(_), _) => {}
+        }
     }
 
     pub(crate) async fn close(&self) {
@@ -115,8 +137,30 @@ impl Own {
 impl Taken {
     pub(crate) fn conn(&mut self) -> &mut PgConnection {
         match &mut self.conn {
-            Which::Kept(conn) => conn,
-            Which::Pooled(conn) => conn,
+            Which::Own(conn) => conn,
+            Which::Lent(lent) => &mut lent.conn,
         }
     }
+
+    /// Without a transaction that somebody left open. (To begin one within another is a warning of the server's, not an error; a ROLLBACK
+    /// alone would be a warning at every other time.)
+    async fn cleaned(mut self) -> Result<Self, sqlx::Error> {
+        if !planted::bug(Bug::TransactionLeftOpen) {
+            self.conn().begin().await?.rollback().await?;
+        }
+        Ok(self)
+    }
+}
+
+/// Begins a transaction, to the end, even if whoever wants it gives up meanwhile.
+///
+/// sqlx's own `begin` is not like that: dropped before the server has answered, it leaves the transaction open and gives the connection back
+/// to the pool, where others' writes go into it and are committed by nobody.
+///
+/// # Errors
+/// There is no connection, or it failed.
+pub async fn begin(pool: &PgPool) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
+    let pool = pool.clone();
+    let beginning = tokio::spawn(async move { pool.begin().await });
+    beginning.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))
 }

@@ -38,6 +38,7 @@ mod store;
 mod text;
 mod write;
 
+pub use connections::begin;
 pub use error::{ActError, CommitError, OpenError};
 pub use migration::{Migrated, Migration, migration_script, migrations};
 pub use once::{Once, OnceError};

@@ -1,5 +1,6 @@
 //! A purely local operation: reserved and finished in one commit.
 
+use crate::connections::begin;
 use crate::error::{ActError, CommitError, unavailable};
 use crate::same_transaction::Reserved;
 use crate::store::PgStore;
@@ -146,7 +147,7 @@ impl PgStore {
     }
 
     async fn begin<E>(&self) -> Result<sqlx::Transaction<'static, sqlx::Postgres>, OnceError<E>> {
-        self.pool().begin().await.map_err(|error| BeginError::Store(unavailable(&error)).into())
+        begin(self.pool()).await.map_err(|error| BeginError::Store(unavailable(&error)).into())
     }
 
     /// The record, if it is this ownership's.

@@ -148,8 +148,9 @@ impl PgOptions {
 
     /// Opens the store over the application's own pool.
     ///
-    /// sqlx pools ask the server for a sign of life before and after every use, which makes three round trips of one. The first can
-    /// be switched off by `PgPoolOptions::test_before_acquire(false)`; [`connect`](Self::connect) does without both.
+    /// sqlx pools ask the server for a sign of life before and after every use, and a connection out of one is cleaned of what somebody may
+    /// have left open on it: five round trips in place of one. The first can be switched off by
+    /// `PgPoolOptions::test_before_acquire(false)`; [`connect`](Self::connect) does without all of them.
     ///
     /// # Errors
     /// What is wrong with the server or its settings, and what to do about it.

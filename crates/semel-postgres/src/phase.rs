@@ -1,5 +1,6 @@
 //! Local phases: domain rows and the recovery point in one commit.
 
+use crate::connections::begin;
 use crate::error::{CommitError, unavailable};
 use crate::store::PgStore;
 use semel::{Checkpoint, Entered, PhaseError, Phases, StoreError};
@@ -41,7 +42,7 @@ impl PgStore {
             phases.failed();
             PhaseError::Store(error)
         };
-        let begun = self.pool().begin().await;
+        let begun = begin(self.pool()).await;
         let mut transaction = begun.map_err(|error| failed(phases, unavailable(&error)))?;
         let value = work(&mut *transaction).await.map_err(PhaseError::Application)?;
         let act = step.act(&value).map_err(PhaseError::Kept)?;

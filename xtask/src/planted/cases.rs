@@ -177,6 +177,12 @@ pub(crate) fn checks(bug: Bug) -> Checks {
                 "damage::an_answer_that_is_not_what_was_written_is_never_replayed",
             ),
         ],
+        Bug::TransactionLeftOpen => by![POSTGRES;
+            test(
+                "crates/semel-postgres/tests/postgres",
+                "open_transactions::what_is_written_after_somebody_gave_up_on_a_transaction_is_committed",
+            ),
+        ],
         Bug::SwapUnconditional => by![SQLITE; store("races::of_many_swaps_of_one_version_exactly_one_wins")],
         Bug::AcknowledgedBeforeCommit => by![SQLITE;
             store("find::another_instance_reads_and_finds_what_was_just_written"),

@@ -4,8 +4,12 @@ use crate::database::Database;
 use crate::fixture::{complete, completion, create, draft, key, number, open, read, reserved, swap};
 use semel::transition::Claim;
 use semel::{Created, Draft, Store, Swap, Swapped};
-use semel_postgres::{PgStore, Reserved, act_in, reserve_in};
-use sqlx::raw_sql;
+use semel_postgres::{PgOptions, PgStore, Reserved, act_in, reserve_in};
+use sqlx::postgres::PgPoolOptions;
+use sqlx::{PgPool, raw_sql};
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 /// The longest that one call took, and how many there were: batches of fresh keys and of `held`, over and over for `time`.
@@ -133,4 +137,55 @@ async fn batches_in_opposite_orders_never_deadlock() {
         number(&db, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").await,
         0
     );
+}
+
+/// How many transactions wait for their next statement.
+const OPEN: &str = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'";
+
+/// Gives up on a transaction between its beginning on the server and its answer, as a time-out does.
+async fn give_up_on_a_transaction(pool: &PgPool, looking: &PgPool) {
+    for _ in 0..1_000 {
+        let mut begin = pin!(pool.begin());
+        while poll_once(begin.as_mut()).await.is_pending() {
+            if number(looking, OPEN).await > 0 {
+                return;
+            }
+        }
+    }
+    panic!("the answer always came first");
+}
+
+async fn poll_once<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
+    poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await
+}
+
+#[tokio::test]
+async fn what_is_written_after_somebody_gave_up_on_a_transaction_is_committed() {
+    let database = Database::new().await;
+    let looking = database.pool().await;
+    let applications = PgPoolOptions::new().max_connections(1).connect(&database.url()).await.unwrap();
+    let over_it = PgOptions::new().open(applications.clone()).await.unwrap();
+    let own = PgOptions::new().max_connections(1).connect(&database.url()).await.unwrap();
+    let records = "SELECT count(*) FROM semel_records";
+    for (count, store, pool) in [(1, &over_it, &applications), (2, &own, own.pool())] {
+        give_up_on_a_transaction(pool, &looking).await;
+        assert_eq!(create(store, draft(&format!("number-{count}"))).await, Created::Inserted);
+        assert_eq!(number(&looking, records).await, count, "acknowledged, and not committed");
+    }
+}
+
+#[tokio::test]
+async fn a_transaction_that_nobody_waits_for_any_more_is_not_left_open() {
+    let database = Database::new().await;
+    let (pool, looking) = (database.pool().await, database.pool().await);
+    for _ in 0..20 {
+        let mut begin = pin!(semel_postgres::begin(&pool));
+        assert!(poll_once(begin.as_mut()).await.is_pending());
+    }
+    let mut tries = 0;
+    // What was begun ends by itself; what has not been begun yet is not counted, so it is looked at more than once.
+    while tries < 20 {
+        tries = if number(&looking, OPEN).await == 0 { tries + 1 } else { 0 };
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }

@@ -157,7 +157,7 @@ impl PgInbox {
         id: &str,
         work: impl AsyncFnOnce(&mut PgConnection) -> Result<T, E>,
     ) -> Result<Handled<T>, InboxError<E>> {
-        let begun = self.pool.begin().await;
+        let begun = semel_postgres::begin(&self.pool).await;
         let mut transaction = begun.map_err(|error| InboxError::Store(unavailable(&error)))?;
         let marked = self.mark(&mut transaction, mark, id).await;
         let marked = marked.map_err(|error| InboxError::Store(unavailable(&error)))?;
@@ -168,7 +168,9 @@ impl PgInbox {
         }
         if planted::bug(Bug::InboxMarksFirst) {
             transaction.commit().await.map_err(|error| not_committed(&error))?;
-            transaction = self.pool.begin().await.map_err(|error| InboxError::Store(unavailable(&error)))?;
+            transaction = semel_postgres::begin(&self.pool)
+                .await
+                .map_err(|error| InboxError::Store(unavailable(&error)))?;
         }
         match work(&mut transaction).await {
             Ok(value) => {

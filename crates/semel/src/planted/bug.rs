@@ -87,6 +87,8 @@ bugs! {
     NoUniqueKey = "no-unique-key",
     /// Whether a stored answer still is what was written is not looked at.
     SumIgnored = "sum-ignored",
+    /// PostgreSQL is written to over whatever connection a pool hands out, with a transaction left open on it or not.
+    TransactionLeftOpen = "transaction-left-open",
     /// SQLite replaces a record whatever its version.
     SwapUnconditional = "swap-unconditional",
     /// SQLite answers before it commits.

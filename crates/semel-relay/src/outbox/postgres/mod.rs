@@ -29,7 +29,7 @@ impl PgOutbox {
     }
 
     async fn begin(&self) -> Result<Transaction<'static, Postgres>, StoreError> {
-        self.pool.begin().await.map_err(unavailable)
+        semel_postgres::begin(&self.pool).await.map_err(unavailable)
     }
 }
 

@@ -145,6 +145,10 @@ const OPEN: &str = "SELECT count(*) FROM pg_stat_activity WHERE datname = curren
 /// Gives up on a transaction between its beginning on the server and its answer, as a time-out does.
 async fn give_up_on_a_transaction(pool: &PgPool, looking: &PgPool) {
     for _ in 0..1_000 {
+        // Where the answer came first, that transaction is on its way to its end.
+        while number(looking, OPEN).await > 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
         let mut begin = pin!(pool.begin());
         while poll_once(begin.as_mut()).await.is_pending() {
             if number(looking, OPEN).await > 0 {

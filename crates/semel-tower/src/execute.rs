@@ -10,13 +10,11 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
+use semel::caught::caught;
 use semel::planted::{self, Bug};
 use semel::{Finish, Interruption, Outcome, RecordKey, Resource, StoredResponse, Ticket};
-use std::future::{Future, poll_fn};
-use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 use tokio::sync::oneshot;
 use tower::Service;
 
@@ -44,10 +42,11 @@ where
     parts.extensions.insert(operation.clone());
 
     let request = Request::from_parts(parts, B::from(body));
-    let mut served = pin!(caught(async {
+    let serving = caught(async {
         let response = inner.call(request).await.map_err(|error| Unserved::Error(error.into()))?;
         Ok(receive(response, &config, &protection).await)
-    }));
+    });
+    let mut served = pin!(async { serving.await.unwrap_or(Err(Unserved::Panicked)) });
     let mut answer = Some(answer);
     let in_time = tokio::time::timeout(protection.timeout, &mut served).await;
     let served = match in_time {
@@ -87,19 +86,6 @@ enum ServedBody {
     /// Too long to be stored, or without an end in sight.
     Passing(Body),
     Broken(BoxError),
-}
-
-/// Runs `work`; a panic in it is a value.
-async fn caught<T>(work: impl Future<Output = Result<T, Unserved>>) -> Result<T, Unserved> {
-    let mut work = pin!(work);
-    poll_fn(|context| {
-        // What a panic left behind is dropped with `work`, and nobody looks at it again.
-        match std::panic::catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
-            Ok(poll) => poll,
-            Err(_) => Poll::Ready(Err(Unserved::Panicked)),
-        }
-    })
-    .await
 }
 
 /// Reads the answer as far as it can be stored.

@@ -4,11 +4,10 @@
 //! company: while fewer calls than the store has lanes are under way, it is sent at once, and what comes in the meantime makes up
 //! the next batch.
 
-use crate::caught::caught;
 use crate::identity::RecordKey;
 use crate::observe::{Observer, StoreCall};
 use crate::record::{Draft, Expected, Record};
-use crate::store::{Answer, Created, Store, StoreError, StoreFuture, Swap, Swapped};
+use crate::store::{Answer, Created, Store, StoreError, StoreFuture, Swap, Swapped, unless_it_panics};
 use crate::time::Timestamp;
 use crate::trace::{Ride, note_call};
 use std::collections::VecDeque;
@@ -113,7 +112,7 @@ impl Way {
             observer.batch(self.call, size);
             (observer, Instant::now())
         });
-        let answer = tokio::time::timeout(self.timeout, caught(call))
+        let answer = tokio::time::timeout(self.timeout, unless_it_panics(call))
             .await
             .unwrap_or_else(|_| Err(StoreError::Lost("the store did not answer in time".into())));
         let ride = begun.map(|(observer, begun)| {

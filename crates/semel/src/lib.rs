@@ -48,7 +48,7 @@ mod batcher;
 #[cfg(feature = "std")]
 pub mod canonical;
 #[cfg(feature = "std")]
-mod caught;
+pub mod caught;
 #[cfg(feature = "std")]
 pub mod columns;
 #[cfg(feature = "std")]

@@ -1,5 +1,6 @@
 //! What a store has to do: create, swap, remove and read, in batches.
 
+use crate::caught::{Panicked, caught};
 use crate::history::{HistoryEntry, HistoryLine};
 use crate::identity::{OperationId, RecordKey};
 use crate::record::{Body, Draft, DueKind, Expected, Record, State};
@@ -10,6 +11,11 @@ use std::pin::Pin;
 
 /// The future of a store's call.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// What the call answers. A panic in it is an answer that is lost: it may have been done before.
+pub(crate) async fn unless_it_panics<T>(call: StoreFuture<'_, T>) -> Result<T, StoreError> {
+    caught(call).await.unwrap_or_else(|Panicked| Err(StoreError::Lost("the store panicked".into())))
+}
 
 /// An answer, and what time it was by the store's clock when it was found. All moments in what was written count from it.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -5,12 +5,11 @@ use super::failure::Failure;
 use super::handler::Handler;
 use super::options::ConsumerOptions;
 use crate::backoff::spread;
+use semel::caught::{Panicked, caught};
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
@@ -186,7 +185,7 @@ impl<H: Handler> Way<H> {
 
     async fn try_once(&self, delivery: Delivery) -> Result<(), Failure> {
         let limit = self.options.time_limit;
-        let tried = tokio::time::timeout(limit, caught(self.handler.handle(delivery))).await;
+        let tried = tokio::time::timeout(limit, unless_it_panics(self.handler.handle(delivery))).await;
         tried.unwrap_or_else(|_| Err(Failure::Failed(format!("the handler took longer than {limit:?}"))))
     }
 
@@ -249,16 +248,6 @@ async fn kept<T>(receipt: &impl Receipt, work: impl Future<Output = T>) -> T {
 }
 
 /// The work; a panic in it is a failure like any other.
-async fn caught(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
-    struct Caught<F>(F);
-    impl<F: Future<Output = Result<(), Failure>>> Future for Caught<Pin<&mut F>> {
-        type Output = Result<(), Failure>;
-
-        fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-            // A future that panicked is not polled again.
-            catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(cx)))
-                .unwrap_or_else(|_| Poll::Ready(Err(Failure::Failed("the handler panicked".into()))))
-        }
-    }
-    Caught(pin!(work)).await
+async fn unless_it_panics(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+    caught(work).await.unwrap_or_else(|Panicked| Err(Failure::Failed("the handler panicked".into())))
 }

@@ -1,10 +1,9 @@
 //! Fingerprint recipes: kept in the store, so that a retry is compared by the rules that its record was made with.
 
 use super::Shared;
-use crate::caught::caught;
 use crate::fingerprint::Recipe;
 use crate::identity::RecipeId;
-use crate::store::{StoreError, StoreFuture};
+use crate::store::{StoreError, StoreFuture, unless_it_panics};
 use bytes::Bytes;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -54,7 +53,7 @@ impl Shared {
     }
 
     pub(super) async fn in_time<T>(&self, call: StoreFuture<'_, T>) -> Result<T, StoreError> {
-        tokio::time::timeout(self.store_timeout, caught(call))
+        tokio::time::timeout(self.store_timeout, unless_it_panics(call))
             .await
             .unwrap_or_else(|_| Err(StoreError::Unavailable("the store did not answer in time".into())))
     }

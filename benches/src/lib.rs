@@ -13,6 +13,7 @@ pub mod payments;
 pub mod plot;
 pub mod postgres;
 pub mod processes;
+pub mod profile;
 pub mod reaping;
 pub mod results;
 pub mod table;

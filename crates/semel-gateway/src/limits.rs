@@ -23,7 +23,8 @@ pub struct Limits {
     /// The largest body of a request that is passed on unprotected, in bytes; past it the answer is 413. Default: no limit, as it is
     /// streamed. Protected ones have `max_request_body`.
     pub pass_through_body: Option<u64>,
-    /// How long connecting to the service may take. Default 3 s.
+    /// How long connecting to the service may take; twice that with HTTP/2. It has to be over before the `timeout` of an operation is, or
+    /// the operation ends in doubt though nothing was sent. Default 3 s.
     pub connect_timeout: Duration,
     /// After how long without any byte from or to the service an exchange is given up. The client was answered long before, by the
     /// operation's `timeout`. Default 10 min.

@@ -77,12 +77,22 @@ pub async fn act_in(conn: &mut PgConnection, claim: &Claim, act: &Act) -> Result
     self::act(conn, claim, act, DEFAULT).await
 }
 
-/// As [`act_in`], and commits the transaction.
+/// As [`act_in`], and commits the transaction: one that a pool has begun. A savepoint inside of another transaction, whose release
+/// commits nothing, does not live long enough to be one:
+///
+/// ```compile_fail,E0597
+/// # use semel::transition::{Act, Claim};
+/// # async fn run(db: sqlx::PgPool, claim: Claim, completion: Act) -> Result<(), Box<dyn std::error::Error>> {
+/// let mut outer = db.begin().await?;
+/// let savepoint = sqlx::Acquire::begin(&mut outer).await?;
+/// semel_postgres::commit_with(savepoint, &claim, &completion).await?;
+/// # Ok(()) }
+/// ```
 ///
 /// # Errors
 /// Nothing was written; or, with [`StoreError::Lost`], nobody knows: read the record back by its owner.
 pub async fn commit_with(
-    transaction: Transaction<'_, Postgres>,
+    transaction: Transaction<'static, Postgres>,
     claim: &Claim,
     act: &Act,
 ) -> Result<Option<Record>, CommitError> {
@@ -90,7 +100,7 @@ pub async fn commit_with(
 }
 
 pub(crate) async fn commit(
-    mut transaction: Transaction<'_, Postgres>,
+    mut transaction: Transaction<'static, Postgres>,
     claim: &Claim,
     act: &Act,
     terms: Terms,

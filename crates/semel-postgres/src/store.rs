@@ -105,7 +105,7 @@ impl PgStore {
     /// As there.
     pub async fn commit_with(
         &self,
-        transaction: Transaction<'_, Postgres>,
+        transaction: Transaction<'static, Postgres>,
         claim: &Claim,
         act: &Act,
     ) -> Result<Option<Record>, CommitError> {

@@ -85,13 +85,20 @@ pub(crate) fn act(
     }
 }
 
+/// One for the process: a wall clock that leaps is not followed here either.
+static CLOCK: LazyLock<StoreClock> = LazyLock::new(|| StoreClock::new(Arc::new(SystemClock::default())));
+
+/// Looks at the wall clock for the only time. Whoever opens a store does, so that a leap between then and the first transaction of an
+/// application's own is not believed.
+pub(crate) fn start_clock() {
+    LazyLock::force(&CLOCK);
+}
+
 /// The store's now in the open write transaction of an application's own connection.
 ///
 /// # Errors
 /// [`ActError::NoWriteTransaction`] and [`ActError::NotDurable`] if the connection is not fit for the store's rows.
 pub fn time_in(conn: &Connection) -> Result<Timestamp, ActError> {
-    // One for the process: a wall clock that leaps is not followed here either.
-    static CLOCK: LazyLock<StoreClock> = LazyLock::new(|| StoreClock::new(Arc::new(SystemClock::default())));
     if conn.transaction_state(Some("main"))? != TransactionState::Write {
         return Err(ActError::NoWriteTransaction);
     }

@@ -6,6 +6,7 @@ use crate::error::{OpenError, TransactionError};
 use crate::job::{self, Job};
 use crate::options::SqliteOptions;
 use crate::reader::{self, ReadQueue, Reader, ToReader, reading};
+use crate::same_transaction::start_clock;
 use crate::schema::opening;
 use crate::statements;
 use crate::stats::{Counters, Stats};
@@ -73,6 +74,7 @@ impl SqliteStore {
         // A process may change its directory; the file stays where it is.
         let path = &std::path::absolute(path).unwrap_or_else(|_| path.into());
         let clock = Arc::new(StoreClock::new(options.clock.clone()));
+        start_clock();
         let counters = Arc::new(Counters::default());
         let mut threads = Threads::default();
         let (writer, queue) = mpsc::channel(writer::QUEUE);

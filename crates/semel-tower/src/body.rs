@@ -102,7 +102,7 @@ where
     B: http_body::Body<Data = Bytes> + Unpin,
     B::Error: Into<BoxError>,
 {
-    let mut read = Vec::new();
+    let mut read = Pieces::default();
     let mut length = 0;
     while let Some(frame) = body.frame().await {
         match frame.map(Frame::into_data) {
@@ -111,20 +111,58 @@ where
                     return Collected::Broken(error.into());
                 }
                 length += bytes.len();
-                read.push(bytes);
+                read.add(bytes);
                 if length > limit {
-                    return Collected::TooLong(read, body);
+                    return Collected::TooLong(read.into_vec(), body);
                 }
             }
             Ok(Err(_trailers)) => {}
             Err(error) => return Collected::Broken(error.into()),
         }
     }
+    let mut read = read.into_vec();
     Collected::Whole(match read.len() {
         0 => Bytes::new(),
         1 => read.swap_remove(0),
         _ => read.concat().into(),
     })
+}
+
+/// What was read of a body. A piece costs more than its bytes: a handle, and the buffer that it is a part of. So that a body in pieces
+/// of a byte takes no more memory than is counted, small ones are put together; the first one is not, as it may be the whole.
+#[derive(Default)]
+struct Pieces {
+    read: Vec<Bytes>,
+    small: Vec<u8>,
+}
+
+/// What is smaller is copied, up to so many bytes at a time.
+const SMALL: usize = 1024;
+const TOGETHER: usize = 8 * SMALL;
+
+impl Pieces {
+    fn add(&mut self, piece: Bytes) {
+        if piece.len() >= SMALL || self.read.is_empty() {
+            self.put_together();
+            self.read.push(piece);
+            return;
+        }
+        self.small.extend_from_slice(&piece);
+        if self.small.len() >= TOGETHER {
+            self.put_together();
+        }
+    }
+
+    fn put_together(&mut self) {
+        if !self.small.is_empty() {
+            self.read.push(std::mem::take(&mut self.small).into());
+        }
+    }
+
+    fn into_vec(mut self) -> Vec<Bytes> {
+        self.put_together();
+        self.read
+    }
 }
 
 /// What was read of a body, and then the rest of it.
@@ -151,5 +189,32 @@ impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for Resumed<B> {
             Some(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
             None => Pin::new(&mut self.rest).poll_frame(context),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pieces(of: &[usize]) -> Vec<usize> {
+        let mut pieces = Pieces::default();
+        of.iter().for_each(|length| pieces.add(vec![7; *length].into()));
+        pieces.into_vec().iter().map(Bytes::len).collect()
+    }
+
+    #[test]
+    fn small_pieces_are_put_together() {
+        assert!(pieces(&[]).is_empty());
+        assert_eq!(pieces(&[1]), [1]);
+        assert_eq!(pieces(&[1; 20_001]), [1, TOGETHER, TOGETHER, 20_000 - 2 * TOGETHER]);
+    }
+
+    #[test]
+    fn large_pieces_stay_as_they_came_and_in_their_order() {
+        assert_eq!(pieces(&[5, 3, 4, SMALL, SMALL, 2]), [5, 7, SMALL, SMALL, 2]);
+        let whole = Bytes::from(vec![1; 10]);
+        let mut only = Pieces::default();
+        only.add(whole.clone());
+        assert_eq!(only.into_vec()[0].as_ptr(), whole.as_ptr(), "a body in one piece is not copied");
     }
 }

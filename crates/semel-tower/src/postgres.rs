@@ -26,7 +26,7 @@ impl Operation {
     /// Nothing was committed, or (with [`CompleteError::Unknown`]) nobody knows.
     pub async fn complete_in(
         &self,
-        transaction: Transaction<'_, Postgres>,
+        transaction: Transaction<'static, Postgres>,
         reply: Reply,
     ) -> Result<Replayable, CompleteError> {
         let finishing = self.finishing()?;

@@ -9,14 +9,15 @@ mod lone;
 use clap::Parser;
 use semel::Engine;
 use semel_benches::held::Gate;
-use semel_benches::load::{Kind, Load, old_keys};
+use semel_benches::load::{Answered, Kind, Load, old_keys};
 use semel_benches::processes::{Gateway, Nginx};
+use semel_benches::profile::Profile;
 use semel_benches::{Bar, Comparison, caller, median, postgres, progress, report};
 use semel_postgres::PgStore;
 use semel_private_postgres::Cluster;
 use semel_sqlite::SqliteStore;
 use std::error::Error;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
@@ -73,7 +74,12 @@ impl Sides {
     }
 
     /// Many clients at once.
-    fn many(&self, arguments: &Arguments, connections: usize) -> Result<Vec<Comparison>, Box<dyn Error>> {
+    fn many(
+        &self,
+        arguments: &Arguments,
+        connections: usize,
+        profile: &mut Profile,
+    ) -> Result<Vec<Comparison>, Box<dyn Error>> {
         let span = Duration::from_secs_f64(arguments.seconds);
         let load = Load::new(self.files.path(), connections, span)?;
         let at = self.gateway.address;
@@ -84,12 +90,17 @@ impl Sides {
             progress(&format!(
                 "{connections} connections, round {round} of {rounds} (the first is a warm-up)"
             ));
-            let nginx = load.run(self.nginx.proxy, Kind::WithoutKey)?.per_second;
-            let passed = load.run(at, Kind::WithoutKey)?.per_second;
-            let once = load.run(at, Kind::NewKeys)?.per_second;
-            let again = load.run(at, Kind::OldKeys)?.per_second;
-            let held = self.gate.conflicts(&self.runtime, &load, at)?.per_second;
-            let other = load.run(at, Kind::OtherBodies)?.per_second;
+            let mut warm_up = Profile::default();
+            let into = if round > 0 { &mut *profile } else { &mut warm_up };
+            let mut per_second = |path: &str, measure: &dyn Fn() -> std::io::Result<Answered>| {
+                into.during(&format!("{path} ({connections} connections)"), measure).map(|it| it.per_second)
+            };
+            let nginx = per_second("passed on by nginx", &|| load.run(self.nginx.proxy, Kind::WithoutKey))?;
+            let passed = per_second("passed on", &|| load.run(at, Kind::WithoutKey))?;
+            let once = per_second("new operations", &|| load.run(at, Kind::NewKeys))?;
+            let again = per_second("replays", &|| load.run(at, Kind::OldKeys))?;
+            let held = per_second("conflicts", &|| self.gate.conflicts(&self.runtime, &load, at))?;
+            let other = per_second("mismatches", &|| load.run(at, Kind::OtherBodies))?;
             if round > 0 {
                 by_nginx.push((passed, nginx));
                 new.push((once, passed));
@@ -148,13 +159,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse();
     let sides = Sides::start(&arguments)?;
     caller::first_requests(sides.gateway.address, old_keys())?;
-    let mut comparisons = Vec::new();
+    let (mut comparisons, mut profile) = (Vec::new(), Profile::default());
     for connections in &arguments.connections {
-        comparisons.extend(sides.many(&arguments, *connections)?);
+        comparisons.extend(sides.many(&arguments, *connections, &mut profile)?);
     }
     comparisons.push(sides.lone(&arguments)?);
     progress("");
     let store = if arguments.postgres { "postgres" } else { "sqlite" };
-    report(&comparisons, Path::new(&format!("target/bench/gateway-{store}.json")))?;
-    Ok(())
+    let json = PathBuf::from(format!("target/bench/gateway-{store}.json"));
+    report(&comparisons, &json)?;
+    Ok(profile.report(&json)?)
 }

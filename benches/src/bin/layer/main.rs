@@ -9,7 +9,8 @@ use axum::body::Bytes;
 use axum::routing::post;
 use clap::Parser;
 use semel_benches::held::{Gate, reply, serve};
-use semel_benches::load::{Kind, Load, PAYMENTS, old_keys};
+use semel_benches::load::{Answered, Kind, Load, PAYMENTS, old_keys};
+use semel_benches::profile::Profile;
 use semel_benches::{Bar, Comparison, caller, postgres, progress, report};
 use semel_postgres::PgStore;
 use semel_private_postgres::Cluster;
@@ -17,7 +18,7 @@ use semel_sqlite::SqliteStore;
 use semel_tower::IdempotencyLayer;
 use std::error::Error;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
@@ -99,22 +100,34 @@ impl Sides {
 /// Ours and the other's, round by round.
 type Rounds = Vec<(f64, f64)>;
 
-fn measure(sides: &Sides, arguments: &Arguments) -> Result<Vec<Comparison>, Box<dyn Error>> {
+fn measure(
+    sides: &Sides,
+    arguments: &Arguments,
+    profile: &mut Profile,
+) -> Result<Vec<Comparison>, Box<dyn Error>> {
     let span = Duration::from_secs_f64(arguments.seconds);
     let load = Load::new(sides.files.path(), arguments.connections, span)?;
-    let paths = [PAYMENTS, WORKING, WAITING];
+    let handlers = [(PAYMENTS, "answers at once"), (WORKING, "works 200 us"), (WAITING, "waits 200 us")];
     let mut new: [Rounds; 3] = Default::default();
     let (mut replays, mut conflicts, mut mismatches) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..=arguments.rounds {
         progress(&format!("round {round} of {} (the first is a warm-up)", arguments.rounds));
+        let mut warm_up = Profile::default();
+        let into = if round > 0 { &mut *profile } else { &mut warm_up };
+        let mut per_second = |path: &str, measure: &dyn Fn() -> std::io::Result<Answered>| {
+            into.during(path, measure).map(|it| it.per_second)
+        };
         let mut pairs = Vec::new();
-        for path in paths {
-            let bare = load.run_at(sides.bare, path, Kind::WithoutKey)?.per_second;
-            pairs.push((load.run_at(sides.layered, path, Kind::NewKeys)?.per_second, bare));
+        for (path, does) in handlers {
+            let bare = || load.run_at(sides.bare, path, Kind::WithoutKey);
+            let new = || load.run_at(sides.layered, path, Kind::NewKeys);
+            let bare = per_second(&format!("bare handler that {does}"), &bare)?;
+            pairs.push((per_second(&format!("new operations, handler that {does}"), &new)?, bare));
         }
-        let again = load.run(sides.layered, Kind::OldKeys)?.per_second;
-        let held = sides.gate.conflicts(&sides.runtime, &load, sides.layered)?.per_second;
-        let other = load.run(sides.layered, Kind::OtherBodies)?.per_second;
+        let conflicts_of_held = || sides.gate.conflicts(&sides.runtime, &load, sides.layered);
+        let again = per_second("replays", &|| load.run(sides.layered, Kind::OldKeys))?;
+        let held = per_second("conflicts", &conflicts_of_held)?;
+        let other = per_second("mismatches", &|| load.run(sides.layered, Kind::OtherBodies))?;
         if round > 0 {
             let at_once = pairs[0].1;
             new.iter_mut().zip(pairs).for_each(|(rounds, pair)| rounds.push(pair));
@@ -141,8 +154,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse();
     let sides = Sides::start(&arguments)?;
     caller::first_requests(sides.layered, old_keys())?;
-    let comparisons = measure(&sides, &arguments)?;
+    let mut profile = Profile::default();
+    let comparisons = measure(&sides, &arguments, &mut profile)?;
     let store = if arguments.postgres { "postgres" } else { "sqlite" };
-    report(&comparisons, Path::new(&format!("target/bench/layer-{store}.json")))?;
-    Ok(())
+    let json = PathBuf::from(format!("target/bench/layer-{store}.json"));
+    report(&comparisons, &json)?;
+    Ok(profile.report(&json)?)
 }

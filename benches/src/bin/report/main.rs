@@ -46,6 +46,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     if !arguments.parts.is_empty() {
         text = table::put(&text, "machine", &machine::describe(&arguments.directory)?);
     }
+    for (name, file) in &arguments.parts {
+        // Some parts leave an account of the processors' time beside what they compared.
+        if let Ok(profile) = fs::read_to_string(file.with_extension("md")) {
+            text = table::put(&text, &format!("profile of {name}"), &profile);
+        }
+    }
     fs::write(&page, table::put(&text, "results", &table::of(&entries)))?;
     let plots = arguments.into.join("plots");
     fs::create_dir_all(&plots)?;

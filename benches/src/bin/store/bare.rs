@@ -141,7 +141,23 @@ fn write(
         None::<&str>,
         done.then_some("stored"),
         body.as_ref().map(|body| &body[..]),
+        done.then_some(1_234_567_890),
     ])?;
     debug_assert_eq!(changed, 1, "the statement did what it does in the store");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_store_s_statements_run_here_too() {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let mut side = Side::open(&runtime, &directory.path().join("bare.db")).unwrap();
+        let row = [Row::new()];
+        side.transaction(&row, &[]).unwrap();
+        side.transaction(&[], &row).unwrap();
+    }
 }

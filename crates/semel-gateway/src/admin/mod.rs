@@ -4,6 +4,7 @@
 //! the shapes of `document.rs`, and what is wrong goes out by `problem.rs`.
 
 mod access;
+mod body;
 mod document;
 mod openapi;
 mod operations;

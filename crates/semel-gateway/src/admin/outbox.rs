@@ -1,13 +1,13 @@
 //! The outbox: what waits to be told to others, and what a person does about what its receiver refuses.
 
-use super::Shared;
 use super::document::Moment;
 use super::openapi::{AboutEvent, Guarded, StoreFailed};
 use super::problem::{AdminProblem, ProblemDocument};
 use super::query::{EventListing, OfEvents, event_id};
 use super::word;
+use super::{Shared, body};
 use axum::Json;
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
@@ -193,6 +193,7 @@ pub(super) async fn requeue(
         (status = 400, description = "This is no event's id, or the body is not what it has to be", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 404, description = "There is no such event, or no outbox", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 409, description = "It is no dead letter", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 408, description = "The body did not come in time", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 413, description = "The body is too long", body = ProblemDocument, content_type = "application/problem+json"),
         Guarded, StoreFailed,
     ),
@@ -204,7 +205,7 @@ pub(super) async fn discard(
     body: Body,
 ) -> Result<Response, AdminProblem> {
     let (id, desk) = (event_id(&id)?, shared.outbox()?);
-    let body = to_bytes(body, BODY).await.map_err(|_| AdminProblem::body_too_large(BODY))?;
+    let body = body::read(body, BODY).await?;
     let word: Drop = serde_json::from_slice(&body).map_err(|error| {
         AdminProblem::body(format!("the body has to be JSON, {{\"reason\": \"…\"}}: {error}"))
     })?;

@@ -116,6 +116,14 @@ impl AdminProblem {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "admin_body_too_large", detail)
     }
 
+    pub(super) fn body_too_slow() -> Self {
+        Self::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "admin_body_too_slow",
+            "The body did not come in time. Send it again.",
+        )
+    }
+
     pub(super) fn no_such_operation() -> Self {
         Self::new(
             StatusCode::NOT_FOUND,

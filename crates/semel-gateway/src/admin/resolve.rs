@@ -1,14 +1,14 @@
 //! Settles an unknown outcome by a person's word.
 
-use super::Shared;
 use super::document::Operation;
 use super::openapi::{AboutOperation, Guarded, StoreFailed};
 use super::operations::Shown;
 use super::problem::{AdminProblem, ProblemDocument};
 use super::query::operation_id;
 use super::resolution::Resolution;
+use super::{Shared, body};
 use axum::Json;
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
 use http::StatusCode;
@@ -29,6 +29,7 @@ const BODY: usize = 4 * 1024 * 1024;
         (status = 400, description = "This is no operation's id, or the body is not what it has to be", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 404, description = "There is no such operation", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 409, description = "Its outcome is not unknown, or another attempt is", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 408, description = "The body did not come in time", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 413, description = "The body is too long", body = ProblemDocument, content_type = "application/problem+json"),
         Guarded, StoreFailed,
     ),
@@ -40,7 +41,7 @@ pub(super) async fn resolve(
     body: Body,
 ) -> Result<Response, AdminProblem> {
     let id = operation_id(&id)?;
-    let body = to_bytes(body, BODY).await.map_err(|_| AdminProblem::body_too_large(BODY))?;
+    let body = body::read(body, BODY).await?;
     let resolution = Resolution::from_json(&body).map_err(|error| AdminProblem::body(error.to_string()))?;
 
     let engine = shared.admin.engine.clone();

@@ -2,7 +2,7 @@
 
 use super::access::Peer;
 use super::{Admin, router};
-use crate::server::ClientStream;
+use crate::server::{ClientStream, Impatient};
 use crate::tls::ServerTls;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use axum::Router;
@@ -26,6 +26,9 @@ const CONNECTIONS: usize = 64;
 
 /// How long a request may take to send its head. A connection that says nothing must not take up a place for ever.
 const HEADER_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long an answer may wait for its client to take some of it, likewise.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long answers under way may take once the process is to stop.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -97,6 +100,7 @@ pub(crate) async fn serve_at(
         let (watcher, tls) = (connections.watcher(), desk.tls.load_full());
         tokio::spawn(async move {
             let Some(stream) = open(stream, tls.as_deref()).await else { return };
+            let stream = Impatient::new(stream, ANSWER_PATIENCE);
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEADER_PATIENCE)

@@ -1,9 +1,10 @@
 //! Takes webhooks in. They bring their own proof of who sends them: a signature instead of the token.
 
 use super::Shared;
-use super::problem::AdminProblem;
+use super::body::{self, NotRead};
+use super::problem::{AdminProblem, ProblemDocument};
 use super::resolution::{Outcome, StrictResource, StrictResponse};
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
 use http::HeaderMap;
@@ -55,6 +56,7 @@ struct WebhookAnswer {
         (status = 400, description = "It is not of the form that is asked for", body = WebhookAnswer),
         (status = 401, description = "No secret of the source vouches for it, or it was sent too long ago", body = WebhookAnswer),
         (status = 404, description = "There is no such operation, or no such source", body = WebhookAnswer),
+        (status = 408, description = "The body did not come in time", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 409, description = "The operation is under way: deliver it again later", body = WebhookAnswer),
         (status = 413, description = "It is too long", body = WebhookAnswer),
         (status = 503, description = "The store did not answer: deliver it again later", body = WebhookAnswer),
@@ -68,7 +70,7 @@ pub(super) async fn receive(
     body: Body,
 ) -> Response {
     let Some(intake) = &shared.admin.webhooks else { return AdminProblem::no_such_path().into_response() };
-    let answer = match to_bytes(body, intake.max_body()).await {
+    let answer = match body::read(body, intake.max_body()).await {
         // On a task of its own: a sender that hangs up must not leave it half taken in.
         Ok(body) => {
             let intake = Arc::clone(intake);
@@ -79,7 +81,8 @@ pub(super) async fn receive(
                 Err(_) => return http::StatusCode::INTERNAL_SERVER_ERROR.into_response(),
             }
         }
-        Err(_) => intake.too_large(&source),
+        Err(slow @ NotRead::TooSlow) => return AdminProblem::from(slow).into_response(),
+        Err(NotRead::TooLong(_)) => intake.too_large(&source),
     };
     answer.into_response().map(Body::from)
 }

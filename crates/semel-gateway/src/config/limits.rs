@@ -13,11 +13,21 @@ const TO_STORE: Duration = Duration::from_secs(5);
 /// What large bodies may take of the memory.
 pub(super) const BODY_MEMORY: usize = 128 << 20;
 
-/// The bounds, where the slowest operation may take `slowest`; and what large bodies may take of the memory, where the largest has
-/// `largest` bytes.
-pub(super) fn read(mut section: Section<'_, '_>, slowest: Duration, largest: usize) -> (Limits, usize) {
+/// How long the operations of all routes may take: the one that may take least, and the one that may take most.
+#[derive(Clone, Copy)]
+pub(super) struct Timeouts {
+    pub(super) shortest: Duration,
+    pub(super) longest: Duration,
+}
+
+/// The bounds, by how long operations may take; and what large bodies may take of the memory, where the largest has `largest` bytes.
+pub(super) fn read(mut section: Section<'_, '_>, timeouts: Timeouts, largest: usize) -> (Limits, usize) {
+    let Timeouts { shortest, longest: slowest } = timeouts;
     let default = Limits::default();
     let mut limits = Limits {
+        // That nothing was sent has to be known before the operation's time is over, or it ends in doubt. HTTP/2 takes up to twice as
+        // long: it connects, and asks for a sign of life.
+        connect_timeout: default.connect_timeout.min(shortest / 3),
         // Nobody stops, or gives up on the service, before the slowest operation had its time.
         upstream_give_up: default.upstream_give_up.max(slowest * 2),
         drain: default.drain.max(slowest + TO_STORE),
@@ -41,13 +51,23 @@ pub(super) fn read(mut section: Section<'_, '_>, slowest: Duration, largest: usi
         ("header_timeout", "10s", header_timeout),
         ("body_timeout", "30s", body_timeout),
         ("idle_timeout", "75s", idle_timeout),
-        ("connect_timeout", "3s", connect_timeout),
         ("upstream_idle_timeout", "30s", upstream_idle_timeout),
         ("drain", "30s", drain),
     ] {
         if let Some(given) = section.duration(name, example, SHORTEST..=DAY) {
             *field = given.value;
         }
+    }
+    if let Some(given) = section.duration("connect_timeout", "3s", SHORTEST..=DAY) {
+        if given.value > shortest / 2 {
+            let most = show_duration(shortest / 2);
+            section.wrong(
+                &given.at,
+                "an operation could end in doubt before it is known that the service cannot be reached",
+                format!("write at most \"{most}\", half of the shortest `timeout` of a route"),
+            );
+        }
+        *connect_timeout = given.value;
     }
     if let Some(given) = section.duration("upstream_give_up", "10m", SHORTEST..=DAY * 7) {
         if given.value < slowest {

@@ -298,9 +298,13 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
     let webhooks = read_webhooks(top.sections("webhook", "[[webhook]]"));
     let declared = top.has("route");
     let routes = route::read_all(top.sections("route", "[[route]]"), !webhooks.is_empty());
-    let slowest = routes.iter().map(|route| route.protection.timeout).max().unwrap_or_default();
+    let timeouts = || routes.iter().map(|route| route.protection.timeout);
+    let timeouts = limits::Timeouts {
+        shortest: timeouts().min().unwrap_or(Duration::MAX),
+        longest: timeouts().max().unwrap_or_default(),
+    };
     let largest = routes.iter().map(|route| route.protection.max_request_body).max().unwrap_or_default();
-    let (limits, body_memory) = limits::read(top.section("limits", "[limits]"), slowest, largest);
+    let (limits, body_memory) = limits::read(top.section("limits", "[limits]"), timeouts, largest);
     let logs = read_logs(top.section("logs", "[logs]"));
     let telemetry = telemetry::read(top.section("telemetry", "[telemetry]"));
     let worker = read_worker(top.section("worker", "[worker]"));

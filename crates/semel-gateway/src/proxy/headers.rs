@@ -136,7 +136,8 @@ fn looks_like_ours(name: &HeaderName) -> bool {
     }
 }
 
-fn remove_all(headers: &mut HeaderMap, which: impl Fn(&HeaderName) -> bool) {
+/// Removes all fields of these names.
+pub(crate) fn remove_all(headers: &mut HeaderMap, which: impl Fn(&HeaderName) -> bool) {
     let gone: Vec<HeaderName> = headers.keys().filter(|name| which(name)).cloned().collect();
     for name in gone {
         headers.remove(name);

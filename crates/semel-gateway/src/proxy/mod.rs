@@ -18,7 +18,7 @@ mod target;
 
 pub use body::UpstreamBody;
 pub(crate) use forwarded::Introduction;
-pub(crate) use headers::{Asked, KeyIsHopByHop, drop_claims, drop_hop_by_hop};
+pub(crate) use headers::{Asked, KeyIsHopByHop, drop_claims, drop_hop_by_hop, remove_all};
 pub use target::InvalidUpstream;
 
 use crate::answer;

@@ -12,6 +12,7 @@ pub use peers::Network;
 
 use crate::PeerAddress;
 use crate::config::show_duration;
+use crate::proxy::remove_all;
 use forward_auth::ForwardAuth;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName};
@@ -85,14 +86,15 @@ impl ScopeConfig {
     }
 
     /// Takes the headers that name tenants out of a request of a peer that is not trusted, protected or not: behind the gateway
-    /// they would look as if the gateway had believed them.
+    /// they would look as if the gateway had believed them. Spelt with underscores, which are the same to CGI and its heirs, they are
+    /// taken out whoever sends them: nobody here reads them so.
     pub fn drop_untrusted(&self, peer: IpAddr, headers: &mut HeaderMap) {
         for from in &self.tenant {
-            if let TenantFrom::Header(name) = from
-                && !self.trusts(peer)
-            {
+            let TenantFrom::Header(name) = from else { continue };
+            if !self.trusts(peer) {
                 headers.remove(name);
             }
+            remove_all(headers, |other| other != name && are_one_variable(other, name));
         }
     }
 
@@ -183,6 +185,14 @@ impl TenantSource for TrustedHeader {
         let claim = self.read(parts);
         Box::pin(std::future::ready(Ok(claim)))
     }
+}
+
+/// Whether a service behind CGI, or one of its heirs, could not tell these fields apart.
+fn are_one_variable(one: &HeaderName, other: &HeaderName) -> bool {
+    let dashed = |name: &'_ HeaderName| -> Vec<u8> {
+        name.as_str().bytes().map(|byte| if byte == b'_' { b'-' } else { byte }).collect()
+    };
+    one.as_str().len() == other.as_str().len() && dashed(one) == dashed(other)
 }
 
 impl TrustedHeader {
@@ -277,5 +287,18 @@ mod tests {
         assert!(headers.contains_key(ACCOUNT), "of a header that names no tenant nothing is known");
         scope.drop_untrusted("11.0.0.1".parse().unwrap(), &mut headers);
         assert!(headers.is_empty());
+    }
+
+    #[test]
+    fn nobody_s_header_goes_on_under_a_name_that_a_service_takes_for_it() {
+        for peer in ["10.0.0.1", "11.0.0.1"] {
+            let mut headers = HeaderMap::new();
+            for name in ["x_account", "x_accounts", "y_account", "x-accoun_"] {
+                headers.insert(HeaderName::from_static(name), HeaderValue::from_static("ann"));
+            }
+            scope("10.0.0.0/8").drop_untrusted(peer.parse().unwrap(), &mut headers);
+            let left: std::collections::BTreeSet<_> = headers.keys().map(HeaderName::as_str).collect();
+            assert_eq!(left, ["x-accoun_", "x_accounts", "y_account"].into(), "{peer}");
+        }
     }
 }

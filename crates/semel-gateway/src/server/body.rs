@@ -59,6 +59,7 @@ impl RequestBody {
     pub(crate) fn incoming(body: Incoming, headers: &HeaderMap, link: Link) -> Self {
         // hyper knows of bodies that are none: they need no following.
         Self(if body.is_end_stream() {
+            link.body_is_whole();
             Kind::Whole(None)
         } else {
             let is_coming = !headers.contains_key(EXPECT);
@@ -128,7 +129,7 @@ impl Body for RequestBody {
             Kind::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Kind::Incoming { body, left, link, waiting, is_coming, progress } => {
                 *is_coming = true;
-                let Poll::Ready(frame) = Pin::new(body).poll_frame(context) else {
+                let Poll::Ready(frame) = Pin::new(&mut *body).poll_frame(context) else {
                     ready!(waiting.poll_too_late(context, link));
                     link.fail(BodyFailure::Late);
                     return Poll::Ready(Some(Err(io::Error::from(io::ErrorKind::TimedOut).into())));
@@ -148,7 +149,10 @@ impl Body for RequestBody {
                     };
                     *left = rest;
                 }
-                if frame.is_none() {
+                if frame.is_none() || (body.is_end_stream() && matches!(frame, Some(Ok(_)))) {
+                    link.body_is_whole();
+                }
+                if !matches!(frame, Some(Ok(_))) {
                     self.0 = Kind::Whole(None);
                 }
                 Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))

@@ -77,10 +77,16 @@ pub(super) async fn serve<F>(
             }
             overdue = overdue.as_mut() => {
                 tracing::debug!(%peer, ?overdue, "a client takes too long");
-                if overdue == Overdue::Idle {
-                    connection.as_mut().graceful_shutdown();
+                connection.as_mut().graceful_shutdown();
+                match overdue {
                     // Whether it has seen it or not.
-                    let _ = tokio::time::timeout(FAREWELL, connection.as_mut()).await;
+                    Overdue::Idle => drop(tokio::time::timeout(FAREWELL, connection.as_mut()).await),
+                    // The library has no way to end the one stream. The others, which may be those of other clients behind a proxy, end
+                    // before the connection does.
+                    Overdue::NotTaken => tokio::select! {
+                        _ended = connection.as_mut() => {}
+                        () = streams.others_have_ended(&limits) => {}
+                    },
                 }
                 return;
             }

@@ -45,6 +45,9 @@ pub(crate) enum BodyFailure {
     TooLong = 3,
 }
 
+/// The body has come as a whole: what fails after it is not its own.
+const WHOLE: u8 = 255;
+
 impl Link {
     /// For one stream of HTTP/2, whose socket cannot tell its body from others.
     pub(super) fn of_stream(body_timeout: Duration) -> Self {
@@ -97,7 +100,15 @@ impl Link {
     }
 
     pub(crate) fn fail(&self, failure: BodyFailure) {
-        self.0.failure.store(failure as u8, Relaxed);
+        if self.0.failure.load(Relaxed) != WHOLE {
+            self.0.failure.store(failure as u8, Relaxed);
+        }
+    }
+
+    /// The body of the request at hand has come as a whole. On a connection of HTTP/1.1 the next request may be on its way already, and be
+    /// wrong; this one's answer has nothing to do with it.
+    pub(super) fn body_is_whole(&self) {
+        self.0.failure.store(WHOLE, Relaxed);
     }
 
     /// Why the body of the request at hand did not come as a whole, if it did not.

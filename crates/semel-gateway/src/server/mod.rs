@@ -1,6 +1,6 @@
 //! Accepts connections, and serves HTTP on them within the limits, until it is told to stop.
 //!
-//! - `stream.rs`: a connection, encrypted or not, and which protocol it speaks;
+//! - `stream.rs`: a connection, encrypted or not, and which protocol it speaks; `impatient.rs`: one that has to take its answers;
 //! - `http1.rs`, `socket.rs`: HTTP/1.1, behind the framing guard; `tunnel.rs`: what it may be switched to;
 //! - `http2.rs`, `streams.rs`: HTTP/2;
 //! - `link.rs`, `body.rs`: what a request knows of its connection.
@@ -8,6 +8,7 @@
 mod body;
 mod http1;
 mod http2;
+mod impatient;
 mod link;
 mod socket;
 mod stream;
@@ -16,6 +17,7 @@ mod tunnel;
 
 pub(crate) use body::AnswerBody;
 pub use body::RequestBody;
+pub(crate) use impatient::Impatient;
 pub use link::PeerAddress;
 pub(crate) use link::{BodyFailure, Link, UnderWay};
 pub(crate) use stream::ClientStream;

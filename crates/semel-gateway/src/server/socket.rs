@@ -1,5 +1,6 @@
 //! A client's socket: guarded against ambiguous framing and against clients that take for ever.
 
+use super::impatient::Impatient;
 use super::link::{BodyFailure, Link};
 use super::stream::ClientStream;
 use crate::alarm::Alarm;
@@ -24,7 +25,7 @@ pub(super) const LINGER_BYTES: usize = 4 * 1024 * 1024;
 
 /// What the HTTP library reads from and writes to.
 pub(super) struct ClientSocket {
-    stream: ClientStream,
+    stream: Impatient<ClientStream>,
     peer: SocketAddr,
     limits: Arc<Limits>,
     link: Link,
@@ -32,8 +33,6 @@ pub(super) struct ClientSocket {
     end: Option<End>,
     waiting: Waiting,
     reading_alarm: Alarm,
-    stalled: Option<Instant>,
-    writing_alarm: Alarm,
     lingering: Option<Lingering>,
 }
 
@@ -83,7 +82,7 @@ impl ClientSocket {
         link: Link,
     ) -> Self {
         Self {
-            stream,
+            stream: Impatient::new(stream, limits.body_timeout),
             peer,
             // The library refuses a head that is too long, with the right status, after having read at most a buffer more.
             framing: Framing::new(limits.header_bytes + super::buffer_size(&limits)),
@@ -92,8 +91,6 @@ impl ClientSocket {
             end: None,
             waiting: Waiting { what: What::FirstHead, since: begun, progress: false },
             reading_alarm: Alarm::default(),
-            stalled: None,
-            writing_alarm: Alarm::default(),
             lingering: None,
         }
     }
@@ -157,29 +154,11 @@ impl ClientSocket {
         }
     }
 
-    /// The client takes nothing. Ready once that has lasted too long.
-    fn poll_stalled(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let since = *self.stalled.get_or_insert_with(Instant::now);
-        ready!(self.writing_alarm.poll_until(context, since + self.limits.body_timeout));
-        tracing::debug!(peer = %self.peer, "an answer is not taken");
-        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
-    }
-
-    fn wrote(
-        &mut self,
-        context: &mut Context<'_>,
-        written: Poll<io::Result<usize>>,
-    ) -> Poll<io::Result<usize>> {
+    /// Something is written, or about to be.
+    fn writes(&self, context: &Context<'_>) {
         if matches!(self.end, Some(End::Gone(_))) {
             // The library stopped reading when it was told that nothing had come: it is to look again.
             context.waker().wake_by_ref();
-        }
-        match written {
-            Poll::Ready(written) => {
-                self.stalled = None;
-                Poll::Ready(written)
-            }
-            Poll::Pending => self.poll_stalled(context),
         }
     }
 
@@ -256,8 +235,8 @@ impl AsyncWrite for ClientSocket {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.wrote(context, written)
+        self.writes(context);
+        Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 
     fn poll_write_vectored(
@@ -265,8 +244,8 @@ impl AsyncWrite for ClientSocket {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.wrote(context, written)
+        self.writes(context);
+        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -3,7 +3,11 @@
 use crate::limits::Limits;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::time::Instant;
+
+/// How often it is looked whether the other streams of a connection that is to end have ended.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// What is known of a connection's streams.
 pub(super) struct Streams(Mutex<State>);
@@ -61,6 +65,21 @@ impl Streams {
         }
     }
 
+    /// Waits until nothing is under way but answers that are not taken; no longer than a stop would.
+    pub(super) async fn others_have_ended(&self, limits: &Limits) {
+        let until = Instant::now() + limits.drain;
+        while Instant::now() < until {
+            {
+                let state = self.state();
+                let stuck = state.not_taken.values().filter(|since| since.elapsed() >= limits.body_timeout);
+                if state.under_way <= stuck.count() {
+                    return;
+                }
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
     fn next_due(&self, limits: &Limits) -> Option<(Instant, Overdue)> {
         let state = self.state();
         let patience = if state.had_any { limits.idle_timeout } else { limits.header_timeout };
@@ -106,7 +125,6 @@ impl Drop for Place {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     fn limits() -> Limits {
         Limits {
@@ -141,5 +159,22 @@ mod tests {
         slow.handed_out();
         assert_eq!(streams.overdue(&limits).await, Overdue::NotTaken);
         assert_eq!(start.elapsed().as_secs(), 1000 + 29 + 30);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_others_may_end_but_not_for_ever() {
+        let (start, limits) = (Instant::now(), limits());
+        let streams = Streams::new(start);
+        let (stuck, other) = (streams.begin(), streams.begin());
+        stuck.handed_out();
+        assert_eq!(streams.overdue(&limits).await, Overdue::NotTaken);
+        let waiting = tokio::time::timeout(Duration::from_secs(5), streams.others_have_ended(&limits));
+        assert!(waiting.await.is_err(), "one is under way");
+        drop(other);
+        streams.others_have_ended(&limits).await;
+        let _endless = streams.begin();
+        let since = Instant::now();
+        streams.others_have_ended(&limits).await;
+        assert!(since.elapsed() >= limits.drain);
     }
 }

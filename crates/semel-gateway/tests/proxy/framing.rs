@@ -147,3 +147,25 @@ async fn what_is_odd_but_clear_is_served() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_is_wrong_does_not_take_the_answer_of_the_one_before_it() {
+    let service = Service::start();
+    let front = Front::before(&service).await;
+    for number in 0..10 {
+        let payment = Ask::payment().key(&format!("key-before-a-wrong-{number:04}")).field("X-Wait: go");
+        let wrong = "POST /wrong HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nnot a size\r\n";
+        let mut client = front.connect().await;
+        // Sometimes both at once, sometimes the second one while the first is executed.
+        if number % 2 == 0 {
+            client.write([payment.bytes(), wrong.into()].concat()).await;
+            service.has_executed(number + 1).await;
+        } else {
+            client.write(payment.bytes()).await;
+            service.has_executed(number + 1).await;
+            client.write(wrong).await;
+        }
+        service.let_go("go");
+        assert_eq!(client.answer().await.status, 201);
+    }
+}

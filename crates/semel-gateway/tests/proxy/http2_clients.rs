@@ -178,6 +178,36 @@ async fn an_answer_that_is_not_taken_costs_the_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_is_not_taken_costs_the_others_on_its_connection_nothing() {
+    let service = Service::start();
+    let setting = Setting::default().limits(|limits| limits.body_timeout = Duration::from_millis(300));
+    let front = setting.before(&service).await;
+    let client = Http2::connect(front.address).await;
+    let mut waiting = payment();
+    waiting.headers_mut().insert("x-wait", "go".parse().unwrap());
+    // Without a body: the connection's window is used up by the answer that is not taken.
+    waiting.headers_mut().insert("x-status", "204".parse().unwrap());
+    let (parts, body) = waiting.into_parts();
+    let (answering, mut stream) = client.begin(Request::from_parts(parts, ()), false).await;
+    stream.send_data(Bytes::from_static(body.as_bytes()), true).unwrap();
+    service.has_executed(1).await;
+    let request =
+        Request::get("http://shop.example/").header("x-length", "1000000").header("x-status", "200");
+    let (large, _stream) = client.begin(request.body(()).unwrap(), true).await;
+    let not_taken = large.await.unwrap();
+    // It is told that no stream begins any more.
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while client.sender.clone().ready().await.is_ok() {
+        assert!(Instant::now() < deadline, "streams may still begin");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    service.let_go("go");
+    assert_eq!(answering.await.unwrap().status(), 204);
+    let _ended = tokio::time::timeout(Duration::from_secs(20), client.driver).await.unwrap();
+    drop(not_taken);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_large_answer_comes_whole_and_so_does_its_replay() {
     let service = Service::start();
     let front = Front::before(&service).await;

@@ -6,7 +6,8 @@ use axum::extract::{Request, State};
 use http::{HeaderMap, Response, StatusCode};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
@@ -204,4 +205,20 @@ async fn a_connection_that_was_closed_meanwhile_is_no_answer_lost() {
     for _ in 0..5 {
         assert_eq!(pay(&shop, "of-ann").await.executed(), 1);
     }
+}
+
+#[tokio::test]
+async fn an_answer_whose_body_never_comes_is_believed_and_its_connection_closed() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let shop = Shop::open(&scope(listener.local_addr().unwrap(), "")).await;
+    let authority = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        assert!(stream.read(&mut [0; 4096]).await.unwrap() > 0);
+        stream.write_all(b"HTTP/1.1 200 OK\r\nX-Account: ann\r\nContent-Length: 5\r\n\r\n").await.unwrap();
+        stream
+    };
+    let (answer, mut stream) = tokio::join!(pay(&shop, "of-ann"), authority);
+    assert_eq!(answer.executed(), 1);
+    let closed = tokio::time::timeout(Duration::from_secs(30), stream.read(&mut [0; 16])).await;
+    assert_eq!(closed.expect("it is closed").unwrap(), 0);
 }

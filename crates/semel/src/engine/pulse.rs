@@ -62,7 +62,7 @@ impl Heartbeat {
             notes.order.insert((due, number));
             if notes.sleeps_until.is_none() {
                 notes.sleeps_until = Some(due);
-                tokio::spawn(beat(Watching(Arc::downgrade(shared))));
+                tokio::spawn(beat(Watching { shared: Arc::downgrade(shared), has_ended: false }));
             } else if notes.sleeps_until.is_some_and(|until| due < until) {
                 shared.pulse.earlier.notify_one();
             }
@@ -89,19 +89,25 @@ impl Pulse {
 }
 
 /// The task's hold on the engine. If its runtime ends, the next ticket starts another task.
-struct Watching(Weak<Shared>);
+struct Watching {
+    shared: Weak<Shared>,
+    /// It ended by itself, and said so: whatever the notes say by now is another's.
+    has_ended: bool,
+}
 
 impl Drop for Watching {
     fn drop(&mut self) {
-        if let Some(shared) = self.0.upgrade() {
+        if let Some(shared) = self.shared.upgrade()
+            && !self.has_ended
+        {
             shared.pulse.notes().sleeps_until = None;
         }
     }
 }
 
 /// Writes every sign of life that is due, then sleeps until the next; ends when no ticket is out.
-async fn beat(watching: Watching) {
-    while let Some(shared) = watching.0.upgrade() {
+async fn beat(mut watching: Watching) {
+    while let Some(shared) = watching.shared.upgrade() {
         let now = Instant::now();
         let (due, until) = {
             let mut notes = shared.pulse.notes();
@@ -113,6 +119,9 @@ async fn beat(watching: Watching) {
                 due.push(number);
             }
             if notes.tickets.is_empty() {
+                // Before anybody else can look: a ticket that comes now is to start another task.
+                notes.sleeps_until = None;
+                watching.has_ended = true;
                 return;
             }
             // Where all that are out are being written, the one that is written first says when to look again.

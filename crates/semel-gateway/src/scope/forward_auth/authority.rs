@@ -11,10 +11,13 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use semel_tower::BoxError;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::net::TcpStream;
 
 /// The longest body that is read past, to use the connection again. What is in it is of no interest.
 const LONGEST_BODY: usize = 64 * 1024;
+/// How long it may take. Whoever sends heads and no bodies must not pile up connections here.
+const BODY_WITHIN: Duration = Duration::from_secs(2);
 /// How many connections are kept.
 const MOST_IDLE: usize = 32;
 
@@ -77,7 +80,10 @@ impl Authority {
         let (head, body) = answer.into_parts();
         let idle = Arc::clone(&self.idle);
         tokio::spawn(async move {
-            if Limited::new(body, LONGEST_BODY).collect().await.is_ok() && sender.ready().await.is_ok() {
+            let whole = async {
+                Limited::new(body, LONGEST_BODY).collect().await.is_ok() && sender.ready().await.is_ok()
+            };
+            if tokio::time::timeout(BODY_WITHIN, whole).await == Ok(true) {
                 let mut idle = idle.lock().unwrap_or_else(PoisonError::into_inner);
                 if idle.len() < MOST_IDLE {
                     idle.push(sender);

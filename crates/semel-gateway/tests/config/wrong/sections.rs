@@ -708,10 +708,15 @@ requests_in_flight = "many"
 upstream_give_up = "10s"
 body_timeot = "3s"
 body_memory = "1MiB"
+connect_timeout = "3s"
 [[route]]
 operation = "create_payment"
 match = "POST /payments"
 max_request_body = "2MiB"
+[[route]]
+operation = "create_refund"
+match = "POST /refunds"
+timeout = "4s"
 "#,
         r#"
 error: `header_bytes` cannot be "1KiB"
@@ -755,6 +760,13 @@ error: a request as large as its route allows would never be taken
 8 | body_memory = "1MiB"
   |               ^^^^^^
   = help: write at least "2MiB", the largest `max_request_body` of a route
+
+error: an operation could end in doubt before it is known that the service cannot be reached
+ --> semel.toml:9:19
+  |
+9 | connect_timeout = "3s"
+  |                   ^^^^
+  = help: write at most "2s", half of the shortest `timeout` of a route
 "#,
     );
 }

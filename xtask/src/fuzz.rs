@@ -10,8 +10,9 @@ use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use std::{env, fs};
+use std::{env, fs, thread};
 
 /// What can be fuzzed, as `proof/fuzz` names it.
 const TARGETS: [&str; 8] = ["key", "canonical", "headers", "framing", "records", "config", "webhook", "jwt"];
@@ -35,7 +36,7 @@ const TELL_EVERY: Duration = Duration::from_secs(10);
 /// Which targets to run, and for how long.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The targets: key, canonical, headers, framing, records, config, webhook, jwt. None named: all, one after the other
+    /// The targets: key, canonical, headers, framing, records, config, webhook, jwt. None named: all, one on each core
     #[arg(value_parser = clap::builder::PossibleValuesParser::new(TARGETS))]
     targets: Vec<String>,
     /// How often each is executed
@@ -54,18 +55,40 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         false => arguments.targets.iter().map(String::as_str).collect(),
     };
     build(&targets)?;
-    let mut runs = Vec::new();
-    for target in targets {
-        step::timed(&format!("fuzz {target}"), &format!("{} executions", arguments.executions), || {
-            let run = fuzz(target, arguments)?;
-            let found = run.finding.clone();
-            fuzz_results::write(&step::root(), &run)?;
-            runs.push(run);
-            found.map_or(Ok(()), |finding| Err(format!("{target}: a rule is broken by {finding}")))
-        })?;
-    }
+    let (waiting, told) = (Mutex::new(targets.into_iter()), Mutex::new((Vec::new(), Vec::new())));
+    thread::scope(|scope| {
+        for _core in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some(target) = { locked(&waiting).next() } {
+                    let (run, failure) = one(target, arguments, &told);
+                    let (runs, failures) = &mut *locked(&told);
+                    runs.extend(run);
+                    failures.extend(failure);
+                }
+            });
+        }
+    });
+    let (runs, failures) = told.into_inner().unwrap_or_else(PoisonError::into_inner);
     print!("\n{}", fuzz_results::table(&runs));
-    Ok(())
+    if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
+}
+
+/// What one target came to, written down while nobody else writes.
+fn one<T>(target: &str, arguments: &Arguments, page: &Mutex<T>) -> (Option<Run>, Option<String>) {
+    let mut run = None;
+    let outcome =
+        step::timed(&format!("fuzz {target}"), &format!("{} executions", arguments.executions), || {
+            let done = run.insert(fuzz(target, arguments)?);
+            let _nobody_else = locked(page);
+            fuzz_results::write(&step::root(), done)?;
+            let found = done.finding.as_ref();
+            found.map_or(Ok(()), |finding| Err(format!("{target}: a rule is broken by {finding}")))
+        });
+    (run, outcome.err())
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn build(targets: &[&str]) -> Outcome {
@@ -111,13 +134,13 @@ fn fuzz(target: &str, arguments: &Arguments) -> Result<Run, String> {
         fuzzer.arg(format!("-dict={}", dictionary.display()));
     }
     let begun = Instant::now();
-    let told = follow(&mut fuzzer)?;
+    let told = follow(target, &mut fuzzer)?;
     let (inputs, bytes) = size_of(&grown);
     Ok(Run { target: target.to_owned(), time: begun.elapsed(), inputs, bytes, ..told })
 }
 
 /// Runs the fuzzer, tells how it gets on, and gathers what it says.
-fn follow(fuzzer: &mut Command) -> Result<Run, String> {
+fn follow(target: &str, fuzzer: &mut Command) -> Result<Run, String> {
     let started = fuzzer.stdin(Stdio::null()).stderr(Stdio::piped()).spawn();
     let mut child = started.map_err(|error| format!("the fuzzer could not be started: {error}"))?;
     let mut run = Run::default();
@@ -129,7 +152,7 @@ fn follow(fuzzer: &mut Command) -> Result<Run, String> {
         let line = String::from_utf8_lossy(&line).into_owned();
         run.hear(&line);
         if line.starts_with('#') && told.elapsed() >= TELL_EVERY {
-            println!("    {line}");
+            println!("    {target} {line}");
             told = Instant::now();
         }
         last.push_back(line);
@@ -139,7 +162,7 @@ fn follow(fuzzer: &mut Command) -> Result<Run, String> {
     }
     let ended = child.wait().map_err(|error| format!("the fuzzer cannot be waited for: {error}"))?;
     if !ended.success() {
-        last.iter().for_each(|line| println!("    {line}"));
+        last.iter().for_each(|line| println!("    {target} {line}"));
         run.finding.get_or_insert_with(|| format!("something that ended the fuzzer ({ended})"));
     }
     Ok(run)

@@ -22,8 +22,9 @@ use std::time::{Duration, Instant};
 /// be stopped at any time: run it again, and it does what is left.
 ///
 /// First give the key to every gateway and worker, then make it the one that seals, then
-/// run this. Once it says that nothing is left, the older keys can be taken out of the
-/// file.
+/// run this. An operation that began before that ends by the older key: those that are
+/// still under way, or in doubt, are counted. Run it again once they have ended. Once it
+/// says that nothing is left, the older keys can be taken out of the file.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
@@ -33,7 +34,8 @@ Examples:
   semel rekey --config semel.toml --pause-ms 100   more slowly, on a busy store
   semel rekey --config semel.toml --json           the counts, for a script
 
-Exit status: 0 if every record is as the file says, 1 if some are not or it could not go
+Exit status: 0 if every record is as the file says and will stay so, 1 if some are not,
+if operations are under way that may still end by an older key, or if it could not go
 on, 2 if the command line is wrong."
 )]
 pub(crate) struct Arguments {
@@ -101,7 +103,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, RekeyError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let done = runtime.block_on(rewrite(&config, arguments))?;
     tell(&done, keyring.seals_with(), arguments.json);
-    Ok(if done.damaged + done.held == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if done.is_complete() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn rewrite(config: &Config, arguments: &Arguments) -> Result<Rekeyed, RekeyError> {
@@ -150,7 +152,7 @@ impl Progress {
 }
 
 fn tell(done: &Rekeyed, sealed_by: Option<&str>, as_json: bool) {
-    let Rekeyed { looked_at, rewritten, damaged, held } = *done;
+    let Rekeyed { looked_at, rewritten, damaged, held, under_way } = *done;
     let words = if as_json {
         json!({
             "sealed_by": sealed_by,
@@ -158,13 +160,15 @@ fn tell(done: &Rekeyed, sealed_by: Option<&str>, as_json: bool) {
             "rewritten": rewritten,
             "damaged": damaged,
             "held": held,
+            "under_way": under_way,
         })
         .to_string()
     } else {
         let seal = sealed_by.map_or("without a seal".to_owned(), |id| format!("sealed by the key {id}"));
         let mut words = format!("Records looked at: {looked_at}, rewritten: {rewritten}. ");
         words += &match damaged + held {
-            0 => format!("All are {seal}."),
+            0 if under_way == 0 => format!("All are {seal}."),
+            0 => format!("All that have ended are {seal}."),
             left => format!("Not {seal}: {left}"),
         };
         if damaged > 0 {
@@ -172,6 +176,11 @@ fn tell(done: &Rekeyed, sealed_by: Option<&str>, as_json: bool) {
         }
         if held > 0 {
             words += &format!("\n  held by an open transaction all the time: {held} (run this again)");
+        }
+        if under_way > 0 {
+            words += &format!(
+                "\n  under way or in doubt, and may still end by an older key: {under_way} (run this again once they have ended)"
+            );
         }
         words
     };

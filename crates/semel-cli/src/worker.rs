@@ -85,11 +85,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, WorkerError> {
 async fn work(config: Config, arguments: &Arguments) -> Result<ExitCode, WorkerError> {
     let (stop, force) = Interrupts::listen()?.first_and_second();
     let hangups = Hangups::listen()?;
+    let scheme = if config.admin.tls.is_some() { "https" } else { "http" };
     let working = Working::start(config, arguments.admin_listen).await?.reading(arguments.config.clone());
     hangups.reload(working.reload());
     if let Some(address) = working.admin_address() {
         // Whether or not somebody reads it: a worker does not end for that.
-        let _nobody_reads = writeln!(anstream::stdout(), "semel worker, admin API: http://{address}");
+        let _nobody_reads = writeln!(anstream::stdout(), "semel worker, admin API: {scheme}://{address}");
     }
     tokio::select! {
         () = working.run(stop) => Ok(ExitCode::SUCCESS),

@@ -93,10 +93,15 @@ impl Reaper {
     async fn go_through(&self, kind: DueKind) -> Result<Reaped, StoreError> {
         let (mut walk, mut reaped) = (Walk::new(kind), Reaped::default());
         let mut batch = self.options.batch;
+        let mut over_by = None;
         loop {
             let begun = Instant::now();
             let page = walk.next(&self.engine, batch).await?;
-            let full = page.items.len() == batch;
+            // What ends while this goes on is for the next round. Windows that end as fast as tombstones are made would keep it going for
+            // ever, and nobody would come by for the tombstones.
+            let until = *over_by.get_or_insert(page.now);
+            let more = page.items.len() == batch
+                && page.items.last().and_then(Record::due).is_some_and(|(_, since)| since <= until);
             let first = page.items.first().and_then(Record::due);
             let late = first.is_some_and(|(_, since)| page.now.after(since) > LATE);
             let judge = |record| {
@@ -109,7 +114,7 @@ impl Reaper {
             }
             reaped.reduced += written.put.len();
             reaped.removed += written.removed.len();
-            if !full {
+            if !more {
                 return Ok(reaped);
             }
             let (hurry, pause) = if late { (HURRY, Duration::ZERO) } else { (1, begun.elapsed()) };

@@ -1,9 +1,9 @@
 //! Rewrites what is stored by the key that seals now.
 
 use crate::bounded::in_time;
-use semel::transition::Change;
-use semel::{Body, Cursor, Engine, Filter, OperationId, Record, StoreError, Swap, Swapped};
-use std::collections::HashSet;
+use semel::transition::{Change, Claim};
+use semel::{Body, Cursor, Engine, Filter, OperationId, Page, Record, State, StoreError, Swap, Swapped};
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -29,10 +29,20 @@ pub struct Rekeyed {
     pub looked_at: usize,
     /// Records that were rewritten.
     pub rewritten: usize,
-    /// Records that do not open: their key is not configured, or they are damaged. Each is named in the log.
+    /// Records that do not open or cannot be read: their key is not configured, or they are damaged. Each is named in the log.
     pub damaged: usize,
     /// Records that somebody's open transaction held all the time.
     pub held: usize,
+    /// Operations that were under way or in doubt all the time: whoever executes them ends them by the key that sealed when they began.
+    pub under_way: usize,
+}
+
+impl Rekeyed {
+    /// Whether nothing is left, and nobody is left who could still seal by another key.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.damaged + self.held + self.under_way == 0
+    }
 }
 
 /// Rewrites records by the key that seals now: what was sealed by older ones, and what was stored before anything was sealed. With
@@ -41,6 +51,10 @@ pub struct Rekeyed {
 /// It goes through all records, newest first, beside whoever serves requests. Each is written on condition that it is still the one
 /// that was read, and nothing changes but its seal and its version, so that it may be killed at any point and run again, and any
 /// number may run.
+///
+/// An operation that began before the keys changed ends by the older one, after its record was looked at perhaps. So those that are
+/// under way are looked at again at the end, for two seconds, and those that have not ended by then are [told](Rekeyed::under_way). Operations
+/// that begin later do not count: everybody has the new key before this is run.
 pub struct Rekeyer {
     engine: Engine,
     options: RekeyOptions,
@@ -51,10 +65,10 @@ const MAX_LOSSES: usize = 32;
 /// So many times a store that does not answer is asked again, longer and longer after each other.
 const TRIES: u32 = 6;
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
-/// How often what an open transaction holds is looked at again at the end, how long after each other, and how many of them at most.
+/// How often what is held or under way is looked at again at the end, how long after each other, and how many of either at most.
 const LOOKS: u32 = 20;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
-const MOST_HELD: usize = 10_000;
+const MOST_LATER: usize = 10_000;
 
 /// What became of some records.
 #[derive(Default)]
@@ -62,6 +76,22 @@ struct Batch {
     rewritten: usize,
     damaged: usize,
     held: Vec<OperationId>,
+    open: Vec<Open>,
+}
+
+/// An operation that its owner may still end.
+struct Open {
+    claim: Claim,
+    /// Not in doubt: it will have ended soon.
+    at_work: bool,
+}
+
+impl Open {
+    /// The owner of an operation in doubt counts too: its word is taken however late it comes.
+    fn of(record: &Record) -> Option<Self> {
+        let at_work = record.state == State::InProgress;
+        (at_work || record.state == State::Unknown).then(|| Self { claim: Claim::of(record), at_work })
+    }
 }
 
 impl Batch {
@@ -69,7 +99,41 @@ impl Batch {
         self.rewritten += other.rewritten;
         self.damaged += other.damaged;
         self.held.extend(other.held);
+        self.open.extend(other.open);
     }
+}
+
+/// What is to be looked at again at the end.
+#[derive(Default)]
+struct Later {
+    held: Vec<OperationId>,
+    at_work: Vec<Claim>,
+}
+
+impl Later {
+    fn is_empty(&self) -> bool {
+        self.held.is_empty() && self.at_work.is_empty()
+    }
+
+    /// Counts what became of a batch, and remembers what came to no end.
+    fn after(&mut self, batch: Batch, done: &mut Rekeyed) {
+        done.rewritten += batch.rewritten;
+        done.damaged += batch.damaged;
+        done.held += remember(&mut self.held, batch.held);
+        // Doubt is settled in minutes or days: there is no use in waiting for it.
+        let (at_work, doubted): (Vec<Open>, Vec<Open>) =
+            batch.open.into_iter().partition(|open| open.at_work);
+        let claims = at_work.into_iter().map(|open| open.claim);
+        done.under_way += doubted.len() + remember(&mut self.at_work, claims);
+    }
+}
+
+/// Remembers as many as there is room for; how many there is none for.
+fn remember<T>(kept: &mut Vec<T>, more: impl IntoIterator<Item = T>) -> usize {
+    kept.extend(more);
+    let beyond = kept.len().saturating_sub(MOST_LATER);
+    kept.truncate(MOST_LATER);
+    beyond
 }
 
 impl Rekeyer {
@@ -79,55 +143,62 @@ impl Rekeyer {
         Self { engine, options: RekeyOptions { batch: options.batch.max(1), ..options } }
     }
 
-    /// Goes once through all records that there are, and tells after each batch how far it is.
+    /// Goes once through all records that there are, and tells after each batch how far it is. A record that cannot be read is passed
+    /// over and counted with the damaged ones: whether it is sealed, and by which key, nobody knows.
     ///
     /// # Errors
-    /// The store did not answer, again and again, or a record cannot even be listed. What was rewritten stays so: run it again.
+    /// The store did not answer, again and again. What was rewritten stays so: run it again.
     pub async fn run(&self, mut progress: impl FnMut(&Rekeyed)) -> Result<Rekeyed, StoreError> {
-        let (mut done, mut held, mut from) = (Rekeyed::default(), Vec::new(), None);
+        let (mut done, mut later, mut from) = (Rekeyed::default(), Later::default(), None);
         loop {
             let begun = Instant::now();
-            let (records, next) = self.page(from).await?;
-            done.looked_at += records.len();
-            let kept = records.iter().filter(|record| keeps_something(record));
-            let batch = self.rewrite(kept.map(|record| record.operation_id).collect()).await?;
-            done.rewritten += batch.rewritten;
-            done.damaged += batch.damaged;
-            done.held += batch.held.len().saturating_sub(MOST_HELD.saturating_sub(held.len()));
-            held.extend(batch.held);
-            held.truncate(MOST_HELD);
+            let page = self.page(from).await?;
+            done.looked_at += page.records.len();
+            done.damaged += page.damaged;
+            let concerned =
+                page.records.iter().filter(|record| keeps_something(record) || Open::of(record).is_some());
+            let batch = self.rewrite(concerned.map(|record| record.operation_id).collect()).await?;
+            later.after(batch, &mut done);
             progress(&done);
-            from = next;
+            from = page.next;
             if from.is_none() {
                 break;
             }
             tokio::time::sleep(self.options.pause.max(begun.elapsed())).await;
         }
         for _ in 0..LOOKS {
-            if held.is_empty() {
+            if later.is_empty() {
                 break;
             }
             tokio::time::sleep(BETWEEN_LOOKS).await;
-            let mut still = Vec::new();
-            for ids in held.chunks(self.options.batch) {
-                let batch = self.rewrite(ids.to_vec()).await?;
-                done.rewritten += batch.rewritten;
-                done.damaged += batch.damaged;
-                still.extend(batch.held);
-            }
-            held = still;
+            later = self.look_again(later, &mut done).await?;
         }
-        done.held += held.len();
+        done.held += later.held.len();
+        done.under_way += later.at_work.len();
         progress(&done);
         Ok(done)
     }
 
-    async fn page(&self, from: Option<Cursor>) -> Result<(Vec<Record>, Option<Cursor>), StoreError> {
+    /// Looks again at what was held or under way; what it still is.
+    async fn look_again(&self, earlier: Later, done: &mut Rekeyed) -> Result<Later, StoreError> {
+        let owners: HashSet<Claim> = earlier.at_work.into_iter().collect();
+        let at_work = owners.iter().map(|claim| claim.operation_id);
+        let ids: HashSet<OperationId> = earlier.held.into_iter().chain(at_work).collect();
+        let mut later = Later::default();
+        for ids in ids.into_iter().collect::<Vec<_>>().chunks(self.options.batch) {
+            let mut batch = self.rewrite(ids.to_vec()).await?;
+            // Whoever has taken over since has the new key, and fences the earlier owner. What was in doubt is counted already.
+            batch.open.retain(|open| owners.contains(&open.claim));
+            later.after(batch, done);
+        }
+        Ok(later)
+    }
+
+    async fn page(&self, from: Option<Cursor>) -> Result<Page, StoreError> {
         let list = async || {
             in_time(&self.engine, self.engine.store().list(Filter::default(), from, self.options.batch)).await
         };
-        let page = patiently(list).await?;
-        Ok((page.records, page.next))
+        patiently(list).await
     }
 
     /// Rewrites the records of these ids, as far as they need it.
@@ -157,9 +228,13 @@ impl Rekeyer {
         let mut records = self.find(ids.to_vec()).await?;
         // What may have been written by us without our being told.
         let mut lost = HashSet::new();
+        let mut open: HashMap<OperationId, Open> = HashMap::new();
         for _ in 0..MAX_LOSSES {
             let mut swaps = Vec::new();
             for record in &records {
+                // As it was seen last.
+                open.remove(&record.operation_id);
+                open.extend(Open::of(record).map(|still| (record.operation_id, still)));
                 match self.engine.rewritten(record) {
                     Ok(Some(Change::Put { next, history })) => {
                         swaps.push(Swap { expected: record.expected(), next, history });
@@ -168,11 +243,14 @@ impl Rekeyer {
                     Err(error) => {
                         tracing::error!(%error, "it is left as it is");
                         batch.damaged += 1;
+                        // Told once: it is not looked at again.
+                        open.remove(&record.operation_id);
                     }
                 }
             }
             let sent: Vec<OperationId> = swaps.iter().map(|swap| swap.expected.operation_id).collect();
             if sent.is_empty() {
+                batch.open = open.into_values().collect();
                 return Ok(batch);
             }
             records = match in_time(&self.engine, self.engine.store().swap(swaps)).await {
@@ -183,7 +261,9 @@ impl Rekeyer {
                             Swapped::Done => batch.rewritten += 1,
                             Swapped::Changed(record) => changed.push(*record),
                             Swapped::Locked => batch.held.push(id),
-                            Swapped::Missing => {}
+                            Swapped::Missing => {
+                                open.remove(&id);
+                            }
                         }
                     }
                     changed

@@ -3,8 +3,8 @@
 use crate::bounded::in_time;
 use semel::transition::{About, Change, Evidence, Refusal, Settlement, remark};
 use semel::{
-    Actor, Engine, Happening, HistoryEntry, OperationId, Record, Settled, State, StoreError, Swap, Swapped,
-    Timestamp,
+    Actor, Engine, Happening, HistoryEntry, HistoryLine, OperationId, Record, Settled, State, StoreError,
+    Swap, Swapped, Timestamp,
 };
 use std::time::Duration;
 
@@ -60,21 +60,17 @@ pub(crate) async fn refused(
         return Ok(Heard::TooEarly(too_early));
     }
     let history = in_time(engine, engine.store().history(record.operation_id)).await?;
-    let told = |entry: &HistoryEntry| entry.actor == settlement.actor && entry.note == settlement.note;
     let settled_before = history.iter().any(|line| {
         let settled = matches!(
             line.entry.happening,
             Happening::SettledCompleted | Happening::SettledFailed | Happening::SettledNotExecuted
         );
-        settled && told(&line.entry)
+        settled && tells(&line.entry, settlement)
     });
     if settled_before {
         return Ok(Heard::Settled(record));
     }
-    // Each piece of evidence is kept once, however often it is brought.
-    if !history.iter().any(|line| told(&line.entry)) && history.len() < MOST_LINES {
-        keep(engine, &record, &settlement.actor, settlement.note.as_deref()).await?;
-    }
+    keep_once(engine, &record, settlement, &history).await?;
     if agrees {
         return Ok(Heard::Known);
     }
@@ -85,6 +81,43 @@ pub(crate) async fn refused(
     }
     tracing::warn!(operation_id = %record.operation_id, actor = %settlement.actor, ?refusal, state = record.state.as_str(), "evidence changes nothing");
     Ok(Heard::Kept(record, refusal))
+}
+
+/// Keeps evidence in the history that may be about another operation under the same key, and does nothing else by it. Whether it says
+/// what is known already.
+pub(crate) async fn set_down(
+    engine: &Engine,
+    record: &Record,
+    settlement: &Settlement,
+) -> Result<bool, StoreError> {
+    // What is over is not written to any more.
+    if record.state != State::Expired {
+        let history = in_time(engine, engine.store().history(record.operation_id)).await?;
+        keep_once(engine, record, settlement, &history).await?;
+    }
+    let known = agrees(&settlement.evidence, record.state);
+    if !known {
+        tracing::warn!(operation_id = %record.operation_id, actor = %settlement.actor, state = record.state.as_str(), "evidence by a key alone changes nothing");
+    }
+    Ok(known)
+}
+
+/// Each piece of evidence is kept once, however often it is brought.
+async fn keep_once(
+    engine: &Engine,
+    record: &Record,
+    settlement: &Settlement,
+    history: &[HistoryLine],
+) -> Result<(), StoreError> {
+    if history.iter().any(|line| tells(&line.entry, settlement)) || history.len() >= MOST_LINES {
+        return Ok(());
+    }
+    keep(engine, record, &settlement.actor, settlement.note.as_deref()).await
+}
+
+/// Whether a line is of this piece of evidence.
+fn tells(entry: &HistoryEntry, settlement: &Settlement) -> bool {
+    entry.actor == settlement.actor && entry.note == settlement.note
 }
 
 /// Whether evidence says what the state says. Tombstones say nothing any more, and nobody asks.

@@ -53,6 +53,9 @@ impl From<StoreError> for Failure {
 impl From<sqlx::Error> for Failure {
     fn from(error: sqlx::Error) -> Self {
         use sqlx::Error;
+        if let Some(why) = crate::inbox::passed_over(&error) {
+            return Self::Failed(why);
+        }
         let of_the_moment = match &error {
             Error::Database(refusal) => crate::inbox::passes(refusal.code().as_deref()),
             Error::Io(_) | Error::Tls(_) | Error::PoolTimedOut | Error::PoolClosed | Error::WorkerCrashed => {

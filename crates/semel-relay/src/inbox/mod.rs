@@ -28,9 +28,9 @@ mod sqlite;
 pub use identity::{InvalidIdentity, MessageId};
 pub use outcome::{Handled, InboxError};
 #[cfg(feature = "postgres")]
-pub(crate) use postgres::passes;
-#[cfg(feature = "postgres")]
 pub use postgres::{PgInbox, PgSteps};
+#[cfg(feature = "postgres")]
+pub(crate) use postgres::{passed_over, passes};
 pub use retention::{Forgotten, Retention};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteInbox, SqliteSteps};

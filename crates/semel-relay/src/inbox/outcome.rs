@@ -42,7 +42,8 @@ pub enum InboxError<E> {
     /// An identity that cannot be one.
     #[error(transparent)]
     Identity(#[from] InvalidIdentity),
-    /// The database did not take the transaction, and would not take it the next time: a deferred constraint, mostly. Nothing was written.
+    /// The database did not take the transaction, and would not take it the next time: a deferred constraint, mostly, or a statement that
+    /// failed in it and was passed over. Nothing was written.
     #[error("the database refused the transaction: {0}")]
     Refused(String),
     /// The store could not be asked; with [`StoreError::Lost`], effect and mark are there, or neither is.

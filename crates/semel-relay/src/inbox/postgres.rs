@@ -84,6 +84,9 @@ const MARK_EFFECT: &str = insert!("semel_inbox_effects", "effect");
 const FORGET_MESSAGES: &str = forget!("semel_inbox");
 const FORGET_EFFECTS: &str = forget!("semel_inbox_effects");
 
+/// `in_failed_sql_transaction`, what every statement gets after one that failed in the same transaction.
+const ABORTED: &str = "25P02";
+
 impl PgInbox {
     /// The inbox of the consumer of this name. Consumers of different names handle the same message once each.
     ///
@@ -102,7 +105,8 @@ impl PgInbox {
     }
 
     /// Runs `work` for this message, unless it was handled before: its statements and the mark are one commit. It should do its
-    /// statements and nothing else; a call to somebody else in it would hold the transaction open.
+    /// statements and nothing else; a call to somebody else in it would hold the transaction open. A statement that may fail and be passed
+    /// over belongs into a savepoint (`tx.begin()`): without one, its failure is the failure of all of them.
     ///
     /// # Errors
     /// The message is not handled, or (with [`StoreError::Lost`]) nobody knows: do not acknowledge it, and the next delivery finds out.
@@ -115,7 +119,8 @@ impl PgInbox {
     }
 
     /// Marks the message in a transaction of the application's own, which has to commit the effects with it. Whether it is the first
-    /// time: if not, there is nothing to do, and the transaction can be rolled back.
+    /// time: if not, there is nothing to do, and the transaction can be rolled back. Do not pass over a statement that fails in it: the
+    /// server then rolls back, and neither its answer to COMMIT nor sqlx calls that an error.
     ///
     /// # Errors
     /// [`InboxError::InProgress`] if another transaction is at it, or the database's own. Roll the transaction back.
@@ -133,10 +138,8 @@ impl PgInbox {
     /// # Errors
     /// [`InboxError::Store`]: the database could not be asked.
     pub async fn steps<E>(&self, message: &MessageId) -> Result<Option<PgSteps<'_>>, InboxError<E>> {
-        let asking = query("SELECT 1 FROM semel_inbox WHERE consumer = $1 AND message_id = $2");
-        let found = asking.bind(&*self.consumer).bind(message.as_str()).fetch_optional(&self.pool).await;
-        let found = found.map_err(|error| InboxError::Store(unavailable(&error)))?;
-        Ok(found.is_none().then(|| PgSteps { inbox: self, message: message.clone() }))
+        let handled = self.is_marked(message).await.map_err(|error| unavailable(&error))?;
+        Ok((!handled).then(|| PgSteps { inbox: self, message: message.clone() }))
     }
 
     /// Forgets marks whose time is over, in small batches.
@@ -172,16 +175,31 @@ impl PgInbox {
                 .await
                 .map_err(|error| InboxError::Store(unavailable(&error)))?;
         }
-        match work(&mut transaction).await {
+        let worked = match work(&mut transaction).await {
+            Ok(value) => intact(&mut transaction).await.map(|()| value),
+            Err(error) => Err(InboxError::Application(error)),
+        };
+        match worked {
             Ok(value) => {
                 transaction.commit().await.map_err(|error| not_committed(&error))?;
                 Ok(Handled::Now(value))
             }
             Err(error) => {
                 let _ended = transaction.rollback().await;
-                Err(InboxError::Application(error))
+                Err(error)
             }
         }
+    }
+
+    /// Whether the message was handled. A transaction, though it reads alone: behind a pooler one statement by itself may be parsed on
+    /// one connection of the server's and executed on another.
+    async fn is_marked(&self, message: &MessageId) -> Result<bool, sqlx::Error> {
+        let mut transaction = semel_postgres::begin(&self.pool).await?;
+        let asking = query("SELECT 1 FROM semel_inbox WHERE consumer = $1 AND message_id = $2");
+        let asking = asking.bind(&*self.consumer).bind(message.as_str());
+        let marked = asking.fetch_optional(&mut *transaction).await?.is_some();
+        transaction.commit().await?;
+        Ok(marked)
     }
 
     /// Writes the mark. Nobody waits for a transaction that has written it and not ended: the lock, which goes with the transaction,
@@ -217,8 +235,11 @@ impl PgInbox {
         let mut forgotten = 0;
         loop {
             let begun = Instant::now();
+            let transaction = semel_postgres::begin(&self.pool).await;
+            let mut transaction = transaction.map_err(|error| unavailable(&error))?;
             let forgetting = query(mark.forget()).bind(&*self.consumer).bind(millis(kept)).bind(BATCH);
-            let done = forgetting.execute(&self.pool).await.map_err(|error| unavailable(&error))?;
+            let done = forgetting.execute(&mut *transaction).await.map_err(|error| unavailable(&error))?;
+            transaction.commit().await.map_err(|error| StoreError::Lost(error.to_string()))?;
             forgotten += done.rows_affected();
             if done.rows_affected() < BATCH.unsigned_abs() {
                 return Ok(forgotten);
@@ -334,6 +355,24 @@ fn unavailable(error: &sqlx::Error) -> StoreError {
     StoreError::Unavailable(error.to_string())
 }
 
+/// Asks the server whether there is anything to commit. After a statement that failed there is not, and the answer to COMMIT is "ROLLBACK"
+/// then, which is no error and which sqlx takes for a success: where the work passed over such a failure, its message would be
+/// acknowledged without effect and without a mark.
+async fn intact<E>(transaction: &mut PgConnection) -> Result<(), InboxError<E>> {
+    let asked = sqlx::raw_sql("SELECT 1").fetch_one(transaction).await;
+    asked.map(drop).map_err(|error| match passed_over(&error) {
+        Some(why) => InboxError::Refused(why),
+        None => InboxError::Store(unavailable(&error)),
+    })
+}
+
+/// If this is what the server says to every statement after one that failed in the same transaction: what has happened, in words.
+pub(crate) fn passed_over(error: &sqlx::Error) -> Option<String> {
+    let code = error.as_database_error()?.code()?;
+    let told = || format!("a statement failed inside the transaction and was passed over: {error}");
+    (code == ABORTED).then(told)
+}
+
 /// What a commit that failed has left.
 fn not_committed<E>(error: &sqlx::Error) -> InboxError<E> {
     match error {
@@ -348,8 +387,9 @@ fn not_committed<E>(error: &sqlx::Error) -> InboxError<E> {
 
 /// Whether what the server says by this code is no fault of the message: its connections, rights, resources or tables, its shutting
 /// down, a deadlock or another transaction in the way. The same statements may well succeed the next time, or once somebody has
-/// migrated.
+/// migrated. That a statement before it failed says nothing of the moment: a handler that passes over its failures would be tried for
+/// ever.
 pub(crate) fn passes(code: Option<&str>) -> bool {
     const CLASSES: [&str; 11] = ["08", "25", "28", "3D", "3F", "40", "42", "53", "55", "57", "58"];
-    code.is_some_and(|code| CLASSES.iter().any(|class| code.starts_with(class)))
+    code.is_some_and(|code| code != ABORTED && CLASSES.iter().any(|class| code.starts_with(class)))
 }

@@ -27,7 +27,9 @@ pub trait Queue: Send + Sync + 'static {
     /// What is to be published in these lanes, some `per_lane` events of each, in the order of each aggregate: events that were never
     /// refused, and those of aggregates whose time to be tried again has come.
     ///
-    /// The payloads of one lane add up to no more than a quarter of a mebibyte, or to a single one.
+    /// Of one lane, events are taken until their payloads come to a quarter of a mebibyte, whatever their aggregates: first what is to be
+    /// tried again, then what was never refused. At least one of the latter is taken in any case: else a large one that is tried again
+    /// and does not get through would hold up its lane.
     fn read(&self, lanes: Vec<Lane>, per_lane: usize) -> StoreFuture<'_, Batch>;
 
     /// Writes down what became of events, in one commit.

@@ -13,7 +13,7 @@ pub use signature::{InvalidSecret, WebhookSecret};
 
 use crate::bounded::in_time;
 use crate::rules::Rules;
-use crate::testimony::{Heard, refused, testify};
+use crate::testimony::{Heard, refused, set_down, testify};
 use bytes::Bytes;
 use event::{Event, Subject};
 use http::HeaderMap;
@@ -217,13 +217,17 @@ impl WebhookIntake {
                 "It has no `outcome`, or names neither an `operation_id` nor `tenant`, `operation` and `key`.",
             ));
         }
-        let (now, found) = match event.subject() {
-            Ok(Subject::Operation(id)) => self.engine.find(id).await?,
-            Ok(Subject::Key(key)) => {
+        let subject = match event.subject() {
+            Ok(subject) => subject,
+            Err(error) => return Ok(malformed(error)),
+        };
+        let by_key = matches!(subject, Subject::Key(_));
+        let (now, found) = match subject {
+            Subject::Operation(id) => self.engine.find(id).await?,
+            Subject::Key(key) => {
                 let answer = in_time(&self.engine, self.engine.store().read(vec![key])).await?;
                 (answer.now, answer.items.into_iter().next().flatten())
             }
-            Err(error) => return Ok(malformed(error)),
         };
         if !self.in_time(signed.seconds, now) {
             return Ok(WebhookAnswer::of(WebhookResult::OutOfTime)
@@ -255,6 +259,20 @@ impl WebhookIntake {
             note: Some(format!("{said}, message {message}")),
             windows: Windows::from(&*rules.policy),
         };
+        // A key may have stood for another operation when that happened: one that was released, or whose window is over, and attempts
+        // are counted from 1 again. That the other one failed is no proof that this one did nothing, and would let it be executed
+        // twice, or be told as refused although it succeeded. That it happened makes nobody execute anything.
+        if by_key && !matches!(settlement.evidence, Evidence::Completed { .. }) {
+            let known = set_down(&self.engine, &record, &settlement).await?;
+            let answer = if known {
+                WebhookAnswer::of(WebhookResult::Known)
+            } else {
+                WebhookAnswer::of(WebhookResult::Kept).because(format!(
+                    "Several operations may have had this key, one after the other: for {said} an `operation_id` is needed."
+                ))
+            };
+            return Ok(answer.about(record.operation_id));
+        }
         let heard = match settle(&record, &about, &settlement, now) {
             // What does not settle this record must not settle the one that it may become meanwhile: nothing was written before it.
             Err(refusal) if record.owner != settlement.settler => {

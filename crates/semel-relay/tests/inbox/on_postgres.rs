@@ -160,6 +160,62 @@ async fn a_commit_that_the_database_refuses_counts_as_a_failure() {
     assert_eq!((ledger.lines().await.len(), ledger.marks().await), (1, 1));
 }
 
+/// Enters a payment, and takes a failure after it for nothing worth telling.
+async fn passing_over(tx: &mut sqlx::PgConnection) -> Result<(), sqlx::Error> {
+    enter(tx, "pay_1").await?;
+    let failed = sqlx::query("INSERT INTO ledger (payment) VALUES (NULL)").execute(tx).await;
+    assert!(failed.is_err());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_failure_that_the_work_passes_over_is_not_taken_for_a_commit() {
+    let ledger = Ledger::new().await;
+    let steps = ledger.inbox.steps::<Failure>(&id("m2")).await.unwrap().unwrap();
+    for refused in [
+        ledger.inbox.handle(&id("m1"), async |tx| passing_over(tx).await).await.unwrap_err(),
+        steps.effect("ledger_payment_pay_1", async |tx| passing_over(tx).await).await.unwrap_err(),
+    ] {
+        assert!(matches!(refused, InboxError::Refused(_)), "{refused:?}");
+        let Failure::Failed(why) = Failure::from(refused) else { panic!("it counts against the message") };
+        assert!(why.contains("passed over"), "{why}");
+    }
+    assert_eq!((ledger.lines().await.len(), ledger.marks().await), (0, 0));
+    let again = steps.effect("ledger_payment_pay_1", async |tx| enter(tx, "pay_1").await).await.unwrap();
+    assert_eq!(again, Handled::Now(()), "its mark went with it");
+    let again = ledger.inbox.handle(&id("m1"), async |tx| enter(tx, "pay_2").await).await.unwrap();
+    assert_eq!(again, Handled::Now(()), "and so did the message's");
+    assert_eq!(ledger.lines().await, ["pay_1", "pay_2"]);
+}
+
+#[tokio::test]
+async fn a_statement_after_one_that_was_passed_over_fails_for_the_message_and_not_for_the_moment() {
+    let ledger = Ledger::new().await;
+    let work = async |tx: &mut sqlx::PgConnection| {
+        passing_over(tx).await?;
+        enter(tx, "pay_2").await
+    };
+    let failed = ledger.inbox.handle(&id("m1"), work).await.unwrap_err();
+    assert!(matches!(failed, InboxError::Application(_)), "{failed:?}");
+    let Failure::Failed(why) = Failure::from(failed) else { panic!("else it would be tried for ever") };
+    assert!(why.contains("passed over"), "{why}");
+    assert_eq!((ledger.lines().await.len(), ledger.marks().await), (0, 0));
+}
+
+#[tokio::test]
+async fn a_failure_within_a_savepoint_may_be_passed_over() {
+    use sqlx::Connection as _;
+    let ledger = Ledger::new().await;
+    let work = async |tx: &mut sqlx::PgConnection| {
+        enter(tx, "pay_1").await?;
+        let mut savepoint = tx.begin().await?;
+        assert!(passing_over(&mut savepoint).await.is_ok());
+        savepoint.rollback().await
+    };
+    assert_eq!(ledger.inbox.handle(&id("m1"), work).await.unwrap(), Handled::Now(()));
+    assert_eq!((ledger.lines().await, ledger.marks().await), (vec!["pay_1".into()], 1));
+}
+
 #[tokio::test]
 async fn a_mark_in_a_transaction_of_ones_own_commits_with_it() {
     let ledger = Ledger::new().await;
@@ -241,6 +297,8 @@ async fn behind_a_pooler_in_transaction_mode_it_is_the_same() {
         let handling = messages.iter().map(|message| {
             let (inbox, message) = (inbox.clone(), message.clone());
             tokio::spawn(async move {
+                let handled = inbox.steps::<Failure>(&id(&message)).await.unwrap().is_none();
+                assert_eq!(handled, again);
                 let work = async |tx: &mut sqlx::PgConnection| {
                     let sql = "INSERT INTO ledger (payment) VALUES ($1)";
                     sqlx::query(sql).persistent(false).bind(&message).execute(tx).await
@@ -254,6 +312,23 @@ async fn behind_a_pooler_in_transaction_mode_it_is_the_same() {
     }
     assert_eq!(ledger.lines().await.len(), 20);
     assert_eq!(inbox.forget().await.unwrap(), Forgotten::default());
+}
+
+/// What a pooler does to a statement by itself depends on who else is there; that none goes by itself does not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn asking_and_forgetting_are_transactions_too() {
+    let ledger = Ledger::new().await;
+    let (proxy, options) = Proxy::before(ledger.database.options()).await;
+    let pool = PgPoolOptions::new().max_connections(1).connect_with(options).await.unwrap();
+    let inbox = PgInbox::new(pool, "ledger").unwrap();
+    proxy.cut_next(Cut::Commit);
+    let cut_off = inbox.steps::<Failure>(&id("m1")).await.map(drop);
+    assert!(matches!(cut_off, Err(InboxError::Store(StoreError::Unavailable(_)))), "{cut_off:?}");
+    assert!(proxy.has_cut());
+    proxy.cut_next(Cut::Commit);
+    let cut_off = inbox.forget().await;
+    assert!(matches!(cut_off, Err(StoreError::Lost(_))), "{cut_off:?}");
+    assert!(proxy.has_cut());
 }
 
 #[tokio::test]

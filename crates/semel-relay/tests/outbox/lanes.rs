@@ -2,6 +2,7 @@
 
 use crate::receiver::Receiver;
 use crate::subject::{Subject, numbered, until};
+use semel_relay::message::Event;
 use semel_relay::outbox::{LANES, Lane, Pending, Place, Refused, Settlement, Token};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -75,6 +76,56 @@ pub(crate) async fn a_publisher_that_lost_its_lane_counts_nothing(outbox: Subjec
         (1, true),
         "a refusal counts once, however often it is told"
     );
+}
+
+/// Each of them was refused, and is due again.
+pub(crate) async fn what_is_tried_again_counts_towards_the_bytes_of_its_lane(outbox: Subject) {
+    const AGGREGATES: usize = 6;
+    let (queue, token) = (outbox.queue(), Token::random());
+    let lane = Place::of("payment/pay_1").lane;
+    let mut neighbours =
+        (0..).map(|number| format!("order/{number}")).filter(|name| Place::of(name).lane == lane);
+    let aggregates: Vec<String> = neighbours.by_ref().take(AGGREGATES).collect();
+    // Four of them are less than a quarter of a mebibyte, five are more.
+    let large = |aggregate: &str, number: u32| Event::json(aggregate, "Large", format!("{number:0>61440}"));
+    let two = |aggregate: &String| [large(aggregate, 0), large(aggregate, 1)];
+    outbox.append(aggregates.iter().flat_map(two).collect()).await;
+    queue.beat(token, LONG).await.unwrap();
+    loop {
+        let batch = queue.read(vec![lane], 100).await.unwrap();
+        let fresh = batch.events.into_iter().filter(|pending| !pending.parked);
+        let mut met = BTreeSet::new();
+        let (heads, mut behind): (Vec<Pending>, Vec<Pending>) =
+            fresh.partition(|pending| met.insert(pending.event.aggregate.clone()));
+        behind.extend(batch.behind);
+        if heads.is_empty() && behind.is_empty() {
+            break;
+        }
+        let refused = |event| Refused { event, error: "no".into(), retry_in: Some(Duration::ZERO) };
+        let refused = heads.into_iter().map(refused).collect();
+        queue.settle(token, Settlement { refused, behind, ..Settlement::default() }).await.unwrap();
+    }
+    let read = async || {
+        let events = queue.read(vec![lane], 100).await.unwrap().events;
+        events.into_iter().partition::<Vec<_>, _>(|pending| pending.parked)
+    };
+    let (again, fresh) = read().await;
+    assert_eq!((again.len(), fresh.len()), (5, 0), "of all the aggregates together");
+    // One that is new is not held up by them, and they not by others that are new.
+    let newcomer = neighbours.next().unwrap();
+    outbox.append(vec![large(&newcomer, 0), large(&newcomer, 1)]).await;
+    let (again, fresh) = read().await;
+    assert_eq!((again.len(), fresh.len()), (5, 1));
+    assert!(fresh.iter().all(|pending| pending.event.aggregate == newcomer));
+
+    queue.leave(token).await.unwrap();
+    let receiver = Receiver::new();
+    let running = outbox.publish(receiver.sink());
+    outbox.until_left(0).await;
+    running.stop().await;
+    for aggregate in aggregates.iter().chain([&newcomer]) {
+        assert_eq!(receiver.first_times(aggregate), [0, 1], "{aggregate}");
+    }
 }
 
 pub(crate) async fn one_that_comes_later_gets_its_share(outbox: Subject) {

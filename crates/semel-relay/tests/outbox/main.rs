@@ -50,7 +50,8 @@ on_both_stores! {
     delivering: several_publishers_deliver_everything_in_order, nothing_is_left_of_what_was_published,
         whoever_stops_finishes_what_is_under_way_and_leaves_its_lanes, an_application_can_wake_its_publisher;
     lanes: lanes_are_shared_and_no_two_hold_one, the_lanes_of_one_that_died_go_to_the_others,
-        a_publisher_that_lost_its_lane_counts_nothing, one_that_comes_later_gets_its_share;
+        a_publisher_that_lost_its_lane_counts_nothing, what_is_tried_again_counts_towards_the_bytes_of_its_lane,
+        one_that_comes_later_gets_its_share;
     outages: a_receiver_that_cannot_be_reached_costs_nothing_but_time, an_outage_is_counted_and_seen;
     same_transaction: payment_event_and_outcome_are_one_commit;
 }

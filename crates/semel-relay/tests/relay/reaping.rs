@@ -65,6 +65,29 @@ async fn a_key_that_comes_back_may_be_new_work_at_once() {
     }
 }
 
+/// Else windows that end as fast as they are dealt with would keep the reaper from everything else.
+#[tokio::test(start_paused = true)]
+async fn what_ends_during_a_round_is_for_the_next_one() {
+    let shop = Shop::new(Policy::default()).await;
+    for number in 1..=9 {
+        shop.completed(number, "paid").await;
+        shop.pass(secs(1));
+    }
+    // The first of them is over.
+    shop.pass(shop.policy.retention - secs(9));
+    let reaper = shop.reaper(ReaperOptions { batch: 1, ..ReaperOptions::default() });
+    let time_goes_on = async {
+        for _ in 0..100 {
+            shop.pass(secs(1));
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let (reaped, ()) = tokio::join!(reaper.round(), time_goes_on);
+    // The second one tells that the first was the last that was over in the beginning.
+    assert_eq!(reaped.unwrap().reduced, 2);
+    assert_eq!(shop.reaper(ReaperOptions::default()).round().await.unwrap().reduced, 7);
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_is_unfinished_is_never_touched_however_old() {
     let shop = Shop::new(Policy::default()).await;

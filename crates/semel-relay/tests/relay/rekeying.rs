@@ -1,13 +1,16 @@
 //! What is stored is sealed anew beside whoever works with it, wherever that is cut off.
 
 use crate::interposed::{Cut, Interposed};
-use crate::support::{Memory, Place, Shop, Sqlite, answer, replayed};
+use crate::support::{LEASE, Memory, Place, Shop, Sqlite, answer, key, replayed};
 use bytes::Bytes;
 use semel::seal::{Keyring, SealingKey, sealed_by};
-use semel::{Body, Engine, EngineOptions, OperationId, Policy, Record, Store as _};
+use semel::{
+    Body, Engine, EngineOptions, Finish, OperationId, Outcome, Policy, Record, Stale, Store as _, Ticket,
+};
 use semel_conformance::{Loss, LossyStore};
 use semel_relay::{RekeyOptions, Rekeyed, Rekeyer};
 use std::sync::Arc;
+use tokio::sync::oneshot;
 
 fn keyring(ids: &[&str]) -> Keyring {
     let key = |id: &&str| SealingKey::new(*id, &[id.as_bytes()[0]; 32]).unwrap();
@@ -25,7 +28,7 @@ async fn rekeyed(shop: &Shop) -> Rekeyed {
 
 const RECORDS: u32 = 8;
 
-/// Finished operations, one that keeps nothing, and an owner at a recovery point.
+/// Finished operations, and one in doubt that keeps nothing.
 async fn filled(shop: &Shop) -> Vec<OperationId> {
     let mut ids = Vec::new();
     for number in 0..RECORDS {
@@ -77,14 +80,16 @@ async fn everything_is_sealed_by_the_newest_key(place: impl Place) {
         let before = shop.record(ids[0]).await.unwrap();
         let mut told = Vec::new();
         let done = rekeyer(&shop.engine).run(|done| told.push(done.looked_at)).await.unwrap();
-        assert_eq!(done, Rekeyed { looked_at: all, rewritten: ids.len(), damaged: 0, held: 0 });
+        // Who is in doubt may yet say how it ended.
+        let in_doubt = Rekeyed { looked_at: all, under_way: 1, ..Rekeyed::default() };
+        assert_eq!(done, Rekeyed { rewritten: ids.len(), ..in_doubt });
         assert!(told.len() > 3 && told.is_sorted(), "{told:?}");
         is_sealed_by(&shop, &ids, key).await;
         let after = shop.record(ids[0]).await.unwrap();
         assert_eq!(after.version, before.version + 1);
         assert_eq!(Record { response: before.response.clone(), version: before.version, ..after }, before);
         let again = rekeyed(&shop).await;
-        assert_eq!(again, Rekeyed { looked_at: all, ..Rekeyed::default() });
+        assert_eq!(again, in_doubt);
     }
 }
 
@@ -101,6 +106,88 @@ async fn what_does_not_open_is_counted_and_left_alone_and_the_others_are_rewritt
     assert_eq!((done.rewritten, done.damaged), (ids.len(), 1));
     is_sealed_by(&shop, &ids, Some("b")).await;
     assert_eq!(shop.record(lost).await, before);
+}
+
+#[tokio::test]
+async fn what_cannot_even_be_listed_is_counted_with_what_does_not_open() {
+    let place = Sqlite::new();
+    let shop = Shop::at(&place, Policy::default()).await;
+    let ids = filled(&shop).await;
+    let spoilt = key(0).key.to_string();
+    let spoil = "UPDATE semel_records SET owner = x'00' WHERE key = ?1";
+    assert_eq!(place.store().await.transaction(move |tx| tx.execute(spoil, [spoilt])).await.unwrap(), 1);
+    shop.engine.set_keyring(Some(keyring(&["a"])));
+    for rewritten in [ids.len() - 1, 0] {
+        let done = rekeyed(&shop).await;
+        let expected = Rekeyed { looked_at: ids.len(), rewritten, damaged: 1, held: 0, under_way: 1 };
+        assert_eq!((done, done.is_complete()), (expected, false));
+    }
+}
+
+/// One that is under way, begun when the key `a` sealed; now `b` does.
+async fn begun_by_an_older_key(shop: &Shop) -> Ticket {
+    shop.engine.set_keyring(Some(keyring(&["a"])));
+    let owner = shop.execute(0).await;
+    shop.engine.set_keyring(Some(keyring(&["b", "a"])));
+    owner
+}
+
+async fn ends(owner: Ticket) {
+    let outcome = Outcome::Completed { response: Some(answer(201, "paid")), resource: None };
+    assert!(matches!(owner.finish(outcome).await, Ok(Finish::Stored)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_under_way_is_told_of_until_it_has_ended() {
+    let one = Rekeyed { looked_at: 1, ..Rekeyed::default() };
+    for in_doubt in [false, true] {
+        let shop = Shop::new(Policy::default()).await;
+        let owner = begun_by_an_older_key(&shop).await;
+        let id = owner.operation_id();
+        if in_doubt {
+            owner.doubt("timeout").await;
+        }
+        let done = rekeyed(&shop).await;
+        assert_eq!((done, done.is_complete()), (Rekeyed { under_way: 1, ..one }, false));
+        ends(owner).await;
+        let record = shop.record(id).await.unwrap();
+        assert_eq!(seal(&record).as_deref(), Some("a"), "it ends by the key that it began with");
+        let done = rekeyed(&shop).await;
+        assert_eq!((done, done.is_complete()), (Rekeyed { rewritten: 1, ..one }, true));
+        assert_eq!(seal(&shop.record(id).await.unwrap()).as_deref(), Some("b"));
+        assert_eq!(replayed(shop.request(0).await), (201, Bytes::from("paid")));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_ends_by_an_older_key_after_it_was_looked_at_is_rewritten_in_the_same_run() {
+    let shop = Shop::new(Policy::default()).await;
+    let owner = begun_by_an_older_key(&shop).await;
+    let id = owner.operation_id();
+    shop.store.after_the_next_find(ends(owner));
+    let done = rekeyed(&shop).await;
+    assert_eq!(done, Rekeyed { looked_at: 1, rewritten: 1, ..Rekeyed::default() });
+    is_sealed_by(&shop, &[id], Some("b")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_took_over_meanwhile_has_the_new_key_and_is_not_waited_for() {
+    let shop = Shop::new(Policy { stale: Stale::Resume, ..Policy::default() }).await;
+    shop.engine.set_keyring(Some(keyring(&["a"])));
+    let id = shop.abandoned(0).await;
+    shop.engine.set_keyring(Some(keyring(&["b", "a"])));
+    let ((tell, told), elsewhere) = (oneshot::channel(), shop.clone());
+    shop.store.after_the_next_find(async move {
+        elsewhere.pass(LEASE * 2);
+        let next = elsewhere.execute(0).await;
+        tell.send(next).unwrap();
+    });
+    let done = rekeyed(&shop).await;
+    assert_eq!((done, done.is_complete()), (Rekeyed { looked_at: 1, ..Rekeyed::default() }, true));
+    let next = told.await.unwrap();
+    assert_eq!((next.operation_id(), next.attempt()), (id, 2));
+    ends(next).await;
+    assert_eq!(seal(&shop.record(id).await.unwrap()).as_deref(), Some("b"));
 }
 
 #[tokio::test(start_paused = true)]

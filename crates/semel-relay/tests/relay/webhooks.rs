@@ -166,13 +166,51 @@ async fn what_falls_into_doubt_while_a_word_is_looked_at_is_settled_by_the_next_
 async fn the_record_is_found_by_tenant_operation_and_key_as_well() {
     let sender = Sender::new().await;
     let id = sender.shop.doubted(1).await;
-    let body = json!({ "tenant": "acme", "operation": OPERATION, "key": &*key(1).key, "outcome": "failed",
-        "response": { "status": 402, "body": "no funds" } });
-    let answer = sender.send("msg_1", &body).await;
-    assert_eq!((answer.result, answer.operation_id), (WebhookResult::Settled, Some(id)));
-    assert_eq!(replayed(sender.shop.request(1).await), (402, "no funds".into()));
+    let body = json!({ "tenant": "acme", "operation": OPERATION, "key": &*key(1).key, "outcome": "completed",
+        "response": { "status": 201, "body": "by the bank" } });
+    for _ in 0..2 {
+        let answer = sender.send("msg_1", &body).await;
+        assert_eq!((answer.result, answer.operation_id), (WebhookResult::Settled, Some(id)));
+    }
+    assert_eq!(replayed(sender.shop.request(1).await), (201, "by the bank".into()));
     let half = json!({ "tenant": "acme", "key": &*key(1).key, "outcome": "failed" });
     assert_eq!(sender.send("msg_2", &half).await.result, WebhookResult::Malformed);
+}
+
+/// The first operation under the key was released, which leaves no trace. The bank's word about it comes when the key stands for a second
+/// one, which may have been carried out.
+#[tokio::test(start_paused = true)]
+async fn that_something_failed_under_a_key_says_nothing_of_the_next_operation_under_it() {
+    for outcome in ["failed", "not_executed"] {
+        let sender = Sender::new().await;
+        let shop = &sender.shop;
+        let first = shop.execute(1).await;
+        let earlier = first.operation_id();
+        first.finish(Outcome::Released).await.unwrap();
+        assert_eq!(shop.record(earlier).await, None);
+        let by_key = json!({ "tenant": "acme", "operation": OPERATION, "key": &*key(1).key,
+            "outcome": outcome, "attempt": 1 });
+
+        let second = shop.execute(1).await;
+        let id = second.operation_id();
+        assert_ne!(id, earlier);
+        // Whatever comes later, it will not count then either: it need not be sent again.
+        assert_eq!(sender.send("msg_1", &by_key).await.result, WebhookResult::Kept);
+        second.finish(Outcome::Unknown { error: "timeout".into() }).await.unwrap();
+        shop.pass(LEASE);
+        for _ in 0..3 {
+            let (answer, calls) = sender.send_after("msg_1", &by_key, Ok(())).await;
+            assert_eq!((answer.result, answer.operation_id, calls), (WebhookResult::Kept, Some(id), 0));
+            assert!(answer.detail.unwrap().contains("`operation_id`"));
+        }
+        assert_eq!(shop.state(id).await, State::Unknown);
+        assert!(matches!(shop.request(1).await, Decision::Unknown { .. }), "nothing executes");
+        assert_eq!(shop.happenings(id).await, ["remarked", "doubted"], "it is kept once");
+
+        let precise = json!({ "operation_id": id.to_string(), "outcome": outcome });
+        assert_eq!(sender.send("msg_2", &precise).await.result, WebhookResult::Settled);
+        assert_eq!(sender.send("msg_3", &by_key).await.result, WebhookResult::Known);
+    }
 }
 
 #[tokio::test(start_paused = true)]

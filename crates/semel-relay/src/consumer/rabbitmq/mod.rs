@@ -25,13 +25,18 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// How long the broker has to let a consumer begin. A connection that is lost meanwhile does not always say so.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How often a message may be delivered before the broker drops it: never. Saying nothing would mean 20 since RabbitMQ 4.0; "without limit"
+/// is a word that earlier ones do not know. What is too much is for the consumer to say, who sets aside and drops nothing.
+const NEVER: i32 = i32::MAX;
+
 /// What this consumer goes by at the broker.
 const TAG: &str = "semel";
 
 /// Takes the messages of a queue. Several processes that consume the same queue share the messages.
 ///
 /// The queue is a durable quorum queue, which counts how often it delivers a message, and is made if it is not there; so is `QUEUE.dead`
-/// beside it, for what is set aside.
+/// beside it, for what is set aside. Neither has the limit of 20 deliveries that RabbitMQ has since 4.0, after which it drops a message. A
+/// queue that is there and was made differently is not taken: see [`existing_queue`](Self::existing_queue).
 ///
 /// ```no_run
 /// use semel_relay::consumer::{Delivery, Failure, RabbitMqConsumer};
@@ -84,8 +89,12 @@ impl RabbitMqConsumer {
         self
     }
 
-    /// Takes the queue as it is, of whatever kind, and fails until somebody has made it. A classic queue does not count deliveries: a
-    /// message that kills the process is then delivered for ever.
+    /// Takes the queue as it is, of whatever kind, and fails until somebody has made it.
+    ///
+    /// Make it a quorum queue: a classic one does not count deliveries, and a message that kills the process is then delivered for ever. And
+    /// give it a `delivery-limit` that is never reached, by an argument or a policy: since 4.0 RabbitMQ **deletes** what a quorum queue has
+    /// delivered more than 20 times. Messages that are given back when a consumer stops, or was killed with them on its table, count like
+    /// any other.
     #[must_use]
     pub fn existing_queue(mut self) -> Self {
         self.existing = true;
@@ -194,5 +203,6 @@ impl RabbitMqConsumer {
 async fn declare_quorum(channel: &Channel, queue: &str) -> Result<(), lapin::Error> {
     let mut arguments = FieldTable::default();
     arguments.insert("x-queue-type".into(), AMQPValue::LongString("quorum".into()));
+    arguments.insert("x-delivery-limit".into(), AMQPValue::LongInt(NEVER));
     channel.queue_declare(queue.into(), QueueDeclareOptions::durable(), arguments).await.map(drop)
 }

@@ -50,15 +50,15 @@ impl Queue for PgOutbox {
             let lanes: Vec<i16> = lanes.into_iter().map(i16::from).collect();
             let per_lane = i64::try_from(per_lane).unwrap_or(i64::MAX);
             let mut transaction = self.begin().await?;
-            let read = async |sql: &'static str, conn: &mut PgConnection| {
-                let query = sqlx::query(sql).persistent(false);
-                query.bind(&lanes).bind(per_lane).bind(LANE_BYTES).fetch_all(conn).await.map_err(unavailable)
-            };
-            let again = read(TRY_AGAIN, &mut transaction).await?;
-            let fresh = read(FRESH, &mut transaction).await?;
+            let query = sqlx::query(TRY_AGAIN).persistent(false).bind(&lanes).bind(per_lane).bind(LANE_BYTES);
+            let again = query.fetch_all(&mut *transaction).await.map_err(unavailable)?;
+            let again: Result<Vec<Pending>, _> = again.iter().map(pending).collect();
+            let mut batch = Batch { events: again.map_err(damaged)?, ..Batch::default() };
+            let spent: Vec<i64> = lanes.iter().map(|lane| bytes(&batch.events, *lane)).collect();
+            let query = sqlx::query(FRESH).persistent(false).bind(&lanes).bind(per_lane).bind(LANE_BYTES);
+            let fresh = query.bind(&spent).fetch_all(&mut *transaction).await.map_err(unavailable)?;
             commit(transaction).await?;
-            let mut batch = Batch::default();
-            for row in again.iter().chain(&fresh) {
+            for row in &fresh {
                 let event = pending(row).map_err(damaged)?;
                 let behind: bool = row.try_get(9).map_err(damaged)?;
                 if behind { &mut batch.behind } else { &mut batch.events }.push(event);
@@ -79,6 +79,12 @@ impl Queue for PgOutbox {
     }
 }
 
+/// The payloads that were taken of a lane.
+fn bytes(events: &[Pending], lane: i16) -> i64 {
+    let of_lane = events.iter().filter(|pending| i16::from(pending.lane) == lane);
+    of_lane.map(|pending| i64::try_from(pending.event.payload.len()).unwrap_or(LANE_BYTES)).sum()
+}
+
 /// Takes the highest number so far for the end of what was committed.
 fn leave_out_late(events: &mut Vec<Pending>) {
     static HIGHEST: AtomicI64 = AtomicI64::new(0);
@@ -87,31 +93,34 @@ fn leave_out_late(events: &mut Vec<Pending>) {
     events.retain(|event| event.id > before);
 }
 
-/// What was never refused, and whether something before it was. A lane's payloads are taken up to a limit, and one in any case.
+/// What was never refused, and whether something before it was. A lane's payloads are taken up to a limit, towards which those count that
+/// are tried again ($4, by lane), and one in any case.
 const FRESH: &str = concat!(
     "SELECT ",
     event_columns!(),
     ", o.id, o.lane, EXISTS (SELECT 1 FROM semel_outbox p WHERE p.parked AND p.aggregate = o.aggregate)
-       FROM unnest($1::smallint[]) AS l (lane)
+       FROM unnest($1::smallint[], $4::bigint[]) AS l (lane, spent)
       CROSS JOIN LATERAL (
         SELECT first.*, sum(octet_length(first.payload)) OVER (ORDER BY first.id) - octet_length(first.payload) AS bytes_before
           FROM (SELECT * FROM semel_outbox WHERE lane = l.lane AND NOT parked ORDER BY id LIMIT $2) first) o
-      WHERE o.bytes_before < $3
+      WHERE o.bytes_before = 0 OR o.bytes_before + l.spent < $3
       ORDER BY o.id"
 );
 
-/// What was refused and is due again, and what waits behind it.
+/// What was refused and is due again, and what waits behind it: the aggregates of a lane in the order in which they became due, up to the
+/// lane's limit. What is left out of an aggregate comes after what is taken of it.
 const TRY_AGAIN: &str = concat!(
     "SELECT ",
     event_columns!(),
-    ", o.id, o.lane, false
-       FROM (SELECT aggregate FROM semel_outbox
-              WHERE lane = ANY($1::smallint[]) AND retry_at <= ",
+    ", o.id, o.lane
+       FROM (SELECT first.*, sum(octet_length(first.payload)) OVER (PARTITION BY first.lane ORDER BY head.due, first.id)
+                               - octet_length(first.payload) AS bytes_before
+               FROM (SELECT aggregate, retry_at AS due FROM semel_outbox
+                      WHERE lane = ANY($1::smallint[]) AND retry_at <= ",
     now_sql!(),
     " ORDER BY retry_at LIMIT $2) head
-      CROSS JOIN LATERAL (
-        SELECT first.*, sum(octet_length(first.payload)) OVER (ORDER BY first.id) - octet_length(first.payload) AS bytes_before
-          FROM (SELECT * FROM semel_outbox p WHERE p.parked AND p.aggregate = head.aggregate ORDER BY p.id LIMIT $2) first) o
+              CROSS JOIN LATERAL (
+                SELECT * FROM semel_outbox p WHERE p.parked AND p.aggregate = head.aggregate ORDER BY p.id LIMIT $2) first) o
       WHERE o.bytes_before < $3
       ORDER BY o.id"
 );

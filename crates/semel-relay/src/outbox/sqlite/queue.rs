@@ -95,22 +95,29 @@ fn read(conn: &Connection, lanes: &[Lane], per_lane: i64, now: Timestamp) -> rus
         let aggregates = due
             .query_map(params![lane, per_lane, now.as_millis()], |row| row.get::<_, String>(0))?
             .collect::<Result<Vec<_>, _>>()?;
+        let mut bytes = 0;
         for aggregate in aggregates {
-            take(again.query(params![aggregate, per_lane])?, &mut batch)?;
+            take(again.query(params![aggregate, per_lane])?, 0, &mut bytes, &mut batch)?;
         }
-        take(fresh.query(params![lane, per_lane])?, &mut batch)?;
+        take(fresh.query(params![lane, per_lane])?, 1, &mut bytes, &mut batch)?;
     }
     Ok(batch)
 }
 
-/// Takes rows until their payloads are enough.
-fn take(mut rows: rusqlite::Rows<'_>, batch: &mut Batch) -> rusqlite::Result<()> {
-    let mut bytes = 0;
-    while bytes < LANE_BYTES
+/// Takes rows until the payloads of their lane are enough, and so many in any case.
+fn take(
+    mut rows: rusqlite::Rows<'_>,
+    in_any_case: usize,
+    bytes: &mut i64,
+    batch: &mut Batch,
+) -> rusqlite::Result<()> {
+    let mut taken = 0;
+    while (*bytes < LANE_BYTES || taken < in_any_case)
         && let Some(row) = rows.next()?
     {
         let event = pending(row)?;
-        bytes += i64::try_from(event.event.payload.len()).unwrap_or(LANE_BYTES);
+        taken += 1;
+        *bytes += i64::try_from(event.event.payload.len()).unwrap_or(LANE_BYTES);
         if row.get(9)? { &mut batch.behind } else { &mut batch.events }.push(event);
     }
     Ok(())

@@ -34,12 +34,14 @@ pub mod growth {
     pub const ALL: [&str; 8] = [NEW, NEW_P99, REPLAYS, REPLAYS_P99, MEMORY, START, DISK, FORGOTTEN];
 }
 
-/// All drawings of these results. The pages show them, so they are there even if nothing was measured yet, and say so.
+/// All drawings of these results: every ratio, those that there is a bar for, and the curves. The pages show them, so they are there even if nothing was measured yet, and say so.
 #[must_use]
 pub fn all(entries: &[Entry]) -> Vec<Drawing> {
     let rates: Vec<&Entry> =
         entries.iter().filter(|entry| entry.point.is_none() && entry.unit.ends_with("/s")).collect();
-    let mut drawings = vec![("ratios.svg".to_owned(), ratios(&rates))];
+    let held: Vec<&Entry> = rates.iter().copied().filter(|entry| entry.bar != "none").collect();
+    let mut drawings =
+        vec![("ratios.svg".to_owned(), ratios(&rates)), ("bars.svg".to_owned(), ratios(&held))];
     let mut plots: BTreeMap<&str, Vec<&Entry>> = growth::ALL.map(|title| (title, Vec::new())).into();
     for entry in entries {
         if let Some(point) = &entry.point {
@@ -231,7 +233,7 @@ mod tests {
         let drawings = all(&entries);
         let names: Vec<_> = drawings.iter().map(|(name, _)| &**name).collect();
         let replays = names.iter().position(|name| *name == "growth-replays.svg").unwrap();
-        assert_eq!((names[0], names.len()), ("ratios.svg", 1 + growth::ALL.len()));
+        assert_eq!((&names[..2], names.len()), (&["ratios.svg", "bars.svg"][..], 2 + growth::ALL.len()));
         assert!(drawings[0].1.contains("new &amp; old") && !drawings[0].1.contains("at 1e5"));
         assert_eq!(drawings[replays].1.matches("<circle").count(), 2);
         let unmeasured = drawings.iter().filter(|(_, text)| text.contains("not measured yet")).count();

@@ -85,12 +85,9 @@ impl Process {
 
     /// Starts it on a machine whose clock is off by this much, such as `+5m`.
     pub(crate) async fn start_with_clock(&self, off: &str) -> Outcome<()> {
-        let told = Command::new("faketime").args(["-m", "-f", "+0", "printenv", "LD_PRELOAD"]).output().await;
-        let told =
-            told.map_err(|error| format!("faketime cannot be run ({error}): install it (Debian: faketime)"))?;
-        let library = String::from_utf8(told.stdout)?;
+        let library = faketime().await?;
         let settings = [
-            ("LD_PRELOAD", library.trim()),
+            ("LD_PRELOAD", library.as_str()),
             ("FAKETIME", off),
             // Timers run as always: it is the time of day that is wrong.
             ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
@@ -171,7 +168,9 @@ impl Process {
     pub(crate) async fn kill_and(&self, then: impl FnOnce() -> Outcome<()>) -> Outcome<()> {
         let mut place = self.child.lock().await;
         if let Some(mut child) = place.take() {
+            let id = child.id();
             child.kill().await?;
+            id.into_iter().for_each(clear_after_faketime);
         }
         then()
     }
@@ -430,4 +429,27 @@ absence_is_proof = true
         ));
     }
     text
+}
+
+/// A process with a wrong clock that is killed leaves shared memory behind, by its number, and no other one of that number gets past it.
+fn clear_after_faketime(id: u32) {
+    for left in [format!("/dev/shm/sem.faketime_sem_{id}"), format!("/dev/shm/faketime_shm_{id}")] {
+        let _none_mostly = std::fs::remove_file(left);
+    }
+}
+
+/// The library that `faketime` puts before the system's. Shared memory that a killed process left behind may be in its way: the next try has
+/// another number.
+async fn faketime() -> Outcome<String> {
+    let mut said = String::new();
+    for _ in 0..10 {
+        let told = Command::new("faketime").args(["-m", "-f", "+0", "printenv", "LD_PRELOAD"]).output().await;
+        let told =
+            told.map_err(|error| format!("faketime cannot be run ({error}): install it (Debian: faketime)"))?;
+        if told.status.success() {
+            return Ok(String::from_utf8(told.stdout)?.trim().to_owned());
+        }
+        said = String::from_utf8_lossy(&told.stderr).into_owned();
+    }
+    Err(format!("faketime does not work: {said}").into())
 }

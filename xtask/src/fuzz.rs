@@ -94,15 +94,25 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn build(targets: &[&str]) -> Outcome {
     let this =
         env::current_exe().map_err(|error| format!("this program does not know where it is: {error}"))?;
-    // These two need more to be built than all others together.
-    let heavy = targets.iter().filter(|target| ["config", "records"].contains(target)).copied();
-    let features: Vec<&str> = std::iter::once("libfuzzer").chain(heavy).collect();
-    let mut build = step::cargo(["build", "--profile", "fuzz", "-p", "semel-fuzz", "--no-default-features"]);
-    build.arg("--features").arg(features.join(","));
-    for target in targets {
-        build.arg("--bin").arg(format!("fuzz_{target}"));
+    // These two need more to be built than all others together, and by themselves: what a binary has in it, the fuzzer looks at after
+    // each execution.
+    let (heavy, light): (Vec<&str>, Vec<&str>) =
+        targets.iter().copied().partition(|target| ["config", "records"].contains(target));
+    for (targets, features) in
+        [(light, "libfuzzer".to_owned()), (heavy.clone(), format!("libfuzzer,{}", heavy.join(",")))]
+    {
+        if targets.is_empty() {
+            continue;
+        }
+        let mut build =
+            step::cargo(["build", "--profile", "fuzz", "-p", "semel-fuzz", "--no-default-features"]);
+        build.arg("--features").arg(features);
+        for target in targets {
+            build.arg("--bin").arg(format!("fuzz_{target}"));
+        }
+        step::run("fuzz: build", build.env("RUSTC_WORKSPACE_WRAPPER", &this).env(AS_COMPILER, "1"))?;
     }
-    step::run("fuzz: build", build.env("RUSTC_WORKSPACE_WRAPPER", this).env(AS_COMPILER, "1"))
+    Ok(())
 }
 
 /// Where this program was called in place of the compiler: the compiler, with counters. Cargo does that for the workspace's own crates

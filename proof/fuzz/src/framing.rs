@@ -109,7 +109,7 @@ fn understood(strict: &Connection, passing: &[u8], size: usize) {
 /// What a service is asked for by a request's target (RFC 9112, 3.2). A whole URI without a path asks for `/`; an authority by itself has
 /// neither path nor query.
 fn path_and_query(target: &str) -> String {
-    if target.starts_with(['/', '*']) {
+    if target.starts_with('/') || target == "*" {
         return target.to_owned();
     }
     let Some((_, rest)) = target.split_once("://") else { return String::new() };

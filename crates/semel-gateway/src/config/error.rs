@@ -108,7 +108,8 @@ impl Colours {
 impl ConfigError {
     fn show(&self, f: &mut fmt::Formatter<'_>, file: &Path, colours: &Colours) -> fmt::Result {
         let Colours { error, problem, frame, caret } = colours;
-        let Wrong { problem: what, cure } = &self.wrong;
+        // They may repeat what the file says.
+        let (what, cure) = (harmless(&self.wrong.problem), harmless(&self.wrong.cure));
         let file = file.display();
         writeln!(f, "{error}error{error:#}{problem}: {what}{problem:#}")?;
         let Some(place) = &self.place else {
@@ -126,6 +127,19 @@ impl ConfigError {
     }
 }
 
+/// Nothing in a file moves the cursor of whoever reads about it, but for tabs and the ends of lines.
+fn unmoving(character: char) -> char {
+    if character.is_control() && !['\t', '\n'].contains(&character) {
+        char::REPLACEMENT_CHARACTER
+    } else {
+        character
+    }
+}
+
+fn harmless(text: &str) -> String {
+    text.chars().map(unmoving).collect()
+}
+
 impl Place {
     /// The place of a part of `text`, with what is `hidden` covered.
     pub(crate) fn find(text: &str, at: &Range<usize>, hidden: &[Range<usize>]) -> Self {
@@ -137,10 +151,7 @@ impl Place {
             let covered = hidden.iter().any(|span| span.contains(&(begins + offset)));
             match character {
                 _ if covered => '*',
-                '\t' => '\t',
-                // Nothing in a file moves the cursor of whoever reads about it.
-                other if other.is_control() => char::REPLACEMENT_CHARACTER,
-                other => other,
+                other => unmoving(other),
             }
         });
         let marked = text[start..at.end.clamp(start, ends)].trim_end();
@@ -165,6 +176,18 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_that_a_file_says_moves_the_cursor() {
+        let wrong = Wrong::new("bell\u{7}", "up\u{1b}[A");
+        let place = Place::find("a = 1\u{8}", &(0..1), &[]);
+        let errors =
+            [ConfigError { wrong: wrong.clone(), place: Some(place) }, ConfigError { wrong, place: None }];
+        for error in errors {
+            let shown = ConfigErrors { file: "semel.toml".into(), errors: vec![error] }.to_string();
+            assert!(!shown.chars().any(|character| character.is_control() && character != '\n'), "{shown:?}");
+        }
+    }
 
     #[test]
     fn a_place_is_counted_in_characters_and_keeps_tabs() {

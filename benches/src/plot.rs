@@ -34,7 +34,8 @@ pub mod growth {
     pub const ALL: [&str; 8] = [NEW, NEW_P99, REPLAYS, REPLAYS_P99, MEMORY, START, DISK, FORGOTTEN];
 }
 
-/// All drawings of these results: every ratio, those that there is a bar for, and the curves. The pages show them, so they are there even if nothing was measured yet, and say so.
+/// All drawings of these results: every ratio, those that there is a bar for, and the curves. The pages show them, so they are there even
+/// if nothing was measured yet, and say so.
 #[must_use]
 pub fn all(entries: &[Entry]) -> Vec<Drawing> {
     let rates: Vec<&Entry> =

@@ -189,10 +189,8 @@ impl TenantSource for TrustedHeader {
 
 /// Whether a service behind CGI, or one of its heirs, could not tell these fields apart.
 fn are_one_variable(one: &HeaderName, other: &HeaderName) -> bool {
-    let dashed = |name: &'_ HeaderName| -> Vec<u8> {
-        name.as_str().bytes().map(|byte| if byte == b'_' { b'-' } else { byte }).collect()
-    };
-    one.as_str().len() == other.as_str().len() && dashed(one) == dashed(other)
+    let dashed = |byte| if byte == b'_' { b'-' } else { byte };
+    one.as_str().bytes().map(dashed).eq(other.as_str().bytes().map(dashed))
 }
 
 impl TrustedHeader {

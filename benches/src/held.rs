@@ -69,7 +69,7 @@ impl Gate {
     /// # Errors
     /// The first requests did not arrive or did not end well, or the load's own.
     pub fn conflicts(&self, runtime: &Runtime, load: &Load, at: SocketAddr) -> Result<Answered> {
-        let first: Vec<_> = held_keys(load.next_run())
+        let first: Vec<_> = held_keys(Load::next_run())
             .map(|key| thread::spawn(move || Caller::connect(at)?.call_at(HELD, Some(&key))))
             .collect();
         runtime.block_on(async {

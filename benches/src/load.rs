@@ -102,8 +102,10 @@ pub struct Load {
     script: PathBuf,
     connections: usize,
     span: Duration,
-    runs: AtomicU32,
 }
+
+/// Counts the runs of all loads: keys are new in every one.
+static RUNS: AtomicU32 = AtomicU32::new(0);
 
 impl Load {
     /// Load by so many connections, for so long each time. wrk takes whole seconds, and no less than one.
@@ -113,14 +115,13 @@ impl Load {
     pub fn new(directory: &Path, connections: usize, span: Duration) -> Result<Self> {
         let script = directory.join("load.lua");
         std::fs::write(&script, SCRIPT)?;
-        // Keys are new in every run of every load.
-        Ok(Self { script, connections, span, runs: AtomicU32::new(connections as u32 * 1000) })
+        Ok(Self { script, connections, span })
     }
 
     /// The number of the run that comes next.
     #[must_use]
-    pub fn next_run(&self) -> u32 {
-        self.runs.load(Ordering::Relaxed)
+    pub fn next_run() -> u32 {
+        RUNS.load(Ordering::Relaxed)
     }
 
     /// What came of requests of this kind to the path where they go.
@@ -145,7 +146,7 @@ impl Load {
             Kind::StoredKeys(low, high) => ("stored", low, high),
         };
         let seconds = self.span.as_secs().max(1);
-        let run = self.runs.fetch_add(1, Ordering::Relaxed);
+        let run = RUNS.fetch_add(1, Ordering::Relaxed);
         let output = Command::new("wrk")
             // No more threads than connections: wrk does not take less than one for each.
             .arg(format!("-t{}", self.connections.min(2)))

@@ -2,7 +2,7 @@
 
 use crate::caller::Caller;
 use crate::load::HELD;
-use std::io::{BufRead as _, BufReader, Error, Read as _, Result, Seek as _};
+use std::io::{BufRead as _, BufReader, Error, Read as _, Result, Seek as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -78,34 +78,67 @@ impl Nginx {
 pub struct Gateway {
     /// Where it listens.
     pub address: SocketAddr,
+    /// Where its admin API listens.
+    admin: SocketAddr,
     running: Process,
 }
 
 impl Gateway {
-    /// Starts the binary `semel` before a service, with this store. What it logs goes to a file that nobody sees: it logs every
-    /// mismatch.
+    /// Starts the binary `semel` before a service, with this store.
     ///
     /// # Errors
     /// It does not start: what it logged.
     pub fn start(semel: &Path, service: SocketAddr, store: &str) -> Result<Self> {
+        let mut command = Command::new(semel);
+        command.args(["gateway", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
+        Self::started(command.args(["--upstream", &format!("http://{service}"), "--store", store]))
+    }
+
+    /// Starts the binary `semel` by a configuration.
+    ///
+    /// # Errors
+    /// It does not start: what it logged.
+    pub fn start_by(semel: &Path, configuration: &Path) -> Result<Self> {
+        Self::started(Command::new(semel).arg("gateway").arg("--config").arg(configuration))
+    }
+
+    /// What it logs goes to a file that nobody sees: it logs every mismatch.
+    fn started(command: &mut Command) -> Result<Self> {
         let mut log = tempfile::tempfile()?;
-        let mut gateway = Command::new(semel)
-            .args(["gateway", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"])
-            .args(["--upstream", &format!("http://{service}"), "--store", store])
-            .stdout(Stdio::piped())
-            .stderr(log.try_clone()?)
-            .spawn()
-            .map_err(|error| Error::other(format!("{} cannot be started ({error})", semel.display())))?;
+        let mut gateway =
+            command.stdout(Stdio::piped()).stderr(log.try_clone()?).spawn().map_err(|error| {
+                Error::other(format!("{} cannot be started ({error})", command.get_program().display()))
+            })?;
         let said = gateway.stdout.take();
         let running = Process(gateway);
-        let Some(address) = said.and_then(address_in) else {
+        let Some([address, admin]) = said.and_then(addresses_in) else {
             drop(running);
             let mut logged = String::new();
             log.rewind()?;
             log.read_to_string(&mut logged)?;
             return Err(Error::other(format!("the gateway did not start: {logged}")));
         };
-        Ok(Self { address, running })
+        Ok(Self { address, admin, running })
+    }
+
+    /// What a counter of its metrics stands at, all labels together.
+    ///
+    /// # Errors
+    /// It does not say.
+    pub fn counted(&self, name: &str) -> Result<u64> {
+        let mut stream = TcpStream::connect(self.admin)?;
+        stream.write_all(format!("GET /metrics HTTP/1.0\r\nHost: {}\r\n\r\n", self.admin).as_bytes())?;
+        let mut said = String::new();
+        stream.read_to_string(&mut said)?;
+        let of_counter = |line: &str| {
+            let value = line.strip_prefix(name)?.strip_prefix('{')?.split_once("} ")?.1;
+            value.parse::<u64>().ok()
+        };
+        let values: Vec<u64> = said.lines().filter_map(of_counter).collect();
+        if values.is_empty() {
+            return Err(Error::other(format!("{name} is not among the metrics")));
+        }
+        Ok(values.iter().sum())
     }
 
     /// As [`start`](Self::start), and how long it took until a first request, a new one, was answered.
@@ -139,10 +172,12 @@ impl Gateway {
     }
 }
 
-/// The address in the first line that names one.
-fn address_in(said: std::process::ChildStdout) -> Option<SocketAddr> {
-    let mut lines = BufReader::new(said).lines().map_while(Result::ok);
-    lines.find_map(|line| line.split("http://").nth(1)?.split(' ').next()?.parse().ok())
+/// The addresses in the first two lines that name one: the gateway's, and that of its admin API.
+fn addresses_in(said: std::process::ChildStdout) -> Option<[SocketAddr; 2]> {
+    let lines = BufReader::new(said).lines().map_while(Result::ok);
+    let mut addresses =
+        lines.filter_map(|line| line.split("http://").nth(1)?.split(' ').next()?.parse().ok());
+    Some([addresses.next()?, addresses.next()?])
 }
 
 fn free_address() -> Result<SocketAddr> {

@@ -60,9 +60,9 @@ impl Secret {
         }
     }
 
-    /// Whether a setting only says where the secret is.
+    /// Whether a setting only says where the secret is. What stands after `env:` and is no name may be the secret itself.
     pub(crate) fn is_elsewhere(setting: &str) -> bool {
-        [FROM_ENVIRONMENT, FROM_FILE].iter().any(|place| setting.starts_with(place))
+        setting.strip_prefix(FROM_ENVIRONMENT).is_some_and(is_variable_name) || setting.starts_with(FROM_FILE)
     }
 
     fn from_file(path: &str) -> Result<Self, SecretError> {
@@ -178,6 +178,14 @@ mod tests {
         );
         assert_eq!(read(""), Err(SecretError::Empty));
         assert_eq!(read("two words"), Err(SecretError::NotVisibleAscii));
+    }
+
+    #[test]
+    fn what_names_nothing_may_be_the_secret_itself() {
+        assert!(Secret::is_elsewhere("env:TOKEN") && Secret::is_elsewhere("file:/run/secrets/token"));
+        for secret in ["the-token", "env:", "env:the-token", "env:3TOKENS", "ENV:TOKEN"] {
+            assert!(!Secret::is_elsewhere(secret), "{secret}");
+        }
     }
 
     #[test]

@@ -2,12 +2,14 @@
 //!
 //! Both sides do whole operations through the engine, with windows of a moment, beside a worker; on one of them the worker reaps. After
 //! the windows' length as many records end their window, and as many tombstones their time, as are made. Only then is measured: at a
-//! steady rate, which is half of what the store can do, and as fast as it goes.
+//! steady rate, which is half of what the store can do, and as fast as it goes. The same is then done through gateways.
 #![allow(clippy::print_stdout, reason = "a report is printed")]
 
+mod gateways;
 mod stores;
 
 use clap::Parser;
+use gateways::Gateways;
 use semel::observe::Observer;
 use semel::{Engine, EngineOptions, Policy, Store};
 use semel_benches::operations::Operations;
@@ -18,7 +20,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use stores::{Postgres, Sqlite, Stores};
+use stores::Stores;
 
 #[derive(Parser)]
 #[command(
@@ -40,6 +42,12 @@ struct Arguments {
     /// How long an answer is kept, and a tombstone after it.
     #[arg(long, default_value_t = 1.0)]
     window: f64,
+    /// The binary `semel`. Without it: the one beside this program.
+    #[arg(long)]
+    semel: Option<PathBuf>,
+    /// Clients' connections to the gateway.
+    #[arg(long, default_value_t = 64)]
+    connections: usize,
     /// Where files go: on a real disk, and readable by PostgreSQL's user.
     #[arg(long, default_value = "target/bench")]
     directory: PathBuf,
@@ -47,18 +55,19 @@ struct Arguments {
 
 /// One side of one round.
 struct Side {
-    pairs_per_second: f64,
+    made_per_second: f64,
     forgotten_per_second: f64,
-    /// By how much what is to be forgotten is late, in seconds: in the middle, and at the end.
-    late: (f64, f64),
 }
+
+/// By how much what is to be forgotten is late, in seconds: in the middle, and at the end.
+type Late = (f64, f64);
 
 async fn side(
     store: Arc<dyn Store>,
     arguments: &Arguments,
     rate: Option<f64>,
     reaping: bool,
-) -> Result<Side, Box<dyn Error>> {
+) -> Result<(Side, Late), Box<dyn Error>> {
     let forgotten = Arc::new(Forgotten::default());
     let observer: Arc<dyn Observer> = forgotten.clone();
     let options = EngineOptions { observer: Some(observer), ..EngineOptions::default() };
@@ -80,11 +89,11 @@ async fn side(
     let gone = forgotten.count() - before;
     let end = lateness(&*store).await?;
     working.abort();
-    Ok(Side {
-        pairs_per_second: f64::midpoint(first.pairs_per_second(), second.pairs_per_second()),
+    let side = Side {
+        made_per_second: f64::midpoint(first.pairs_per_second(), second.pairs_per_second()),
         forgotten_per_second: gone as f64 / arguments.seconds,
-        late: (middle, end),
-    })
+    };
+    Ok((side, (middle, end)))
 }
 
 /// How many microseconds it takes to make a record, and to forget it (the window and the tombstone), each with the machine to itself.
@@ -117,11 +126,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse();
     std::fs::create_dir_all(&arguments.directory)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let (stores, name): (Box<dyn Stores>, _) = if arguments.postgres {
-        (Box::new(Postgres::start(&arguments.directory)?), "PostgreSQL")
-    } else {
-        (Box::new(Sqlite::in_directory(&arguments.directory)?), "SQLite")
-    };
+    let stores = Stores::start(&arguments.directory, arguments.postgres)?;
+    let name = stores.name();
+    let semel = semel_benches::binary(arguments.semel.as_deref())?;
+    let gateways =
+        Gateways::before_nginx(semel, &arguments.directory, arguments.connections, arguments.seconds)?;
     let measure = |rate, reaping| {
         runtime.block_on(async {
             let store = stores.open().await?;
@@ -129,20 +138,22 @@ fn main() -> Result<(), Box<dyn Error>> {
         })
     };
     progress(&format!("{name}: how fast it goes"));
-    let fastest = measure(None, false)?.pairs_per_second;
-    let (mut steady, mut saturated, mut cost) = (Rounds::default(), Rounds::default(), Vec::new());
+    let fastest = measure(None, false)?.0.made_per_second;
+    let (mut steady, mut saturated, mut through_gateways) =
+        (Rounds::default(), Rounds::default(), Rounds::default());
+    let mut cost = Vec::new();
     for round in 1..=arguments.rounds {
         progress(&format!("{name}, round {round} of {}", arguments.rounds));
+        // Each side goes first in every other round.
+        let with_first = round % 2 == 1;
         for (rounds, rate) in [(&mut steady, Some(fastest / 2.0)), (&mut saturated, None)] {
-            // Each of them goes first in every other round.
-            let (with, without) = if round % 2 == 0 {
-                let without = measure(rate, false)?;
-                (measure(rate, true)?, without)
-            } else {
-                (measure(rate, true)?, measure(rate, false)?)
-            };
-            rounds.add(&with, &without);
+            let (with, without) = both(with_first, &|reaping| measure(rate, reaping))?;
+            rounds.add(&with.0, &without.0);
+            rounds.late.push(with.1);
         }
+        let (with, without) =
+            both(with_first, &|reaping| gateways.side(&runtime.block_on(stores.empty())?, reaping))?;
+        through_gateways.add(&with, &without);
         cost.push(runtime.block_on(async { costs(stores.open().await?, &arguments).await })?);
     }
     progress("");
@@ -150,24 +161,42 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (what, rounds) in [("at a steady rate", &steady), ("as fast as it goes", &saturated)] {
         println!(
             "{what}, the first that is to be forgotten is {:.1} s late in the middle of a round and {:.1} s at its end",
-            median(&rounds.late_in_the_middle),
-            median(&rounds.late_at_the_end)
+            median(&rounds.late.iter().map(|late| late.0).collect::<Vec<_>>()),
+            median(&rounds.late.iter().map(|late| late.1).collect::<Vec<_>>())
         );
     }
-    let comparisons = [
-        Comparison::of("steady: with a reaper by without", "pairs/s", Bar::AtLeast(0.9), &steady.throughput),
-        Comparison::of("steady: records forgotten by made", "1/s", Bar::AtLeast(0.9), &steady.kept_up),
-        Comparison::of(
-            "fastest: with a reaper by without",
-            "pairs/s",
-            Bar::AtLeast(0.9),
-            &saturated.throughput,
-        ),
-        Comparison::of("fastest: records forgotten by made", "1/s", Bar::AtLeast(0.9), &saturated.kept_up),
-        Comparison::of("forgetting alone, by making alone", "us/record", Bar::Open, &cost),
-    ];
+    let mut comparisons = Vec::new();
+    for (what, rounds, unit) in [
+        ("steady", &steady, "pairs/s"),
+        ("fastest", &saturated, "pairs/s"),
+        ("gateway, fastest", &through_gateways, "req/s"),
+    ] {
+        let bar = Bar::AtLeast(0.9);
+        comparisons.push(Comparison::of(
+            &format!("{what}: with a reaper by without"),
+            unit,
+            bar,
+            &rounds.throughput,
+        ));
+        comparisons.push(Comparison::of(
+            &format!("{what}: records forgotten by made"),
+            "1/s",
+            bar,
+            &rounds.kept_up,
+        ));
+    }
+    comparisons.push(Comparison::of("forgetting alone, by making alone", "us/record", Bar::Open, &cost));
     report(&comparisons, Path::new(&format!("target/bench/reaper-{}.json", name.to_lowercase())))?;
     Ok(())
+}
+
+/// With a reaper and without, in this order or the other.
+fn both<T>(
+    with_first: bool,
+    measure: &dyn Fn(bool) -> Result<T, Box<dyn Error>>,
+) -> Result<(T, T), Box<dyn Error>> {
+    let (first, second) = (measure(with_first)?, measure(!with_first)?);
+    Ok(if with_first { (first, second) } else { (second, first) })
 }
 
 /// What the rounds of one rate came to.
@@ -175,15 +204,12 @@ fn main() -> Result<(), Box<dyn Error>> {
 struct Rounds {
     throughput: Vec<(f64, f64)>,
     kept_up: Vec<(f64, f64)>,
-    late_in_the_middle: Vec<f64>,
-    late_at_the_end: Vec<f64>,
+    late: Vec<Late>,
 }
 
 impl Rounds {
     fn add(&mut self, with: &Side, without: &Side) {
-        self.throughput.push((with.pairs_per_second, without.pairs_per_second));
-        self.kept_up.push((with.forgotten_per_second, with.pairs_per_second));
-        self.late_in_the_middle.push(with.late.0);
-        self.late_at_the_end.push(with.late.1);
+        self.throughput.push((with.made_per_second, without.made_per_second));
+        self.kept_up.push((with.forgotten_per_second, with.made_per_second));
     }
 }

@@ -8,57 +8,58 @@ use semel_sqlite::SqliteStore;
 use sqlx::{Executor as _, PgPool};
 use std::error::Error;
 use std::path::Path;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tempfile::TempDir;
 
-pub(crate) type Opening<'a> = Pin<Box<dyn Future<Output = Result<Arc<dyn Store>, Box<dyn Error>>> + 'a>>;
+type Failure = Box<dyn Error>;
 
 /// Where stores come from.
-pub(crate) trait Stores {
+pub(crate) enum Stores {
+    /// Files in a directory, and how many there were.
+    Sqlite(TempDir, AtomicUsize),
+    Postgres(Cluster),
+}
+
+impl Stores {
+    pub(crate) fn start(directory: &Path, on_postgres: bool) -> Result<Self, Failure> {
+        if on_postgres {
+            return Ok(Self::Postgres(postgres::start(directory)?));
+        }
+        Ok(Self::Sqlite(tempfile::tempdir_in(directory.canonicalize()?)?, AtomicUsize::new(0)))
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Sqlite(..) => "SQLite",
+            Self::Postgres(_) => "PostgreSQL",
+        }
+    }
+
+    /// The address of one without a record.
+    pub(crate) async fn empty(&self) -> Result<String, Failure> {
+        match self {
+            Self::Sqlite(directory, opened) => {
+                let number = opened.fetch_add(1, Ordering::Relaxed);
+                Ok(format!("sqlite:{}", directory.path().join(format!("{number}.db")).display()))
+            }
+            Self::Postgres(cluster) => {
+                let url = cluster.url("postgres");
+                PgOptions::new().migrate(&url).await?;
+                let pool = PgPool::connect(&url).await?;
+                pool.execute("TRUNCATE semel_records, semel_history").await?;
+                pool.close().await;
+                Ok(url)
+            }
+        }
+    }
+
     /// One without a record.
-    fn open(&self) -> Opening<'_>;
-}
-
-pub(crate) struct Sqlite {
-    directory: TempDir,
-    opened: AtomicUsize,
-}
-
-impl Sqlite {
-    pub(crate) fn in_directory(directory: &Path) -> std::io::Result<Self> {
-        Ok(Self { directory: tempfile::tempdir_in(directory)?, opened: AtomicUsize::new(0) })
-    }
-}
-
-impl Stores for Sqlite {
-    fn open(&self) -> Opening<'_> {
-        Box::pin(async {
-            let number = self.opened.fetch_add(1, Ordering::Relaxed);
-            let store = SqliteStore::open(self.directory.path().join(format!("{number}.db"))).await?;
-            Ok(Arc::new(store) as Arc<dyn Store>)
-        })
-    }
-}
-
-pub(crate) struct Postgres(Cluster);
-
-impl Postgres {
-    pub(crate) fn start(directory: &Path) -> Result<Self, Box<dyn Error>> {
-        Ok(Self(postgres::start(directory)?))
-    }
-}
-
-impl Stores for Postgres {
-    fn open(&self) -> Opening<'_> {
-        Box::pin(async {
-            let url = self.0.url("postgres");
-            PgOptions::new().migrate(&url).await?;
-            let pool = PgPool::connect(&url).await?;
-            pool.execute("TRUNCATE semel_records, semel_history").await?;
-            pool.close().await;
-            Ok(Arc::new(PgStore::connect(&url).await?) as Arc<dyn Store>)
+    pub(crate) async fn open(&self) -> Result<Arc<dyn Store>, Failure> {
+        let address = self.empty().await?;
+        Ok(match address.strip_prefix("sqlite:") {
+            Some(file) => Arc::new(SqliteStore::open(file).await?),
+            None => Arc::new(PgStore::connect(&address).await?),
         })
     }
 }

@@ -6,8 +6,7 @@ pub(super) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
     let allowed = (word.chars().count() / 3).max(1);
     known
         .into_iter()
-        .map(|candidate| (difference(&word, &spelt(candidate)), candidate))
-        .filter(|(distance, _)| *distance <= allowed)
+        .filter_map(|candidate| Some((difference(&word, &spelt(candidate), allowed)?, candidate)))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
@@ -16,35 +15,16 @@ fn spelt(word: &str) -> String {
     word.to_lowercase().replace('-', "_")
 }
 
-/// A word that is cut short or goes on ("warning") is as near as a slip.
-fn difference(word: &str, known: &str) -> usize {
+/// How many letters have to be added, left out, replaced or swapped with their neighbour, if no more than these. A word that is cut
+/// short or goes on ("warning") is as near as a slip.
+fn difference(word: &str, known: &str, allowed: usize) -> Option<usize> {
     const TELLING: usize = 4;
-    let shorter = word.len().min(known.len());
-    if shorter >= TELLING && (word.starts_with(known) || known.starts_with(word)) {
-        return 1.min(distance(word, known));
+    if word.len().min(known.len()) >= TELLING && (word.starts_with(known) || known.starts_with(word)) {
+        return Some(usize::from(word != known));
     }
-    distance(word, known)
-}
-
-/// How many letters have to be added, left out, replaced or swapped with their neighbour.
-fn distance(one: &str, other: &str) -> usize {
-    let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
-    let mut rows = vec![vec![0; other.len() + 1]; one.len() + 1];
-    for i in 0..=one.len() {
-        for j in 0..=other.len() {
-            rows[i][j] = if i == 0 || j == 0 {
-                i + j
-            } else {
-                let replaced = rows[i - 1][j - 1] + usize::from(one[i - 1] != other[j - 1]);
-                let mut least = replaced.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
-                if i > 1 && j > 1 && one[i - 1] == other[j - 2] && one[i - 2] == other[j - 1] {
-                    least = least.min(rows[i - 2][j - 2] + 1);
-                }
-                least
-            };
-        }
-    }
-    rows[one.len()][other.len()]
+    // Not compared letter by letter where the lengths alone say enough.
+    let near = word.chars().count().abs_diff(known.chars().count()) <= allowed;
+    near.then(|| strsim::osa_distance(word, known)).filter(|distance| *distance <= allowed)
 }
 
 #[cfg(test)]

@@ -8,9 +8,9 @@ use crate::step::{self, Outcome};
 use crate::tools;
 use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader};
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
@@ -36,13 +36,13 @@ const TELL_EVERY: Duration = Duration::from_secs(10);
 /// Which targets to run, and for how long.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The targets: key, canonical, headers, framing, records, config, webhook, jwt. None named: all, one on each core
+    /// The targets: key, canonical, headers, framing, records, config, webhook, jwt. None named: all, one after the other
     #[arg(value_parser = clap::builder::PossibleValuesParser::new(TARGETS))]
     targets: Vec<String>,
-    /// How often each is executed
+    /// How often each is executed, by all cores together
     #[arg(long, default_value_t = 10_000_000)]
     executions: u64,
-    /// What chance is made of
+    /// What chance is made of; the next core has the next seed
     #[arg(long, default_value_t = 1)]
     seed: u32,
 }
@@ -55,40 +55,29 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         false => arguments.targets.iter().map(String::as_str).collect(),
     };
     build(&targets)?;
-    let (waiting, told) = (Mutex::new(targets.into_iter()), Mutex::new((Vec::new(), Vec::new())));
-    thread::scope(|scope| {
-        for _core in 0..thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(|| {
-                while let Some(target) = { locked(&waiting).next() } {
-                    let (run, failure) = one(target, arguments, &told);
-                    let (runs, failures) = &mut *locked(&told);
-                    runs.extend(run);
-                    failures.extend(failure);
-                }
-            });
-        }
-    });
-    let (runs, failures) = told.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let (mut runs, mut failures) = (Vec::new(), Vec::new());
+    for target in targets {
+        let (run, failure) = one(target, arguments);
+        runs.extend(run);
+        failures.extend(failure);
+    }
     print!("\n{}", fuzz_results::table(&runs));
     if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
 }
 
-/// What one target came to, written down while nobody else writes.
-fn one<T>(target: &str, arguments: &Arguments, page: &Mutex<T>) -> (Option<Run>, Option<String>) {
+/// What one target came to, written down.
+fn one(target: &str, arguments: &Arguments) -> (Option<Run>, Option<String>) {
     let mut run = None;
     let outcome =
         step::timed(&format!("fuzz {target}"), &format!("{} executions", arguments.executions), || {
             let done = run.insert(fuzz(target, arguments)?);
-            let _nobody_else = locked(page);
             fuzz_results::write(&step::root(), done)?;
-            let found = done.finding.as_ref();
-            found.map_or(Ok(()), |finding| Err(format!("{target}: a rule is broken by {finding}")))
+            if done.findings.is_empty() {
+                return Ok(());
+            }
+            Err(format!("{target}: a rule is broken by {}", done.findings.join(" and by ")))
         });
     (run, outcome.err())
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn build(targets: &[&str]) -> Outcome {
@@ -124,6 +113,8 @@ pub(crate) fn as_compiler() -> Option<ExitCode> {
     Some(ExitCode::from(u8::from(!status.is_ok_and(|status| status.success()))))
 }
 
+/// Runs a target on every core, each with a seed of its own and its part of the executions. They share the corpus: what one finds worth
+/// keeping, the others take up.
 fn fuzz(target: &str, arguments: &Arguments) -> Result<Run, String> {
     let built = target_directory()?;
     let here = step::root().join("proof/fuzz");
@@ -131,22 +122,37 @@ fn fuzz(target: &str, arguments: &Arguments) -> Result<Run, String> {
     for directory in [&grown, &found] {
         fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
     }
-    let mut fuzzer = Command::new(built.join("fuzz").join(format!("fuzz_{target}")));
-    fuzzer.arg(&grown).arg(here.join("corpus").join(target)).args([
-        LONGEST,
-        "-print_final_stats=1",
-        "-timeout=10",
-    ]);
-    fuzzer.arg(format!("-runs={}", arguments.executions)).arg(format!("-seed={}", arguments.seed));
-    fuzzer.arg(format!("-artifact_prefix={}/{target}-", found.display()));
-    let dictionary = here.join("dictionaries").join(format!("{target}.dict"));
-    if dictionary.is_file() {
-        fuzzer.arg(format!("-dict={}", dictionary.display()));
-    }
+    let fuzzer = |executions: u64, seed: u32| {
+        let mut fuzzer = Command::new(built.join("fuzz").join(format!("fuzz_{target}")));
+        fuzzer.arg(&grown).arg(here.join("corpus").join(target)).args([
+            LONGEST,
+            "-print_final_stats=1",
+            "-timeout=10",
+        ]);
+        fuzzer.arg(format!("-runs={executions}")).arg(format!("-seed={seed}"));
+        fuzzer.arg(format!("-artifact_prefix={}/{target}-", found.display()));
+        let dictionary = here.join("dictionaries").join(format!("{target}.dict"));
+        if dictionary.is_file() {
+            fuzzer.arg(format!("-dict={}", dictionary.display()));
+        }
+        fuzzer
+    };
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let part = arguments.executions.div_ceil(cores as u64);
     let begun = Instant::now();
-    let told = follow(target, &mut fuzzer)?;
+    let parts: Vec<Result<Run, String>> = thread::scope(|scope| {
+        let seeds = (arguments.seed..).take(cores);
+        let running: Vec<_> =
+            seeds.map(|seed| scope.spawn(move || follow(target, &mut fuzzer(part, seed)))).collect();
+        let gone = |_| Err("a thread that follows the fuzzer panicked".to_owned());
+        running.into_iter().map(|part| part.join().unwrap_or_else(gone)).collect()
+    });
+    let mut run = Run { target: target.to_owned(), ..Run::default() };
+    for part in parts {
+        run.add(part?);
+    }
     let (inputs, bytes) = size_of(&grown);
-    Ok(Run { target: target.to_owned(), time: begun.elapsed(), inputs, bytes, ..told })
+    Ok(Run { time: begun.elapsed(), inputs, bytes, ..run })
 }
 
 /// Runs the fuzzer, tells how it gets on, and gathers what it says.
@@ -173,7 +179,9 @@ fn follow(target: &str, fuzzer: &mut Command) -> Result<Run, String> {
     let ended = child.wait().map_err(|error| format!("the fuzzer cannot be waited for: {error}"))?;
     if !ended.success() {
         last.iter().for_each(|line| println!("    {target} {line}"));
-        run.finding.get_or_insert_with(|| format!("something that ended the fuzzer ({ended})"));
+        if run.findings.is_empty() {
+            run.findings.push(format!("something that ended the fuzzer ({ended})"));
+        }
     }
     Ok(run)
 }

@@ -23,8 +23,8 @@ pub(crate) struct Run {
     /// What the corpus has come to.
     pub(crate) inputs: usize,
     pub(crate) bytes: u64,
-    /// The file with the input that broke a rule.
-    pub(crate) finding: Option<String>,
+    /// The files with inputs that broke a rule.
+    pub(crate) findings: Vec<String>,
 }
 
 impl Run {
@@ -34,7 +34,7 @@ impl Run {
             self.executions = count.trim().parse().unwrap_or_default();
         }
         if let Some((_, file)) = line.split_once("Test unit written to ") {
-            self.finding = Some(file.trim().to_owned());
+            self.findings.push(file.trim().to_owned());
         }
         if line.starts_with('#') {
             let number = |name: &str| {
@@ -44,6 +44,15 @@ impl Run {
             self.branches = number("cov:").unwrap_or(self.branches);
             self.features = number("ft:").unwrap_or(self.features);
         }
+    }
+
+    /// Takes in what another process of the same target came to. What was reached is not added up, for both reach most of it: it is
+    /// what one of them reached by itself, or took over from the other.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.executions += other.executions;
+        self.branches = self.branches.max(other.branches);
+        self.features = self.features.max(other.features);
+        self.findings.extend(other.findings);
     }
 
     fn row(&self, date: &str, commit: &str) -> String {
@@ -56,8 +65,12 @@ impl Run {
             with_commas(self.features),
             self.inputs,
             self.bytes.div_ceil(1024),
-            if self.finding.is_some() { "one" } else { "none" },
+            self.count_of_findings(),
         )
+    }
+
+    fn count_of_findings(&self) -> String {
+        if self.findings.is_empty() { "none".to_owned() } else { self.findings.len().to_string() }
     }
 }
 
@@ -76,7 +89,7 @@ pub(crate) fn table(runs: &[Run]) -> String {
             step::seconds(run.time),
             run.branches,
             run.features,
-            run.finding.as_deref().unwrap_or("none"),
+            if run.findings.is_empty() { "none".to_owned() } else { run.findings.join(", ") },
         );
     }
     table
@@ -127,7 +140,22 @@ mod tests {
         run.hear("stat::number_of_executed_units: 10000000");
         run.hear("artifact_prefix='x/'; Test unit written to x/crash-0a");
         assert_eq!((run.branches, run.features, run.executions), (512, 1203, 10_000_000));
-        assert_eq!(run.finding.as_deref(), Some("x/crash-0a"));
+        assert_eq!(run.findings, ["x/crash-0a"]);
+    }
+
+    #[test]
+    fn processes_of_one_target_are_one_run() {
+        let heard = |cov: u64, executions: u64| {
+            let mut run = Run::default();
+            run.hear(&format!("#1024\tpulse  cov: {cov} ft: {cov} corp: 1/1b"));
+            run.hear(&format!("stat::number_of_executed_units: {executions}"));
+            run
+        };
+        let (mut run, mut other) = (heard(500, 4_000), heard(512, 5_000));
+        other.hear("artifact_prefix='x/'; Test unit written to x/crash-0b");
+        run.add(other);
+        assert_eq!((run.executions, run.branches, run.features), (9_000, 512, 512));
+        assert!(run.row("today", "0a").ends_with("| 1 |"), "what either of them found is found");
     }
 
     #[test]

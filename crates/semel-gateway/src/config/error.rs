@@ -54,6 +54,14 @@ pub struct Place {
 
 impl ConfigErrors {
     pub(crate) fn new(file: &Path, mut errors: Vec<ConfigError>) -> Self {
+        for ConfigError { wrong, .. } in &mut errors {
+            // They may repeat what the file says.
+            for told in [&mut wrong.problem, &mut wrong.cure] {
+                if told.contains(moves_the_cursor) {
+                    *told = told.chars().map(unmoving).collect();
+                }
+            }
+        }
         // What is missing from the file as a whole comes first.
         errors.sort_by_key(|error| error.place.as_ref().map(|place| (place.line, place.column)));
         Self { file: file.to_owned(), errors }
@@ -108,8 +116,7 @@ impl Colours {
 impl ConfigError {
     fn show(&self, f: &mut fmt::Formatter<'_>, file: &Path, colours: &Colours) -> fmt::Result {
         let Colours { error, problem, frame, caret } = colours;
-        // They may repeat what the file says.
-        let (what, cure) = (harmless(&self.wrong.problem), harmless(&self.wrong.cure));
+        let Wrong { problem: what, cure } = &self.wrong;
         let file = file.display();
         writeln!(f, "{error}error{error:#}{problem}: {what}{problem:#}")?;
         let Some(place) = &self.place else {
@@ -129,15 +136,11 @@ impl ConfigError {
 
 /// Nothing in a file moves the cursor of whoever reads about it, but for tabs and the ends of lines.
 fn unmoving(character: char) -> char {
-    if character.is_control() && !['\t', '\n'].contains(&character) {
-        char::REPLACEMENT_CHARACTER
-    } else {
-        character
-    }
+    if moves_the_cursor(character) { char::REPLACEMENT_CHARACTER } else { character }
 }
 
-fn harmless(text: &str) -> String {
-    text.chars().map(unmoving).collect()
+fn moves_the_cursor(character: char) -> bool {
+    character.is_control() && !['\t', '\n'].contains(&character)
 }
 
 impl Place {
@@ -184,7 +187,7 @@ mod tests {
         let errors =
             [ConfigError { wrong: wrong.clone(), place: Some(place) }, ConfigError { wrong, place: None }];
         for error in errors {
-            let shown = ConfigErrors { file: "semel.toml".into(), errors: vec![error] }.to_string();
+            let shown = ConfigErrors::new(Path::new("semel.toml"), vec![error]).to_string();
             assert!(!shown.chars().any(|character| character.is_control() && character != '\n'), "{shown:?}");
         }
     }

@@ -31,6 +31,11 @@ const COUNTERS: [&str; 5] = [
 
 /// Nothing in the targets changes with length alone below the limits of the gateway, and longer inputs are executed less often.
 const LONGEST: &str = "-max_len=512";
+
+/// What the fuzzer calls an input that took it ten seconds or more, and those seconds.
+const SLOW: &str = "slow-unit-";
+const SLOW_IS: Duration = Duration::from_secs(10);
+
 const TELL_EVERY: Duration = Duration::from_secs(10);
 
 /// Which targets to run, and for how long.
@@ -122,8 +127,9 @@ fn fuzz(target: &str, arguments: &Arguments) -> Result<Run, String> {
     for directory in [&grown, &found] {
         fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
     }
+    let program = built.join("fuzz").join(format!("fuzz_{target}"));
     let fuzzer = |executions: u64, seed: u32| {
-        let mut fuzzer = Command::new(built.join("fuzz").join(format!("fuzz_{target}")));
+        let mut fuzzer = Command::new(&program);
         fuzzer.arg(&grown).arg(here.join("corpus").join(target)).args([
             LONGEST,
             "-print_final_stats=1",
@@ -151,8 +157,22 @@ fn fuzz(target: &str, arguments: &Arguments) -> Result<Run, String> {
     for part in parts {
         run.add(part?);
     }
+    run.findings.retain(|finding| !finding.contains(SLOW) || is_slow(&program, finding));
     let (inputs, bytes) = size_of(&grown);
     Ok(Run { time: begun.elapsed(), inputs, bytes, ..run })
+}
+
+/// Whether an input takes as long when it is tried once more. The fuzzer goes by the clock on the wall, which goes on while a machine
+/// that is stopped for a moment does not.
+fn is_slow(program: &Path, input: &str) -> bool {
+    let begun = Instant::now();
+    let tried = Command::new(program).arg(input).stdin(Stdio::null()).stderr(Stdio::null()).status();
+    let slow = begun.elapsed() >= SLOW_IS || !tried.is_ok_and(|status| status.success());
+    println!(
+        "    {input} {}",
+        if slow { "is slow" } else { "was slow once, and is not when it is tried again" }
+    );
+    slow
 }
 
 /// Runs the fuzzer, tells how it gets on, and gathers what it says.

@@ -24,6 +24,9 @@ pub(crate) struct Extent {
     /// Leave out the other half: that the outbox delivers everything, and the inbox applies it once
     #[arg(long)]
     pub(crate) requests_alone: bool,
+    /// That other half alone; with --long, by 20 seeds
+    #[arg(long, conflicts_with = "requests_alone")]
+    pub(crate) events_alone: bool,
 }
 
 #[derive(Subcommand)]
@@ -79,7 +82,9 @@ pub(crate) fn run(prove: &Prove) -> Outcome {
 /// Both halves: requests, and what is told of them.
 fn campaign(extent: &Extent, arguments: &[String]) -> Outcome {
     let (operations, rounds) = if extent.long { ("1000000", 20) } else { ("10000", 1) };
-    requests(&[&["--operations", operations].map(str::to_owned)[..], arguments].concat())?;
+    if !extent.events_alone {
+        requests(&[&["--operations", operations].map(str::to_owned)[..], arguments].concat())?;
+    }
     if extent.requests_alone { Ok(()) } else { telling(rounds) }
 }
 

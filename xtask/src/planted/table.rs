@@ -1,6 +1,7 @@
 //! What is told of planted bugs: a line each on the terminal, and a table in `proof/PLANTED.md`.
 
 use super::Verdict;
+use super::bug::Bug;
 use super::check::Noticed;
 use crate::step::{self, Outcome, seconds};
 use std::fmt::Write as _;
@@ -9,8 +10,8 @@ use std::fs;
 const HEAD: &str = "# Planted bugs
 
 Each of these mistakes is in the crates, behind a switch that only tests have (`crates/semel/src/planted`). Switched on alone, each is
-noticed: the check that stands beside it passes without the bug and fails with it. Written by `cargo xtask prove planted`;
-`proof/README.md` says more.
+noticed: the check that stands beside it passes without the bug and fails with it. Written by `cargo xtask prove planted`, each row by
+the last run of its bug; `proof/README.md` says more.
 
 | bug | what it does | caught by | after | the campaign |
 |---|---|---|---|---|
@@ -29,20 +30,33 @@ pub(super) fn line(verdict: &Verdict) -> String {
     text
 }
 
-/// Writes the table, once every bug was caught.
+/// Writes the table, once every bug was caught. Those that were not tried this time keep their rows.
 pub(super) fn write(verdicts: &[Verdict]) -> Outcome {
-    let mut text = HEAD.to_owned();
-    for Verdict { bug, caught, campaign, .. } in verdicts {
-        let (name, what) = (bug.name(), bug.what());
-        let tests: Vec<_> =
-            caught.iter().map(|(test, _)| format!("`{}` `{}`", test.place, test.name)).collect();
-        let took: Vec<_> = caught.iter().map(|(_, took)| seconds(*took)).collect();
-        let campaign = campaign.as_ref().map_or_else(|| "not tried".to_owned(), told);
-        let (tests, took) = (tests.join("<br>"), took.join("<br>"));
-        let _ = writeln!(text, "| `{name}` | {what} | {tests} | {took} | {campaign} |");
-    }
     let path = step::root().join("proof/PLANTED.md");
-    fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
+    let failed = |error| format!("{}: {error}", path.display());
+    let last = fs::read_to_string(&path).map_err(failed)?;
+    fs::write(&path, page(verdicts, &last)).map_err(failed)
+}
+
+fn page(verdicts: &[Verdict], last: &str) -> String {
+    let row = |bug: &Bug| match verdicts.iter().find(|verdict| verdict.bug == *bug) {
+        Some(verdict) => Some(row(verdict)),
+        None => last.lines().find(|line| line.starts_with(&beginning(*bug))).map(str::to_owned),
+    };
+    let rows: Vec<String> = Bug::ALL.iter().filter_map(row).collect();
+    format!("{HEAD}{}\n", rows.join("\n"))
+}
+
+fn beginning(bug: Bug) -> String {
+    format!("| `{}` |", bug.name())
+}
+
+fn row(Verdict { bug, caught, campaign, .. }: &Verdict) -> String {
+    let tests: Vec<_> = caught.iter().map(|(test, _)| format!("`{}` `{}`", test.place, test.name)).collect();
+    let took: Vec<_> = caught.iter().map(|(_, took)| seconds(*took)).collect();
+    let campaign = campaign.as_ref().map_or_else(|| "not tried".to_owned(), told);
+    let (tests, took) = (tests.join("<br>"), took.join("<br>"));
+    format!("{} {} | {tests} | {took} | {campaign} |", beginning(*bug), bug.what())
 }
 
 pub(super) fn told(noticed: &Noticed) -> String {
@@ -51,5 +65,22 @@ pub(super) fn told(noticed: &Noticed) -> String {
             format!("{} in {operations} operations, {}", invariants.join(", "), seconds(*took))
         }
         Noticed::NotWithin(operations) => format!("not noticed in {operations} operations"),
+        Noticed::NoVerdict(operations) => format!("came to no verdict in {operations} operations"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bug_that_was_tried_has_a_new_row_and_the_others_keep_theirs() {
+        let [first, second] = [Bug::ALL[0], Bug::ALL[1]];
+        let (old, kept) = (format!("{} old |", beginning(first)), format!("{} kept |", beginning(second)));
+        let tried = Verdict { campaign: Some(Noticed::NotWithin(100)), ..Verdict::of(first) };
+        let page = page(&[tried], &format!("By hand.\n\n{old}\n{kept}\n"));
+        let rows = page.strip_prefix(HEAD).unwrap();
+        assert!(rows.starts_with(&beginning(first)) && rows.ends_with(&format!("\n{kept}\n")), "{page}");
+        assert!(rows.contains("not noticed in 100 operations") && !page.contains(&old), "{page}");
     }
 }

@@ -4,6 +4,7 @@ use crate::books::{ACCOUNTS, number_of};
 use crate::broker::TestStream;
 use async_nats::jetstream::Message;
 use async_nats::jetstream::consumer::{AckPolicy, pull};
+use async_nats::jetstream::context::PublishErrorKind;
 use semel_conformance::kill::Dice;
 use std::time::Duration;
 use tokio_stream::StreamExt as _;
@@ -54,14 +55,23 @@ pub(crate) async fn again_and_shuffled(
             messages.swap(place, usize::try_from(dice.below(place as u64 + 1)).unwrap());
         }
         for some in messages[..round].chunks(256) {
-            let mut confirmed = Vec::new();
-            for message in some {
-                let subject = format!("{}.PaymentCreated", stream.name);
-                let (headers, payload) = (message.headers.clone().unwrap(), message.payload.clone());
-                confirmed.push(stream.context.publish_with_headers(subject, headers, payload).await.unwrap());
-            }
-            for confirmation in confirmed {
-                confirmation.await.unwrap();
+            let mut unconfirmed: Vec<&Message> = some.iter().collect();
+            // A broker on a busy disk may take longer than its client waits. Telling it once more is what this is about.
+            while !unconfirmed.is_empty() {
+                let mut sent = Vec::new();
+                for message in unconfirmed.drain(..) {
+                    let subject = format!("{}.PaymentCreated", stream.name);
+                    let (headers, payload) = (message.headers.clone().unwrap(), message.payload.clone());
+                    let sending = stream.context.publish_with_headers(subject, headers, payload);
+                    sent.push((message, sending.await.unwrap()));
+                }
+                for (message, confirmation) in sent {
+                    match confirmation.await {
+                        Ok(_) => {}
+                        Err(late) if late.kind() == PublishErrorKind::TimedOut => unconfirmed.push(message),
+                        Err(error) => panic!("seed {seed}: {error}"),
+                    }
+                }
             }
         }
     }

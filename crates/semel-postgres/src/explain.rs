@@ -9,7 +9,7 @@ use crate::PgStore;
 use crate::listing::list_sql;
 use crate::statements::{
     COUNT_LIVE, CREATE, CREATE_RESERVATION, DUE, DUE_AFTER, FIND, HISTORY, HOLD, READ, RECALL, REMOVE,
-    RESERVE, SWAP, SWAP_COMPLETION, SWAP_TOMBSTONE,
+    RESERVE, SWAP, SWAP_COMPLETION,
 };
 use database::Database;
 use semel::{Filter, State};
@@ -92,11 +92,11 @@ async fn creating_reads_nothing_and_leaves_conflicts_to_the_unique_indexes() {
 async fn records_are_found_changed_and_removed_by_their_indexes() {
     for mut tables in [Tables::empty().await, Tables::full().await] {
         tables.goes_by(READ, "Index Scan using semel_records_key on semel_records").await;
-        let swaps = [SWAP, SWAP_COMPLETION, SWAP_TOMBSTONE].map(|swap| [swap.one, swap.many]).concat();
-        for sql in swaps.iter().copied().chain([FIND, REMOVE, HOLD]) {
+        let swaps = [SWAP.one, SWAP.many, SWAP_COMPLETION.one, SWAP_COMPLETION.many];
+        for sql in swaps.into_iter().chain([FIND, REMOVE, HOLD]) {
             tables.goes_by(sql, "Index Scan using semel_records_operation_id on semel_records").await;
         }
-        for sql in swaps.iter().copied().chain([REMOVE]) {
+        for sql in swaps.into_iter().chain([REMOVE]) {
             // What was found and locked is written at its place, not looked up again.
             tables.goes_by(sql, "Tid Scan on semel_records").await;
         }

@@ -1,4 +1,4 @@
-//! What is plain: reservations, completions and tombstones as nearly all of them are, which have statements of their own.
+//! What is plain: reservations and completions as nearly all of them are, which have statements of their own.
 //!
 //! Each field is named, so that one that is added to the record has to be thought of here.
 
@@ -112,119 +112,25 @@ pub(crate) fn bind_completions<'q>(
 ) -> PgQuery<'q> {
     let all = || completions.iter();
     let drafts = || all().map(|completion| completion.draft);
+    let resource = || drafts().map(|draft| draft.resource.as_ref());
     let answers: Vec<_> = all().map(|completion| AnswerColumns::of(completion.response)).collect();
-    let query = bind_owners(query, items, drafts);
+    let query = items.bind(query, drafts().map(|draft| draft.fingerprint.0.as_slice()));
+    let query = items.bind(query, drafts().map(|draft| Uuid::from_bytes(draft.recipe.0)));
+    let query = items.bind(query, drafts().map(|draft| i64::from(draft.attempt)));
+    let query = items.bind(query, drafts().map(|draft| Uuid::from(draft.owner)));
+    let query = items.bind(query, drafts().map(|draft| draft.origin.as_str()));
     let query = items.bind(query, all().map(|completion| completion.created));
     let query = items.bind(query, all().map(|completion| completion.lease));
     let query = items.bind(query, all().map(|completion| completion.body_expires));
     let query = items.bind(query, all().map(|completion| completion.expires));
     let query = items.bind(query, all().map(|completion| completion.purge));
-    let query = bind_resources(query, items, drafts);
+    let query = items.bind(query, resource().map(|resource| resource.map(|resource| stored(&resource.kind))));
+    let query = items.bind(query, resource().map(|resource| resource.map(|resource| stored(&resource.id))));
     let query = items.bind(query, answers.iter().map(|answer| i32::from(answer.status)));
     let query = items.bind(query, answers.iter().map(|answer| answer.headers.as_str()));
     let query = items.bind(query, answers.iter().map(|answer| answer.kind));
     let query = items.bind(query, answers.iter().map(|answer| answer.body));
     items.bind(query, answers.iter().map(|answer| answer.sum))
-}
-
-/// What differs between tombstones.
-pub(crate) struct Tombstone<'q> {
-    created: i64,
-    lease: i64,
-    completed: Option<i64>,
-    expires: i64,
-    purge: Option<i64>,
-    draft: &'q Draft,
-}
-
-impl<'q> Tombstone<'q> {
-    /// The swap, if it makes a plain tombstone: what is left of an operation that was never in doubt.
-    pub(crate) fn of(swap: &'q Swap) -> Option<Self> {
-        let draft = &*swap.next;
-        let Draft {
-            key: _,
-            operation_id: _,
-            fingerprint: _,
-            recipe: _,
-            owner: _,
-            attempt: _,
-            origin: _,
-            resource: _,
-            state,
-            version,
-            recovery_point,
-            checkpoint,
-            response,
-            last_error,
-            reconcile_attempts,
-            dead_letter,
-            times,
-        } = draft;
-        let Times { created, lease, completed, body_expires, expires, purge, reconcile } = times;
-        let plain = (*state, Some(*version)) == (State::Expired, swap.expected.version.checked_add(1))
-            && (*reconcile_attempts, *dead_letter) == (0, false)
-            && recovery_point.is_none()
-            && checkpoint.is_none()
-            && response.is_none()
-            && last_error.is_none()
-            && body_expires.is_none()
-            && reconcile.is_none()
-            && swap.history.is_none()
-            && i64::try_from(*version).is_ok();
-        let optional = |when: Option<When>| match when {
-            None => Some(None),
-            Some(when) => at_millis(when).map(Some),
-        };
-        Some(Self {
-            created: at_millis(*created).filter(|_| plain)?,
-            lease: at_millis(*lease)?,
-            completed: optional(*completed)?,
-            expires: at_millis((*expires)?)?,
-            purge: optional(*purge)?,
-            draft,
-        })
-    }
-}
-
-/// Binds the parameters 6 to 17 of a statement that makes these tombstones.
-pub(crate) fn bind_tombstones<'q>(
-    query: PgQuery<'q>,
-    items: Items,
-    tombstones: &[Tombstone<'q>],
-) -> PgQuery<'q> {
-    let all = || tombstones.iter();
-    let drafts = || all().map(|tombstone| tombstone.draft);
-    let query = bind_owners(query, items, drafts);
-    let query = items.bind(query, all().map(|tombstone| tombstone.created));
-    let query = items.bind(query, all().map(|tombstone| tombstone.lease));
-    let query = items.bind(query, all().map(|tombstone| tombstone.completed));
-    let query = items.bind(query, all().map(|tombstone| tombstone.expires));
-    let query = items.bind(query, all().map(|tombstone| tombstone.purge));
-    bind_resources(query, items, drafts)
-}
-
-/// Binds what was asked for, and by which attempt of whom it is done: five parameters.
-fn bind_owners<'q, D: Iterator<Item = &'q Draft>>(
-    query: PgQuery<'q>,
-    items: Items,
-    drafts: impl Fn() -> D,
-) -> PgQuery<'q> {
-    let query = items.bind(query, drafts().map(|draft| draft.fingerprint.0.as_slice()));
-    let query = items.bind(query, drafts().map(|draft| Uuid::from_bytes(draft.recipe.0)));
-    let query = items.bind(query, drafts().map(|draft| i64::from(draft.attempt)));
-    let query = items.bind(query, drafts().map(|draft| Uuid::from(draft.owner)));
-    items.bind(query, drafts().map(|draft| draft.origin.as_str()))
-}
-
-/// Binds what was made: two parameters.
-fn bind_resources<'q, D: Iterator<Item = &'q Draft>>(
-    query: PgQuery<'q>,
-    items: Items,
-    drafts: impl Fn() -> D,
-) -> PgQuery<'q> {
-    let resource = || drafts().map(|draft| draft.resource.as_ref());
-    let query = items.bind(query, resource().map(|resource| resource.map(|resource| stored(&resource.kind))));
-    items.bind(query, resource().map(|resource| resource.map(|resource| stored(&resource.id))))
 }
 
 fn in_millis(when: When) -> Option<i64> {
@@ -241,7 +147,7 @@ fn at_millis(when: When) -> Option<i64> {
 mod tests {
     use super::*;
     use bytes::Bytes;
-    use semel::transition::{Act, Change, Claim, Reservation, Windows, act, reap, reserve};
+    use semel::transition::{Act, Change, Claim, Reservation, Windows, act, reserve};
     use semel::{Body, Fingerprint, OperationId, Owner, Policy, RecipeId, RecordKey, Timestamp};
 
     fn reservation() -> Draft {
@@ -271,43 +177,10 @@ mod tests {
         Swap { expected: record.expected(), next, history }
     }
 
-    fn tombstone() -> Swap {
-        let record = completion().next.at(Timestamp::from_millis(2_000));
-        let over = record.times.expires.unwrap();
-        let Ok(Change::Put { next, history }) = reap(&record, over) else {
-            unreachable!("its window is over")
-        };
-        Swap { expected: record.expected(), next, history }
-    }
-
     #[test]
     fn what_the_state_machine_makes_on_the_happy_path_is_plain() {
         assert_eq!(lease_of_reservation(&reservation()), Some(30_000));
         assert!(Completion::of(&completion()).is_some());
-        assert!(Tombstone::of(&tombstone()).is_some());
-        assert!(Tombstone::of(&completion()).is_none() && Completion::of(&tombstone()).is_none());
-    }
-
-    #[test]
-    fn what_the_statement_for_tombstones_does_not_write_is_not_plain() {
-        let different: [fn(&mut Swap); 11] = [
-            |swap| swap.next.state = State::Completed,
-            |swap| swap.next.version += 1,
-            |swap| swap.next.reconcile_attempts = 1,
-            |swap| swap.next.dead_letter = true,
-            |swap| swap.next.last_error = Some("timeout".into()),
-            |swap| swap.next.recovery_point = Some("sent".into()),
-            |swap| swap.next.checkpoint = Some(Bytes::from_static(b"data")),
-            |swap| swap.next.response = completion().next.response,
-            |swap| swap.next.times.body_expires = swap.next.times.expires,
-            |swap| swap.next.times.expires = None,
-            |swap| swap.next.times.purge = Some(When::In(Duration::ZERO)),
-        ];
-        for change in different {
-            let mut swap = tombstone();
-            change(&mut swap);
-            assert!(Tombstone::of(&swap).is_none(), "{swap:?}");
-        }
     }
 
     #[test]

@@ -4,8 +4,8 @@
 //!   `relative`: bit 0 is `created_at`, bit 1 `lease_until`, and so on in the order of [`MOMENTS`](crate::draft::MOMENTS).
 //! - **Durability is looked at where it counts**: behind a pooler in transaction mode nobody knows the session's settings, so
 //!   the statement itself writes nothing where `synchronous_commit` is off.
-//! - **The happy path has statements of its own.** A reservation leaves most columns empty, and so does a tombstone; completions fill
-//!   them alike. Each parameter less is time saved on either side. What is not plain goes by the general statements.
+//! - **The happy path has statements of its own.** A reservation leaves most columns empty, and completions fill them alike; each
+//!   parameter less is time saved on either side. What is not plain goes by the general statements.
 //! - **Plans for few rows.** `ord % 1 = 0` holds always, but the planner takes an equality that it knows nothing of for one in
 //!   two hundred and plans for a handful of rows: nested loops over the indexes. Without it, a plan that was made and kept
 //!   while the table was small would scan the whole of it at every call until the next ANALYZE.
@@ -366,35 +366,6 @@ macro_rules! completion_values {
 pub(crate) const SWAP_COMPLETION: Statement = Statement {
     one: swap!(held_one!("3", "4", "5"), columns!(), completion_values!(one), ""),
     many: swap!(held_many!("3", "4", "5"), columns!(), completion_values!(many), ""),
-};
-
-/// What goes into [`columns!`] for a tombstone: the parameters 4 and 6 to 17.
-macro_rules! tombstone_values {
-    ($item:ident) => {
-        concat!(
-            items!($item: "6" "bytea", "7" "uuid"),
-            ", 'expired', ",
-            $item!("4", "bigint"),
-            " + 1, ",
-            items!($item: "8" "bigint", "9" "uuid", "10" "text", "11" "bigint", "12" "bigint", "13" "bigint"),
-            ", NULL, ",
-            items!($item: "14" "bigint", "15" "bigint"),
-            // It waits for the end of its own time, if that ends.
-            ", NULL, ",
-            $item!("15", "bigint"),
-            ", CASE WHEN ",
-            $item!("15", "bigint"),
-            " IS NOT NULL THEN 'purge' END, 0, false, NULL, NULL, NULL, ",
-            items!($item: "16" "text", "17" "text"),
-            ", NULL, NULL, NULL, NULL, NULL, NULL"
-        )
-    };
-}
-
-/// Swaps by which the windows of records end.
-pub(crate) const SWAP_TOMBSTONE: Statement = Statement {
-    one: swap!(held_one!("3", "4", "5"), columns!(), tombstone_values!(one), ""),
-    many: swap!(held_many!("3", "4", "5"), columns!(), tombstone_values!(many), ""),
 };
 
 pub(crate) const REMOVE: &str = concat!(

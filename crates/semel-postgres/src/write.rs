@@ -4,7 +4,7 @@ use crate::call::Server;
 use crate::clock::HighWater;
 use crate::draft::{Items, PgQuery, bind_records, fixed_at, stored_version};
 use crate::key::KeyHash;
-use crate::plain::{Completion, Tombstone, bind_completions, bind_tombstones, lease_of_reservation};
+use crate::plain::{Completion, bind_completions, lease_of_reservation};
 use crate::read::{Found, read};
 use crate::row::computed;
 use crate::statements;
@@ -20,9 +20,6 @@ use uuid::Uuid;
 /// default): four lanes of this size on each of ten instances fit beside everything else. A larger batch goes in several
 /// statements, one after the other, all at the same moment.
 pub(crate) const MOST: usize = 128;
-
-/// Removals per statement, which bring three numbers each and take no lock but that of the row.
-const MOST_REMOVED: usize = 512;
 
 /// How often a create is sent again for a key whose record was there at the insert and gone at the reading.
 const TRIES: usize = 4;
@@ -113,8 +110,8 @@ fn create_whole<'q>(
 /// The statement that makes these swaps, each with the hash of its key.
 pub(crate) fn swap_query<'q>(floor: i64, lossy: bool, batch: &[(KeyHash, &'q Swap)]) -> PgQuery<'q> {
     let items = Items::of(batch.len());
-    let swaps = || batch.iter().map(|(_, swap)| *swap);
-    let completions: Option<Vec<Completion<'q>>> = swaps().map(Completion::of).collect();
+    let completions: Option<Vec<Completion<'q>>> =
+        batch.iter().map(|(_, swap)| Completion::of(swap)).collect();
     let begun = |statement| sqlx::query(items.sql(statement)).bind(floor).bind(lossy);
     let expected = |query| {
         let query = items.bind(query, batch.iter().map(|(hash, _)| hash.uuid()));
@@ -124,10 +121,6 @@ pub(crate) fn swap_query<'q>(floor: i64, lossy: bool, batch: &[(KeyHash, &'q Swa
     };
     if let Some(completions) = completions {
         return bind_completions(expected(begun(&statements::SWAP_COMPLETION)), items, &completions);
-    }
-    let tombstones: Option<Vec<Tombstone<'q>>> = swaps().map(Tombstone::of).collect();
-    if let Some(tombstones) = tombstones {
-        return bind_tombstones(expected(begun(&statements::SWAP_TOMBSTONE)), items, &tombstones);
     }
     let drafts: Vec<&Draft> = batch.iter().map(|(_, swap)| &*swap.next).collect();
     let query = expected(bind_records(begun(&statements::SWAP), items, &drafts));
@@ -163,7 +156,7 @@ impl Writing {
             if to_send.is_empty() && progress.now.is_some() {
                 break;
             }
-            for chunk in chunks(&to_send, MOST) {
+            for chunk in chunks(&to_send) {
                 if let Some(now) = progress.now {
                     for at in chunk {
                         // Every moment of one answer counts from the same now.
@@ -203,7 +196,7 @@ impl Writing {
         let hashes: Vec<KeyHash> = batch.iter().map(|swap| KeyHash::of(&swap.expected.key)).collect();
         let to_send = first_of_each(batch.iter().map(|swap| &swap.expected));
         let (mut progress, mut done) = (Progress::default(), HashSet::new());
-        for chunk in chunks(&to_send, MOST) {
+        for chunk in chunks(&to_send) {
             if let Some(now) = progress.now {
                 for at in chunk {
                     let next = (*batch[*at].next).clone();
@@ -225,7 +218,7 @@ impl Writing {
         let hashes: Vec<KeyHash> = batch.iter().map(|expected| KeyHash::of(&expected.key)).collect();
         let to_send = first_of_each(batch.iter());
         let (mut progress, mut done) = (Progress::default(), HashSet::new());
-        for chunk in chunks(&to_send, MOST_REMOVED) {
+        for chunk in chunks(&to_send) {
             let items: Vec<_> = chunk.iter().map(|at| (hashes[*at], &batch[*at])).collect();
             let query = remove_query(self.clock.floor(), self.lossy, &items);
             let places = self.send(query, &mut progress).await?.done().map_err(lost)?;
@@ -322,8 +315,8 @@ impl Progress {
 }
 
 /// The parts that go in one statement each. An empty batch is one empty statement, which tells the time.
-fn chunks(indexes: &[usize], most: usize) -> Vec<&[usize]> {
-    if indexes.is_empty() { vec![indexes] } else { indexes.chunks(most).collect() }
+fn chunks(indexes: &[usize]) -> Vec<&[usize]> {
+    if indexes.is_empty() { vec![indexes] } else { indexes.chunks(MOST).collect() }
 }
 
 /// Of several that expect the same of one record the first is sent, in the order in which rows are locked. Others of that record

@@ -1,11 +1,8 @@
-//! Reservations, completions and tombstones have statements of their own: they write what the general ones write.
+//! Reservations and completions have statements of their own: they write what the general ones write.
 
 use crate::database::Database;
-use crate::fixture::{completion, draft, key, open};
-use semel::transition::{Change, reap};
-use semel::{
-    Actor, Created, Draft, Happening, HistoryEntry, Record, Resource, Store, Swap, Swapped, Timestamp, When,
-};
+use crate::fixture::{completion, draft, open};
+use semel::{Created, Draft, Resource, Store, Swap, Swapped, Timestamp, When};
 use semel_postgres::PgStore;
 use sqlx::{AssertSqlSafe, PgPool, Row, raw_sql};
 
@@ -35,17 +32,6 @@ async fn swap(store: &PgStore, swaps: Vec<Swap>) -> Timestamp {
     let answer = store.swap(swaps).await.unwrap();
     assert!(answer.items.iter().all(|swapped| *swapped == Swapped::Done), "{:?}", answer.items);
     answer.now
-}
-
-/// The end of a record's window.
-fn end(record: &Record, history: Option<HistoryEntry>) -> Swap {
-    let over = record.times.expires.unwrap();
-    let Ok(Change::Put { next, .. }) = reap(record, over) else { panic!("its window is over") };
-    Swap { expected: record.expected(), next, history }
-}
-
-fn a_line() -> HistoryEntry {
-    HistoryEntry { happening: Happening::Remarked, actor: Actor::Owner, attempt: 1, note: None }
 }
 
 #[tokio::test]
@@ -78,20 +64,5 @@ async fn alone_and_in_batches_both_ways_write_the_same_rows() {
             .await;
         assert_eq!(rows(&db, "plain").await, rows(&db, "general").await);
         assert!(rows(&db, "plain").await.iter().all(|row| row.contains(r#""state": "completed""#)));
-
-        // What is told of is not plain: it goes by the general statement.
-        for (keys, history) in [("plain", None), ("general", Some(a_line()))] {
-            let names = (0..count).map(|n| key(&format!("{keys}-{n}"))).collect();
-            let found = store.read(names).await.unwrap().items;
-            let ends = |(n, record): (usize, Option<Record>)| {
-                let mut record = record.unwrap();
-                // Some tombstones stand for ever.
-                record.times.purge = record.times.purge.filter(|_| n % 2 == 0);
-                end(&record, history.clone())
-            };
-            swap(&store, found.into_iter().enumerate().map(ends).collect()).await;
-        }
-        assert_eq!(rows(&db, "plain").await, rows(&db, "general").await);
-        assert!(rows(&db, "plain").await.iter().all(|row| row.contains(r#""state": "expired""#)));
     }
 }

@@ -1,9 +1,14 @@
 //! Every wrong configuration is told with its place and what would be right, word for word.
 
+mod admin;
+mod encryption;
 mod file;
+mod outbox;
 mod routes;
+mod scope;
 mod sections;
 mod tls;
+mod webhooks;
 
 use crate::read;
 

@@ -1,0 +1,106 @@
+//! What is wrong with `[[webhook]]`.
+
+use super::told;
+
+#[test]
+fn webhooks() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[[webhook]]
+source = "a b"
+secrets = "s3cr3t"
+[[webhook]]
+source = "provider"
+secrets = ["env:GONE", "s3cr3t"]
+[[webhook]]
+source = "provider"
+secrets = []
+[[webhook]]
+"#,
+        r#"
+error: "a b" cannot be the name of a source
+ --> semel.toml:3:10
+  |
+3 | source = "a b"
+  |          ^^^^^
+  = help: it is part of an address: write letters, digits, _ and - alone
+
+error: `secrets` must be a list of texts, not a text
+ --> semel.toml:4:11
+  |
+4 | secrets = ********
+  |           ^^^^^^^^
+  = help: write secrets = ["env:NAME_OF_A_VARIABLE"]
+
+error: `secrets`: the environment variable GONE is not set
+ --> semel.toml:7:12
+  |
+7 | secrets = ["env:GONE", ********]
+  |            ^^^^^^^^^^
+  = help: set GONE before the start, or name another variable
+
+error: a webhook secret is whsec_ and 24 to 64 bytes in base64: make one with echo "whsec_$(head -c 32 /dev/urandom | base64)"
+ --> semel.toml:7:24
+  |
+7 | secrets = ["env:GONE", ********]
+  |                        ^^^^^^^^
+  = help: write the secret that the provider gave you ("whsec_…"), or have it make another
+
+error: the source "provider" is there twice
+ --> semel.toml:9:10
+  |
+9 | source = "provider"
+  |          ^^^^^^^^^^
+  = help: write all its secrets into one [[webhook]]
+
+error: without a secret nobody's word can be believed
+  --> semel.toml:10:11
+   |
+10 | secrets = []
+   |           ^^
+   = help: write ["env:SEMEL_WEBHOOK_SECRET"]
+
+error: this [[webhook]] has no `source`
+  --> semel.toml:11:1
+   |
+11 | [[webhook]]
+   | ^^^^^^^^^^^
+   = help: add source = "provider"
+
+error: this [[webhook]] has no `secrets`
+  --> semel.toml:11:1
+   |
+11 | [[webhook]]
+   | ^^^^^^^^^^^
+   = help: add secrets = ["env:SEMEL_WEBHOOK_SECRET"]
+"#,
+    );
+}
+
+#[test]
+fn a_webhook_secret_that_is_none() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[[webhook]]
+source = "provider"
+secrets = ["whsec_dG9vLXNob3J0", "whsec_this-is-not-base64,whatever-it-is"] # not shown
+"#,
+        r#"
+error: a webhook secret is whsec_ and 24 to 64 bytes in base64: make one with echo "whsec_$(head -c 32 /dev/urandom | base64)"
+ --> semel.toml:4:12
+  |
+4 | secrets = [********************, *****************************************] # not shown
+  |            ^^^^^^^^^^^^^^^^^^^^
+  = help: write the secret that the provider gave you ("whsec_…"), or have it make another
+
+error: a webhook secret is whsec_ and 24 to 64 bytes in base64: make one with echo "whsec_$(head -c 32 /dev/urandom | base64)"
+ --> semel.toml:4:34
+  |
+4 | secrets = [********************, *****************************************] # not shown
+  |                                  ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+  = help: write the secret that the provider gave you ("whsec_…"), or have it make another
+"#,
+    );
+}

@@ -199,7 +199,8 @@ fn follow(target: &str, fuzzer: &mut Command) -> Result<Run, String> {
     let ended = child.wait().map_err(|error| format!("the fuzzer cannot be waited for: {error}"))?;
     if !ended.success() {
         last.iter().for_each(|line| println!("    {target} {line}"));
-        if run.findings.is_empty() {
+        // An input that was slow is told of and ends nothing.
+        if run.findings.iter().all(|finding| finding.contains(SLOW)) {
             run.findings.push(format!("something that ended the fuzzer ({ended})"));
         }
     }
@@ -217,4 +218,29 @@ fn size_of(directory: &Path) -> (usize, u64) {
     let files = fs::read_dir(directory).into_iter().flatten().flatten();
     let sizes: Vec<u64> = files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).collect();
     (sizes.len(), sizes.iter().sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A fuzzer that tells of an input of this name, and ends so.
+    fn told(input: &str, exit: u8) -> Vec<String> {
+        let script = format!("echo 'Test unit written to found/{input}' >&2; exit {exit}");
+        follow("key", Command::new("sh").args(["-c", &script])).unwrap().findings
+    }
+
+    #[test]
+    fn a_fuzzer_that_ended_badly_is_a_finding_whatever_was_slow_before() {
+        assert_eq!(told("slow-unit-1", 0), ["found/slow-unit-1"]);
+        assert_eq!(told("crash-1", 77), ["found/crash-1"]);
+        let [_slow, ended] = &told("slow-unit-1", 72)[..] else { panic!("the end is told of too") };
+        assert!(ended.contains("72"), "{ended}");
+    }
+
+    #[test]
+    fn an_input_that_is_slow_no_more_is_none() {
+        assert!(!is_slow(Path::new("true"), "found/slow-unit-1"));
+        assert!(is_slow(Path::new("false"), "found/slow-unit-1"), "it cannot be tried");
+    }
 }

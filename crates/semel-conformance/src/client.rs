@@ -151,6 +151,7 @@ impl Client {
                     (_, Created::Inserted) => return None,
                     (now, Created::Exists(record)) => return Some((now, *record)),
                     (_, Created::Locked) => pause().await,
+                    (_, Created::Damaged(why)) => panic!("what is there is damaged: {why}"),
                 },
                 // Read back; what is not there is created again, under the same owner.
                 Err(StoreError::Lost(_)) => {
@@ -178,6 +179,7 @@ impl Client {
                     (now, Swapped::Changed(record)) => return Written::Otherwise(now, Some(record)),
                     (now, Swapped::Missing) => return Written::Otherwise(now, None),
                     (_, Swapped::Locked) => pause().await,
+                    (_, Swapped::Damaged(why)) => panic!("what is there is damaged: {why}"),
                 },
                 Err(StoreError::Lost(_)) => return Written::Lost,
                 Err(error) => panic!("the store does not answer: {error}"),

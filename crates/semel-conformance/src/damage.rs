@@ -1,8 +1,8 @@
 //! Damaged records stand in nobody's way. Only a store's own tests can damage one, so that this is no rule of the suite: they call it.
 
-use crate::samples::{key, reserved};
+use crate::samples::{key, next, reserved};
 use crate::sealing::{Shop, Tampering};
-use semel::{DueKind, DueQuery, Filter, RecordKey, Store, When};
+use semel::{Created, Draft, DueKind, DueQuery, Filter, Record, RecordKey, Store, Swap, Swapped, When};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,6 +47,42 @@ pub async fn listings_pass_over_damaged_records(store: &dyn Store, spoil: impl A
         assert_eq!(met, sound, "newest first, in pages of {limit}");
         assert_eq!(damaged, DAMAGED.len(), "in pages of {limit}");
     }
+}
+
+/// Checks that a damaged record among those of a write is the outcome of the item that met it, and that the others of the batch are
+/// done as ever. `spoil` as above.
+pub async fn writes_go_on_around_a_damaged_record(store: &dyn Store, spoil: impl AsyncFn(&RecordKey)) {
+    let [damaged, known] = [0, 1].map(|number| reserved(key(number)));
+    let [new, last] = [2, 3].map(|number| reserved(key(number)));
+    let now = store.create(vec![damaged.clone(), known.clone()]).await.expect("the store takes records").now;
+    spoil(&damaged.key).await;
+    let again = |draft: &Draft| reserved(draft.key.clone());
+    let batch = vec![new.clone(), again(&damaged), again(&known), last.clone()];
+    let created = store.create(batch).await.expect("the store takes the others");
+    let [Created::Inserted, Created::Damaged(why), Created::Exists(found), Created::Inserted] =
+        &created.items[..]
+    else {
+        panic!("a create: {:?}", created.items)
+    };
+    assert_eq!(found.operation_id, known.operation_id);
+    assert!(!why.contains(&*damaged.key.key), "keys are not told: {why}");
+
+    // Not what is there, by its version: it has to be told what is.
+    let mistaken = next(&damaged.at(now)).at(now);
+    let swap =
+        |record: &Record| Swap { expected: record.expected(), next: Box::new(next(record)), history: None };
+    let known = known.at(now);
+    let swapped = store.swap(vec![swap(&mistaken), swap(&known)]).await.expect("the store swaps the other");
+    assert!(matches!(&swapped.items[..], [Swapped::Damaged(_), Swapped::Done]), "{:?}", swapped.items);
+    let new = new.at(created.now);
+    let batch = vec![mistaken.expected(), new.expected()];
+    let removed = store.remove(batch).await.expect("the store removes the other");
+    assert!(matches!(&removed.items[..], [Swapped::Damaged(_), Swapped::Done]), "{:?}", removed.items);
+
+    let keys = [&known.key, &new.key, &last.key].map(Clone::clone).to_vec();
+    let left = store.read(keys).await.expect("the store reads the others").items;
+    let left: Vec<Option<u64>> = left.into_iter().map(|record| Some(record?.version)).collect();
+    assert_eq!(left, [Some(known.version + 1), None, Some(last.version)]);
 }
 
 /// Makes records that are due, some of them damaged; the keys of the others, oldest first.

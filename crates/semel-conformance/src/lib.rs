@@ -54,7 +54,7 @@ pub use bench::{Bench, Checked, Rule, check};
 pub use client::{Came, Client, Request, Ticket};
 pub use damage::{
     an_answer_that_changed_by_accident_is_damage, listings_pass_over_damaged_records,
-    what_is_due_is_found_behind_damaged_records,
+    what_is_due_is_found_behind_damaged_records, writes_go_on_around_a_damaged_record,
 };
 pub use lossy::{Loss, LossyStore};
 pub use sealing::{CANARY, Tampering, sealing_keys, what_is_sealed_stands_no_tampering};

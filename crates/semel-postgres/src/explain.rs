@@ -8,8 +8,8 @@ mod database;
 use crate::PgStore;
 use crate::listing::list_sql;
 use crate::statements::{
-    COUNT_LIVE, CREATE, CREATE_RESERVATION, DUE, DUE_AFTER, FIND, HISTORY, HOLD, READ, RECALL, REMOVE,
-    RESERVE, SWAP, SWAP_COMPLETION,
+    COUNT_LIVE, CREATE, CREATE_RESERVATION, DUE, FIND, HISTORY, HOLD, READ, RECALL, REMOVE, RESERVE, SWAP,
+    SWAP_COMPLETION,
 };
 use database::Database;
 use semel::{Filter, State};
@@ -119,20 +119,26 @@ async fn a_tenants_keys_are_counted_by_its_index() {
     assert!(plan.contains("semel_records_tenant") && !plan.contains("Seq Scan"), "{plan}");
 }
 
+/// On the first day as well, when the server has no statistics yet: a plan that reads all that is due, to sort it for one page, would
+/// be kept until somebody analyzes the table.
 #[tokio::test]
 async fn what_is_due_comes_in_the_order_of_its_index() {
+    let mut filled = Tables::empty().await;
+    let without_statistics = FILL.strip_suffix("ANALYZE").expect("statistics come last");
+    raw_sql(without_statistics).execute(&mut filled.conn).await.unwrap();
+    for mut tables in [Tables::empty().await, filled, Tables::full().await] {
+        let plan = tables.goes_by(DUE, "Index Scan using semel_records_due on semel_records").await;
+        assert!(plan.contains("Index Cond: ((ROW(due_kind, due_at, operation_id) >"), "{plan}");
+        assert!(plan.contains("(ROW(due_kind, due_at) <="), "{plan}");
+        assert!(!plan.contains("Sort"), "{plan}");
+    }
+    // Each kind, with its own share of the table.
     let mut tables = Tables::full().await;
-    for sql in [DUE, DUE_AFTER] {
-        let plan = tables.goes_by(sql, "Index Scan using semel_records_due on semel_records").await;
-        assert!(plan.contains("Index Cond: ((due_kind = $2) AND"), "{plan}");
-        // Each kind, with its own share of the table.
-        for kind in ["lease", "reconcile", "body", "window", "purge"] {
-            let arguments = format!("0, '{kind}', 100, 5000, '{}'", uuid::Uuid::nil());
-            let arguments = if sql == DUE { format!("0, '{kind}', 100") } else { arguments };
-            let plan = tables.plan("force_custom_plan", sql, &arguments).await;
-            assert!(plan.contains("Index Scan using semel_records_due on semel_records"), "{kind}:\n{plan}");
-            assert!(!plan.contains("Seq Scan"), "{kind}:\n{plan}");
-        }
+    for kind in ["lease", "reconcile", "body", "window", "purge"] {
+        let arguments = format!("0, '{kind}', 100, 5000, '{}'", uuid::Uuid::nil());
+        let plan = tables.plan("force_custom_plan", DUE, &arguments).await;
+        assert!(plan.contains("Index Scan using semel_records_due on semel_records"), "{kind}:\n{plan}");
+        assert!(!plan.contains("Sort"), "{kind}:\n{plan}");
     }
 }
 

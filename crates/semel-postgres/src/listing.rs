@@ -5,7 +5,7 @@ use crate::clock::HighWater;
 use crate::key::{KeyHash, client_key_range};
 use crate::read::{moment, not_on_a_standby};
 use crate::row::{AFTER_RECORD, decode, decode_history, row_number};
-use crate::statements::{COUNT_LIVE, DUE, DUE_AFTER, HISTORY, read_columns};
+use crate::statements::{COUNT_LIVE, DUE, HISTORY, read_columns};
 use crate::text::stored;
 use semel::{
     Answer, Cursor, DueQuery, Filter, HistoryLine, OperationId, Page, PassedOver, RecordKey, State,
@@ -28,16 +28,14 @@ pub(crate) async fn due(
     query: &DueQuery,
     damage: &PassedOver,
 ) -> Result<Answer<semel::Record>, StoreError> {
-    let sql = if query.after.is_some() { DUE_AFTER } else { DUE };
+    let (after, after_id) =
+        query.after.map_or((i64::MIN, Uuid::nil()), |(moment, id)| (moment.as_millis(), id.into()));
     let mut damaged = 0;
     loop {
         // In place of those that are damaged, as many more.
         let limit = query.limit.saturating_add(damaged);
-        let mut statement =
-            sqlx::query(sql).bind(clock.floor()).bind(query.kind.as_str()).bind(sql_limit(limit));
-        if let Some((moment, id)) = query.after {
-            statement = statement.bind(moment.as_millis()).bind(Uuid::from(id));
-        }
+        let statement = sqlx::query(DUE).bind(clock.floor()).bind(query.kind.as_str()).bind(sql_limit(limit));
+        let statement = statement.bind(after).bind(after_id);
         let rows = server.read(statement).await?;
         let now = clock.told(moment(&rows)?);
         let (mut items, before) = (Vec::new(), damaged);
@@ -53,6 +51,7 @@ pub(crate) async fn due(
         }
         let all = items.len() + damaged < limit;
         if damaged <= before || all || damaged > PassedOver::LIMIT {
+            items.sort_by_key(|record: &semel::Record| (record.due().map(|(_, at)| at), record.operation_id));
             // Somebody may have repaired one meanwhile.
             items.truncate(query.limit);
             return Ok(Answer { now, items });

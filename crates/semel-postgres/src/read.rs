@@ -3,7 +3,7 @@
 use crate::call::Server;
 use crate::clock::HighWater;
 use crate::key::KeyHash;
-use crate::row::{AFTER_RECORD, computed, damaged, decode};
+use crate::row::{AFTER_RECORD, NAME, computed, damaged, decode};
 use semel::{OperationId, Record, RecordKey, StoreError, Timestamp};
 use sqlx::postgres::PgRow;
 use std::collections::HashMap;
@@ -13,11 +13,16 @@ use uuid::Uuid;
 #[derive(Default)]
 pub(crate) struct Found {
     by_hash: HashMap<KeyHash, Record>,
+    /// Why others cannot be read, by the names that were asked for.
+    damaged: HashMap<Uuid, StoreError>,
 }
 
 impl Found {
     /// The record of this key.
     pub(crate) fn by_hash(&self, hash: KeyHash, key: &RecordKey) -> Result<Option<&Record>, StoreError> {
+        if let Some(damage) = self.damaged.get(&hash.uuid()) {
+            return Err(damage.clone());
+        }
         match self.by_hash.get(&hash) {
             Some(record) if record.key != *key => {
                 Err(damaged(record.operation_id, "its key has the hash of another key"))
@@ -27,8 +32,11 @@ impl Found {
     }
 
     /// The records by operation id.
-    pub(crate) fn by_id(self) -> HashMap<OperationId, Record> {
-        self.by_hash.into_values().map(|record| (record.operation_id, record)).collect()
+    pub(crate) fn by_id(self) -> Result<HashMap<OperationId, Record>, StoreError> {
+        match self.damaged.into_values().next() {
+            Some(damage) => Err(damage),
+            None => Ok(self.by_hash.into_values().map(|record| (record.operation_id, record)).collect()),
+        }
     }
 }
 
@@ -43,8 +51,14 @@ pub(crate) async fn read(
     let now = clock.told(moment(&rows)?);
     let mut found = Found::default();
     for row in &rows {
-        if let Some(record) = decode(row, true)? {
-            found.by_hash.insert(KeyHash::of(&record.key), record);
+        match decode(row, true) {
+            Ok(Some(record)) => {
+                found.by_hash.insert(KeyHash::of(&record.key), record);
+            }
+            Ok(None) => {}
+            Err(damage) => {
+                found.damaged.insert(computed(row, NAME)?, damage);
+            }
         }
     }
     Ok((now, found))

@@ -17,6 +17,9 @@ pub(crate) const AFTER_RECORD: usize = 31;
 /// The index of the body in a row that was read with it: after the statement's now and one flag.
 const BODY: usize = AFTER_RECORD + 2;
 
+/// What a record was asked for by, where it was.
+pub(crate) const NAME: usize = BODY + 1;
+
 /// The record in `row`, if there is one. `with_body` says whether the row was read with its body.
 pub(crate) fn decode(row: &PgRow, with_body: bool) -> Result<Option<Record>, StoreError> {
     let columns = Columns(row);

@@ -395,7 +395,7 @@ macro_rules! read_by {
 )
 SELECT ",
             read_columns!(),
-            ", m.now, m.standby, r.body
+            ", m.now, m.standby, r.body, a.name
 FROM moment m LEFT JOIN (asked a JOIN semel_records r ON r.",
             $column,
             " = a.name) ON true"
@@ -426,29 +426,24 @@ FROM semel_history WHERE operation_id = $1 ORDER BY sequence";
 pub(crate) const COUNT_LIVE: &str = "SELECT count(*), pg_is_in_recovery()
 FROM (SELECT FROM semel_records WHERE tenant = $1 AND state <> 'expired' LIMIT $2) AS live";
 
-macro_rules! due {
-    ($after:literal, $limit:literal) => {
-        concat!(
-            "WITH ",
-            reading_moment!(),
-            "
+/// What waits for something that is due, after a place. The bounds are rows, as the index has them: the planner takes each for a third of
+/// the table, however little it knows of it, and goes by the index no further than to the limit. Of an equality it would expect next to
+/// nothing, and read, at every page, all that is due to sort it. The rows come in the order of the index; that the moment is one row is
+/// what the planner cannot know, so nothing more is said of their order here, and whoever reads them sorts them.
+pub(crate) const DUE: &str = concat!(
+    "WITH ",
+    reading_moment!(),
+    "
 SELECT ",
-            read_columns!(),
-            ", m.now, m.standby
+    read_columns!(),
+    ", m.now, m.standby
 FROM moment m LEFT JOIN LATERAL (
-  SELECT * FROM semel_records d WHERE d.due_kind = $2 AND d.due_at <= m.now",
-            $after,
-            "
-  ORDER BY d.due_at, d.operation_id LIMIT ",
-            $limit,
-            "
-) r ON true ORDER BY r.due_at, r.operation_id"
-        )
-    };
-}
-
-pub(crate) const DUE: &str = due!("", "$3");
-pub(crate) const DUE_AFTER: &str = due!(" AND (d.due_at, d.operation_id) > ($4::bigint, $5::uuid)", "$3");
+  SELECT * FROM semel_records d
+  WHERE d.due_kind IS NOT NULL AND (d.due_kind, d.due_at, d.operation_id) > ($2::text, $4::bigint, $5::uuid)
+    AND (d.due_kind, d.due_at) <= ($2::text, m.now)
+  ORDER BY d.due_kind, d.due_at, d.operation_id LIMIT $3
+) r ON true"
+);
 
 pub(crate) const REMEMBER: &str =
     "INSERT INTO semel_remembered (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";

@@ -154,7 +154,7 @@ impl Store for PgStore {
             let Writing { server, clock, .. } = &self.writing;
             let names = distinct(ids.iter().copied().map(Uuid::from));
             let (now, found) = read(server, clock, FIND, names).await?;
-            let found = found.by_id();
+            let found = found.by_id()?;
             Ok(Answer { now, items: ids.iter().map(|id| found.get(id).cloned()).collect() })
         })
     }

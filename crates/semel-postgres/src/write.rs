@@ -180,9 +180,11 @@ impl Writing {
             let open: Vec<usize> = (0..batch.len()).filter(|at| outcomes[*at].is_none()).collect();
             let found = self.what_is_there(open.iter().map(|at| hashes[*at]), &mut progress).await?;
             for at in open {
-                let there =
-                    found.by_hash(hashes[at], &batch[at].key).map_err(|error| progress.whole(error))?;
-                outcomes[at] = there.map(|record| Created::Exists(Box::new(record.clone())));
+                outcomes[at] = match found.by_hash(hashes[at], &batch[at].key) {
+                    Ok(there) => there.map(|record| Created::Exists(Box::new(record.clone()))),
+                    Err(StoreError::Damaged(why)) => Some(Created::Damaged(why)),
+                    Err(error) => return Err(progress.whole(error)),
+                };
             }
         }
         // Somebody makes and removes records of this key all the time: it is in use, which is what "locked" says.
@@ -242,11 +244,13 @@ impl Writing {
             if done.contains(&at) {
                 return Ok(Swapped::Done);
             }
-            Ok(match found.by_hash(hashes[at], &expected[at].key)? {
-                None => Swapped::Missing,
+            Ok(match found.by_hash(hashes[at], &expected[at].key) {
+                Ok(None) => Swapped::Missing,
                 // What was expected is there and was not done: its row was locked.
-                Some(record) if record.expected() == *expected[at] => Swapped::Locked,
-                Some(record) => Swapped::Changed(Box::new(record.clone())),
+                Ok(Some(record)) if record.expected() == *expected[at] => Swapped::Locked,
+                Ok(Some(record)) => Swapped::Changed(Box::new(record.clone())),
+                Err(StoreError::Damaged(why)) => Swapped::Damaged(why),
+                Err(error) => return Err(error),
             })
         };
         let items: Result<Vec<_>, StoreError> = (0..expected.len()).map(tell).collect();

@@ -264,6 +264,11 @@ impl Rekeyer {
                             Swapped::Missing => {
                                 open.remove(&id);
                             }
+                            Swapped::Damaged(why) => {
+                                tracing::error!(%why, "it is left as it is");
+                                batch.damaged += 1;
+                                open.remove(&id);
+                            }
                         }
                     }
                     changed

@@ -149,6 +149,7 @@ pub(crate) async fn keep(
             Some(Swapped::Locked) => {
                 return Err(StoreError::Unavailable("an open transaction holds the record".into()));
             }
+            Some(Swapped::Damaged(why)) => return Err(StoreError::Damaged(why)),
             Some(Swapped::Done | Swapped::Missing) | None => return Ok(()),
         }
     }

@@ -48,6 +48,7 @@ async fn swap(engine: &Engine, batch: Vec<Swap>, written: &mut Written) -> Resul
         match swapped {
             Swapped::Done => written.put.push(draft.at(answer.now)),
             Swapped::Locked => written.locked += 1,
+            Swapped::Damaged(why) => tracing::error!(%why, "a record is left as it is"),
             Swapped::Changed(_) | Swapped::Missing => {}
         }
     }
@@ -68,6 +69,7 @@ async fn remove(
         match removed {
             Swapped::Done => written.removed.push(record),
             Swapped::Locked => written.locked += 1,
+            Swapped::Damaged(why) => tracing::error!(%why, "a record is left as it is"),
             Swapped::Changed(_) | Swapped::Missing => {}
         }
     }

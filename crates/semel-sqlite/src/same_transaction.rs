@@ -52,8 +52,12 @@ pub(crate) fn reserve(conn: &Connection, draft: Draft, now: Timestamp) -> Result
     let hash = key_hash(&draft.key);
     let created = statements::create(conn, from_ref(&draft), from_ref(&hash), now)?;
     match created.into_iter().next() {
+        Some(Created::Inserted) => Ok(Reserved::New(Box::new(draft.at(now)))),
         Some(Created::Exists(record)) => Ok(Reserved::Exists(record)),
-        _ => Ok(Reserved::New(Box::new(draft.at(now)))),
+        Some(Created::Damaged(why)) => Err(StoreError::Damaged(why).into()),
+        Some(Created::Locked) | None => {
+            Err(StoreError::Unavailable("the store did not say what became of the key".into()).into())
+        }
     }
 }
 

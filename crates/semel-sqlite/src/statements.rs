@@ -67,10 +67,11 @@ pub(crate) fn create(
         if write(&mut statement, hash, draft, now)? == 1 {
             return Ok(Created::Inserted);
         }
-        match read(conn, &draft.key, hash)? {
-            Some(record) => Ok(Created::Exists(Box::new(record))),
-            None => Err(damaged(draft.operation_id, "its key is in the index, but not in the table").into()),
-        }
+        Ok(match or_damaged(read(conn, &draft.key, hash))? {
+            Ok(Some(record)) => Created::Exists(Box::new(record)),
+            Ok(None) => Created::Damaged("a key is in the index, but not in the table".into()),
+            Err(why) => Created::Damaged(why),
+        })
     };
     drafts.iter().zip(hashes).map(&mut create).collect()
 }
@@ -109,8 +110,20 @@ pub(crate) fn remove(conn: &Connection, expected: &Expected) -> Result<Swapped, 
 }
 
 fn what_is_there(conn: &Connection, key: &RecordKey) -> Result<Swapped, Fault> {
-    let found = read(conn, key, &key_hash(key))?;
-    Ok(found.map_or(Swapped::Missing, |record| Swapped::Changed(Box::new(record))))
+    Ok(match or_damaged(read(conn, key, &key_hash(key)))? {
+        Ok(Some(record)) => Swapped::Changed(Box::new(record)),
+        Ok(None) => Swapped::Missing,
+        Err(why) => Swapped::Damaged(why),
+    })
+}
+
+/// A damaged record is the outcome of the item that met it, and no fault of the transaction.
+fn or_damaged(read: Result<Option<Record>, Fault>) -> Result<Result<Option<Record>, String>, Fault> {
+    match read {
+        Ok(found) => Ok(Ok(found)),
+        Err(Fault::Job(StoreError::Damaged(why))) => Ok(Err(why)),
+        Err(fault) => Err(fault),
+    }
 }
 
 /// The record of this key.

@@ -35,6 +35,8 @@ pub enum Created {
     Exists(Box<Record>),
     /// Somebody's open transaction holds the key; nothing was written and nothing can be read. It means: in progress.
     Locked,
+    /// What is there cannot be what was written, and this says why; nothing was written.
+    Damaged(String),
 }
 
 /// A conditional write.
@@ -94,6 +96,8 @@ pub enum Swapped {
     Missing,
     /// Somebody's open transaction holds the record; nothing was done.
     Locked,
+    /// Something else is there that cannot be what was written, and this says why; nothing was done.
+    Damaged(String),
 }
 
 /// Which records to list. All that is given has to hold.
@@ -147,7 +151,7 @@ pub enum StoreError {
     /// It may have been written or not: the answer was lost.
     #[error("the store's answer was lost: {0}")]
     Lost(String),
-    /// What is stored cannot be what was written.
+    /// What is stored cannot be what was written. Of a write it is an item's outcome, and no error of the call.
     #[error("a stored record is damaged: {0}")]
     Damaged(String),
 }
@@ -157,8 +161,8 @@ pub enum StoreError {
 /// What must hold of every method:
 /// - **Atomic per item, durable before it answers.** After an `Ok`, what was done survives a crash of process and machine.
 ///   A crash before the answer leaves each item either done whole or not at all.
-/// - **Items of one batch are independent.** One that finds something unexpected changes nothing for the others. Two items of
-///   one record in one batch: at most one of them is done, and the other one is told what is there.
+/// - **Items of one batch are independent.** One that finds something unexpected, a damaged record among it, changes nothing for the
+///   others. Two items of one record in one batch: at most one of them is done, and the other one is told what is there.
 /// - **Never waits for a row that somebody's open transaction holds**: such an item is `Locked`.
 /// - **Time is the store's**: it never goes back, and instances that share a store share its time.
 /// - **Errors are whole.** [`StoreError::Unavailable`] only if no item was done; if anything may have been, it is

@@ -53,6 +53,7 @@ pub async fn a_large_batch_is_answered_item_by_item_in_order(bench: Bench) -> Ch
             Swapped::Changed(found) => assert_eq!((at % 3, &**found), (0, record)),
             Swapped::Done => assert!(at % 3 != 0 && at % 5 != 0),
             Swapped::Locked => panic!("nobody holds it"),
+            Swapped::Damaged(why) => panic!("what is there is damaged: {why}"),
         }
     }
     let keys: Vec<RecordKey> = records.iter().map(|record| record.key.clone()).rev().collect();
@@ -201,6 +202,7 @@ async fn opposite_orders(clients: [Client; 2]) {
                             Created::Inserted => won.push(draft.operation_id),
                             Created::Exists(_) => {}
                             Created::Locked => locked.push(draft),
+                            Created::Damaged(why) => panic!("what is there is damaged: {why}"),
                         }
                     }
                     drafts = locked;

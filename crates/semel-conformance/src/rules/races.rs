@@ -40,6 +40,7 @@ async fn created(client: &Client, draft: semel::Draft) -> Created {
     loop {
         match client.create(draft.clone()).await.1 {
             Created::Locked => tokio::time::sleep(Duration::from_millis(1)).await,
+            Created::Damaged(why) => panic!("what is there is damaged: {why}"),
             other => return other,
         }
     }
@@ -94,6 +95,7 @@ async fn one_of_many_swaps_wins(clients: Vec<Client>) {
                 loop {
                     match client.swap(expected.clone(), draft.clone(), None).await.1 {
                         Swapped::Locked => tokio::time::sleep(Duration::from_millis(1)).await,
+                        Swapped::Damaged(why) => panic!("what is there is damaged: {why}"),
                         other => return other,
                     }
                 }
@@ -133,6 +135,7 @@ pub async fn of_many_removals_exactly_one_is_done(bench: Bench) -> Checked {
             loop {
                 match client.remove(expected.clone()).await.1 {
                     Swapped::Locked => tokio::time::sleep(Duration::from_millis(1)).await,
+                    Swapped::Damaged(why) => panic!("what is there is damaged: {why}"),
                     other => return other,
                 }
             }

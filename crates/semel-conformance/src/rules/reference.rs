@@ -53,6 +53,7 @@ impl Reference {
                 Created::Inserted => {}
                 Created::Exists(found) => assert_eq!(Some(&**found), self.read(&draft.key)),
                 Created::Locked => panic!("nobody holds it"),
+                Created::Damaged(why) => panic!("what is there is damaged: {why}"),
             }
         }
     }
@@ -107,6 +108,7 @@ impl Reference {
                 Swapped::Changed(found) => Some(&**found),
                 Swapped::Missing => None,
                 Swapped::Locked => panic!("nobody holds it"),
+                Swapped::Damaged(why) => panic!("what is there is damaged: {why}"),
             };
             let after = self.read(&expected.key);
             assert!(told == before.as_ref() || told == after, "told {told:?}, there is {after:?}");

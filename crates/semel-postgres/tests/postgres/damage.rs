@@ -6,7 +6,7 @@ use crate::sealing::tamper;
 use semel::{RecordKey, Store as _, StoreError};
 use semel_conformance::{
     Tampering, an_answer_that_changed_by_accident_is_damage, listings_pass_over_damaged_records,
-    what_is_due_is_found_behind_damaged_records,
+    what_is_due_is_found_behind_damaged_records, writes_go_on_around_a_damaged_record,
 };
 use sqlx::{AssertSqlSafe, PgPool, raw_sql};
 use std::sync::Arc;
@@ -16,6 +16,13 @@ async fn what_is_due_behind_damaged_records_comes_all_the_same() {
     let database = Database::new().await;
     let (store, pool) = (open(&database).await, database.pool().await);
     what_is_due_is_found_behind_damaged_records(&store, async |key| spoil(&pool, key).await).await;
+}
+
+#[tokio::test]
+async fn a_damaged_record_is_in_the_way_of_its_own_item_alone() {
+    let database = Database::new().await;
+    let (store, pool) = (open(&database).await, database.pool().await);
+    writes_go_on_around_a_damaged_record(&store, async |key| spoil(&pool, key).await).await;
 }
 
 #[tokio::test]

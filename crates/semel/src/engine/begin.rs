@@ -204,6 +204,7 @@ impl Engine {
             }
             Ok((now, Created::Exists(record))) => Ok(Next::Again(record, now)),
             Ok((_, Created::Locked)) => Ok(Next::Decided(in_progress(None))),
+            Ok((_, Created::Damaged(why))) => Err(StoreError::Damaged(why).into()),
             Err(error @ StoreError::Lost(_)) => {
                 pass.used();
                 self.read_back(asked, Claim::of(&draft), error).await
@@ -404,6 +405,7 @@ fn lost((now, swapped): (Timestamp, Swapped)) -> Result<Next, BeginError> {
         Swapped::Changed(record) => Next::Again(record, now),
         Swapped::Missing => Next::Reserve,
         Swapped::Locked | Swapped::Done => Next::Decided(in_progress(None)),
+        Swapped::Damaged(why) => return Err(StoreError::Damaged(why).into()),
     })
 }
 

@@ -60,6 +60,7 @@ impl Engine {
                 }
                 Ok((then, Swapped::Changed(changed))) => (now, record) = (then, *changed),
                 Ok((_, Swapped::Missing)) => return Ok(Settled::Missing),
+                Ok((_, Swapped::Damaged(why))) => return Err(StoreError::Damaged(why)),
                 Ok((_, Swapped::Locked)) => {
                     return Err(StoreError::Unavailable("an open transaction holds the record".into()));
                 }

@@ -245,6 +245,7 @@ pub(super) async fn write(
             }
             (Swapped::Changed(record), _) => see(seen, *record),
             (Swapped::Missing, Some(_)) => return Ok(Written::Refused(Refusal::Fenced, None)),
+            (Swapped::Damaged(why), _) => return Err(StoreError::Damaged(why)),
             (Swapped::Locked, _) => {
                 return Err(StoreError::Unavailable("an open transaction holds the record".into()));
             }

@@ -1,16 +1,16 @@
 //! The same through a gateway that has as much to do as it can: what its clients notice of the reaper.
 
-use crate::Side;
+use crate::{Side, TOMBSTONE};
 use semel_benches::load::{Kind, Load};
 use semel_benches::processes::{Gateway, Nginx};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long answers and tombstones are kept, and how long it takes until as many are removed as are made: both of them, and a round of
-/// the reaper after each. wrk takes whole seconds.
+/// How long answers are kept, and how long it takes until as many are removed as are made: windows and tombstones, and a round of the
+/// reaper after each. wrk takes whole seconds.
 const WINDOW: Duration = Duration::from_secs(1);
-const UNTIL_STEADY: Duration = Duration::from_secs(6);
+const UNTIL_STEADY: Duration = Duration::from_secs(8);
 /// It comes by every second or later, so that what it does in a few of them is a matter of luck.
 const TIMES_AS_LONG: f64 = 2.0;
 
@@ -41,7 +41,8 @@ impl Gateways {
     /// One side of one round: new operations as fast as it goes.
     pub(crate) fn side(&self, store: &str, reaping: bool) -> Result<Side, Box<dyn Error>> {
         let configuration = self.files.path().join("semel.toml");
-        let (service, window) = (self.nginx.service, WINDOW.as_secs());
+        let (service, window, tombstone) =
+            (self.nginx.service, WINDOW.as_secs(), (WINDOW * TOMBSTONE).as_secs());
         std::fs::write(
             &configuration,
             format!(
@@ -55,7 +56,7 @@ impl Gateways {
                  match = 'POST /payments'
                  retention = '{window}s'
                  body_retention = '{window}s'
-                 tombstone = '{window}s'
+                 tombstone = '{tombstone}s'
                  [worker]
                  in_gateway = {reaping}
                  "

@@ -12,19 +12,15 @@ use std::thread;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
-use tokio::sync::Semaphore;
+use tokio::sync::watch;
 
 /// Where requests wait until they are let go.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Gate {
-    arrived: Arc<Semaphore>,
-    let_go: Arc<Semaphore>,
-}
-
-impl Default for Gate {
-    fn default() -> Self {
-        Self { arrived: Arc::new(Semaphore::new(0)), let_go: Arc::new(Semaphore::new(0)) }
-    }
+    /// How many have come.
+    arrived: Arc<watch::Sender<usize>>,
+    /// How many of those, the first ones, may go.
+    let_go: Arc<watch::Sender<usize>>,
 }
 
 /// An answer as a service gives it.
@@ -47,10 +43,13 @@ impl Gate {
         Router::new().route(
             HELD,
             post(async move || {
-                gate.arrived.add_permits(1);
-                if let Ok(permit) = gate.let_go.acquire().await {
-                    permit.forget();
-                }
+                let mut number = 0;
+                gate.arrived.send_modify(|arrived| {
+                    *arrived += 1;
+                    number = *arrived;
+                });
+                // The sender is there for as long as this is.
+                drop(gate.let_go.subscribe().wait_for(|gone| *gone >= number).await);
                 reply()
             }),
         )
@@ -64,27 +63,35 @@ impl Gate {
         serve(runtime, self.router())
     }
 
+    /// How many requests have come so far.
+    #[must_use]
+    pub fn arrivals(&self) -> usize {
+        *self.arrived.borrow()
+    }
+
+    /// Lets all go that have come.
+    pub fn let_all_go(&self) {
+        self.let_go.send_replace(self.arrivals());
+    }
+
     /// What came of requests with keys whose first requests are held meanwhile.
     ///
     /// # Errors
     /// The first requests did not arrive or did not end well, or the load's own.
     pub fn conflicts(&self, runtime: &Runtime, load: &Load, at: SocketAddr) -> Result<Answered> {
+        let all = self.arrivals() + HELD_KEYS;
         let first: Vec<_> = held_keys(Load::next_run())
             .map(|key| thread::spawn(move || Caller::connect(at)?.call_at(HELD, Some(&key))))
             .collect();
         runtime.block_on(async {
-            let arrived =
-                tokio::time::timeout(Duration::from_secs(10), self.arrived.acquire_many(HELD_KEYS as u32));
-            match arrived.await {
-                Ok(Ok(permits)) => {
-                    permits.forget();
-                    Ok(())
-                }
-                _ => Err(Error::other("the requests that are to be held did not arrive within ten seconds")),
-            }
+            let mut arrived = self.arrived.subscribe();
+            let arrived = arrived.wait_for(|arrived| *arrived >= all);
+            tokio::time::timeout(Duration::from_secs(10), arrived).await.map(drop).map_err(|_| {
+                Error::other("the requests that are to be held did not arrive within ten seconds")
+            })
         })?;
         let answered = load.run(at, Kind::HeldKeys);
-        self.let_go.add_permits(HELD_KEYS);
+        self.let_all_go();
         for caller in first {
             caller.join().map_err(|_| Error::other("a caller panicked"))??;
         }

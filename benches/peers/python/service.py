@@ -3,7 +3,9 @@
 Plain ASGI, so that no framework is measured along with the peer.
 """
 
+import http.client
 import json
+import os
 
 ANSWER = {
     "id": "pay_0001",
@@ -12,6 +14,14 @@ ANSWER = {
     "invoice": "in_1",
     "status": "created",
 }
+
+
+def hold_if_told(command):
+    """A payment for the invoice "held" waits for the answer of whoever is named by HOLDER."""
+    if command["invoice"] == "held":
+        connection = http.client.HTTPConnection(os.environ["HOLDER"])
+        connection.request("POST", "/held")
+        connection.getresponse().read()
 
 
 def service(create, start=None):

@@ -2,7 +2,8 @@
 
 use crate::processor;
 use crate::running::Running;
-use std::net::SocketAddr;
+use std::error::Error;
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -43,27 +44,21 @@ impl Who {
         }
     }
 
-    /// What it does not do, or does otherwise. Whether an altered body is refused is tried in every run, and not said here.
+    /// What it does not do, or does otherwise. What becomes of retries is tried in every run, and not said here.
     pub(crate) fn note(self) -> &'static str {
         match self {
             Self::GatewaySqlite | Self::GatewayPostgres | Self::LayerPostgres => {
                 "fingerprint of the canonical body; doubt is a state; one fsync for a batch, before the answer"
             }
-            Self::Textbook => {
-                "hash of the raw body; a request that died blocks its key for ever; an fsync for each statement"
-            }
-            Self::Restate => {
-                "no fingerprint; runs again after a crash, up to a journal entry; an fsync for a batch, before the answer"
-            }
+            Self::Textbook => "hash of the raw body; an fsync for each statement",
+            Self::Restate => "no fingerprint; an fsync for a batch, before the answer",
             Self::IdempotentProxy => {
-                "no fingerprint, and not even the path; runs again once the lock has lapsed; durable by Redis alone (appendfsync always)"
+                "no fingerprint, and not even the path; durable by Redis alone (appendfsync always)"
             }
-            Self::Dbos => {
-                "no fingerprint; runs again after a crash, step by step; an fsync for each statement"
-            }
+            Self::Dbos => "no fingerprint; an fsync for each statement",
             Self::Powertools => {
-                "hash of what it is told to compare (nothing here: with it, Redis refuses identical retries); runs again once the \
-                 lock has lapsed; durable by Redis alone (appendfsync always)"
+                "hash of what it is told to compare (nothing here: with it, Redis refuses identical retries); durable by Redis alone \
+                 (appendfsync always)"
             }
         }
     }
@@ -74,6 +69,8 @@ pub(crate) struct Contender {
     pub(crate) port: u16,
     /// Where it takes payments.
     pub(crate) path: &'static str,
+    /// Where it takes those that are held.
+    pub(crate) held_path: &'static str,
     pub(crate) running: Vec<Running>,
     /// What else works for it: the service behind it, the server that keeps its keys.
     pub(crate) stands_on: Vec<u32>,
@@ -82,6 +79,18 @@ pub(crate) struct Contender {
 impl Contender {
     pub(crate) fn address(&self) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], self.port))
+    }
+
+    /// All of its processes are killed, and started again. What it stands on stays.
+    pub(crate) fn die_and_rise(&mut self) -> Result<(), Box<dyn Error>> {
+        self.running.iter_mut().try_for_each(Running::die)?;
+        // Its workers are as dead as their parent a moment later.
+        while TcpStream::connect(self.address()).is_ok() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        // What others of it need was started last.
+        self.running.iter_mut().rev().try_for_each(Running::rise)?;
+        self.running.iter_mut().take(1).try_for_each(|running| running.wait_until_listening(self.port))
     }
 
     /// What it and all that works for it have taken of the processors since they began.

@@ -15,6 +15,7 @@ mod stage;
 mod start;
 mod wrk;
 
+use behaviour::Behaviour;
 use clap::Parser;
 use contender::{Contender, Who};
 use figures::{Figures, PAIRS, cells};
@@ -53,7 +54,7 @@ struct Arguments {
 /// Those who take part, what is known of them, and why others do not.
 struct Field {
     contenders: BTreeMap<Who, Contender>,
-    behaviour: BTreeMap<Who, String>,
+    behaviour: BTreeMap<Who, Behaviour>,
     absent: Vec<(Who, String)>,
 }
 
@@ -62,8 +63,8 @@ impl Field {
         let mut field = Self { contenders: BTreeMap::new(), behaviour: BTreeMap::new(), absent: Vec::new() };
         for who in Who::ALL {
             progress(&format!("starting {}", who.name()));
-            let started = programs.start(who, stage).and_then(|contender| {
-                let behaviour = behaviour::try_retries(&contender)?;
+            let started = programs.start(who, stage).and_then(|mut contender| {
+                let behaviour = behaviour::try_retries(&mut contender, &stage.gate)?;
                 Ok((contender, behaviour))
             });
             match started {

@@ -4,6 +4,7 @@ use semel_private_postgres::Directory;
 use std::error::Error;
 use std::fs::{self, File};
 use std::net::TcpStream;
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -17,6 +18,7 @@ const FAREWELL: Duration = Duration::from_secs(5);
 
 /// A program that runs. It ends with this value; and if nobody is left to drop it, with the directory that it was started in.
 pub(crate) struct Running {
+    program: Command,
     child: Child,
     log: PathBuf,
     /// The file by which the directory's keeper would find it.
@@ -24,25 +26,45 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Starts a program. What it says goes into a file in the directory.
+    /// Starts a program, in a group of its own. What it says goes into a file in the directory.
     pub(crate) fn start(
         directory: &Directory,
         name: &str,
-        program: &mut Command,
+        mut program: Command,
     ) -> Result<Self, Box<dyn Error>> {
         let log = directory.path().join(format!("{name}.log"));
         let said = File::create(&log)?;
-        program.stdin(Stdio::null()).stdout(said.try_clone()?).stderr(said);
-        let child = program
-            .spawn()
-            .map_err(|error| format!("{} could not be started: {error}", program.get_program().display()))?;
+        program.stdin(Stdio::null()).stdout(said.try_clone()?).stderr(said).process_group(0);
+        let child = spawn(&mut program)?;
         let pid = directory.path().join(format!("{name}.pid"));
         fs::write(&pid, format!("{}\n", child.id()))?;
-        Ok(Self { child, log, pid })
+        Ok(Self { program, child, log, pid })
+    }
+
+    /// Kills it with all of its group.
+    pub(crate) fn die(&mut self) -> Result<(), Box<dyn Error>> {
+        let group = format!("-{}", self.child.id());
+        if !Command::new("kill").args(["-KILL", "--", &group]).status()?.success() {
+            return Err("it could not be killed".into());
+        }
+        self.child.wait()?;
+        Ok(())
+    }
+
+    /// Starts it again as it was.
+    pub(crate) fn rise(&mut self) -> Result<(), Box<dyn Error>> {
+        self.child = spawn(&mut self.program)?;
+        Ok(fs::write(&self.pid, format!("{}\n", self.child.id()))?)
     }
 
     /// Waits until somebody listens on the port.
     pub(crate) fn until_listening(mut self, port: u16) -> Result<Self, Box<dyn Error>> {
+        self.wait_until_listening(port)?;
+        Ok(self)
+    }
+
+    /// The same of one that was started before.
+    pub(crate) fn wait_until_listening(&mut self, port: u16) -> Result<(), Box<dyn Error>> {
         let begun = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
             if let Some(ended) = self.child.try_wait()? {
@@ -53,7 +75,7 @@ impl Running {
             }
             thread::sleep(Duration::from_millis(20));
         }
-        Ok(self)
+        Ok(())
     }
 
     /// Its number.
@@ -67,6 +89,12 @@ impl Running {
         let lines: Vec<&str> = said.lines().rev().take(5).collect();
         lines.into_iter().rev().collect::<Vec<_>>().join(" | ")
     }
+}
+
+fn spawn(program: &mut Command) -> Result<Child, String> {
+    program
+        .spawn()
+        .map_err(|error| format!("{} could not be started: {error}", program.get_program().display()))
 }
 
 impl Drop for Running {

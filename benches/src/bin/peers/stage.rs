@@ -1,21 +1,29 @@
 //! What contenders stand on: the service behind the proxies, PostgreSQL and Redis. All of it private, and durable.
 
 use crate::running::Running;
+use semel_benches::held::Gate;
+use semel_benches::load::HELD;
 use semel_benches::payments::ANSWER;
 use semel_private_postgres::{Cluster, Directory, free_port};
 use std::error::Error;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
+use tokio::runtime::Runtime;
 
 /// `fsync` is on by default. No checkpoint falls on one side and not on the other.
 const POSTGRES: [&str; 4] =
     ["max_connections = 200", "max_wal_size = 8GB", "checkpoint_timeout = 1h", "shared_buffers = 512MB"];
 
 pub(crate) struct Stage {
+    /// Where requests are held that are to be under way for a while.
+    pub(crate) gate: Gate,
+    pub(crate) holder: SocketAddr,
     /// The service: it answers at once, whatever is asked.
     pub(crate) service: Server,
     pub(crate) postgres: Cluster,
     redis: Result<Server, String>,
+    _holding: Runtime,
     // After what runs in it.
     pub(crate) directory: Directory,
 }
@@ -44,9 +52,12 @@ impl Stage {
                 return Err(format!("the database {database} could not be made").into());
             }
         }
-        let service = start_nginx(&directory)?;
+        let holding = Runtime::new()?;
+        let gate = Gate::default();
+        let holder = gate.serve(&holding)?;
+        let service = start_nginx(&directory, holder)?;
         let redis = start_redis(&directory).map_err(|error| error.to_string());
-        Ok(Self { service, postgres, redis, directory })
+        Ok(Self { gate, holder, service, postgres, redis, _holding: holding, directory })
     }
 
     /// Redis, if there is one.
@@ -62,7 +73,7 @@ impl Stage {
     }
 }
 
-fn start_nginx(directory: &Directory) -> Result<Server, Box<dyn Error>> {
+fn start_nginx(directory: &Directory, holder: SocketAddr) -> Result<Server, Box<dyn Error>> {
     let port = free_port()?;
     let place = directory.path().display();
     let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
@@ -73,11 +84,14 @@ fn start_nginx(directory: &Directory) -> Result<Server, Box<dyn Error>> {
          events {{ worker_connections 4096; }}
          http {{ access_log off; keepalive_requests 1000000000; {temporary}
            server {{ listen 127.0.0.1:{port} backlog=1024; default_type application/json;
+             location {HELD} {{ proxy_pass http://{holder}; proxy_read_timeout 1h; }}
              location / {{ return 201 '{ANSWER}'; }} }} }}"
     );
     let file = directory.path().join("nginx.conf");
     std::fs::write(&file, configuration)?;
-    let nginx = Running::start(directory, "nginx", Command::new("nginx").arg("-c").arg(&file))?;
+    let mut nginx = Command::new("nginx");
+    nginx.arg("-c").arg(&file);
+    let nginx = Running::start(directory, "nginx", nginx)?;
     Ok(Server { port, running: nginx.until_listening(port)? })
 }
 
@@ -88,6 +102,6 @@ fn start_redis(directory: &Directory) -> Result<Server, Box<dyn Error>> {
     redis.args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--save", "", "--appendonly", "yes"]);
     redis.args(["--appendfsync", "always", "--auto-aof-rewrite-percentage", "0", "--dir"]);
     redis.arg(directory.path());
-    let running = Running::start(directory, "redis", &mut redis)?.until_listening(port)?;
+    let running = Running::start(directory, "redis", redis)?.until_listening(port)?;
     Ok(Server { port, running })
 }

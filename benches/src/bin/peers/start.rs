@@ -5,7 +5,8 @@ use crate::running::Running;
 use crate::stage::Stage;
 use clap::Args;
 use semel_benches::caller::Caller;
-use semel_benches::load::BODY;
+use semel_benches::load::{BODY, HELD, PAYMENTS};
+use semel_benches::payments::HOLDER;
 use semel_private_postgres::free_port;
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -82,8 +83,14 @@ impl Programs {
             &local(admin),
         ]);
         gateway.args(["--upstream", &format!("http://{}", local(stage.service.port))]);
-        let running = Running::start(&stage.directory, name, &mut gateway)?.until_listening(port)?;
-        Ok(Contender { port, path: "/payments", running: vec![running], stands_on: vec![stage.service.id()] })
+        let running = Running::start(&stage.directory, name, gateway)?.until_listening(port)?;
+        Ok(Contender {
+            port,
+            path: PAYMENTS,
+            held_path: HELD,
+            running: vec![running],
+            stands_on: vec![stage.service.id()],
+        })
     }
 
     /// It syncs its log before it answers, by default. A partition for each core: its 24 are slower on few cores. It and its handler
@@ -93,12 +100,10 @@ impl Programs {
             return Err("not provided".into());
         };
         let [port, admin, node, service] = [free_port()?, free_port()?, free_port()?, free_port()?];
-        let handler = Running::start(
-            &stage.directory,
-            "restate-handler",
-            Command::new(handler).arg(service.to_string()),
-        )?
-        .until_listening(service)?;
+        let mut handler = Command::new(handler);
+        handler.arg(service.to_string()).env(HOLDER, stage.holder.to_string());
+        let handler =
+            Running::start(&stage.directory, "restate-handler", handler)?.until_listening(service)?;
         let mut restate = Command::new(server);
         restate
             .env("RESTATE_BASE_DIR", stage.directory.path().join("restate"))
@@ -111,13 +116,14 @@ impl Programs {
             .env("RESTATE_DEFAULT_NUM_PARTITIONS", thread::available_parallelism()?.to_string())
             .env("RESTATE_DISABLE_TELEMETRY", "true")
             .env("RESTATE_LOG_FILTER", "error");
-        let restate = Running::start(&stage.directory, "restate", &mut restate)?
+        let restate = Running::start(&stage.directory, "restate", restate)?
             .until_listening(admin)?
             .until_listening(port)?;
         register(admin, service)?;
         let contender = Contender {
             port,
             path: "/Payments/create",
+            held_path: "/Payments/create",
             running: vec![restate, handler],
             stands_on: Vec::new(),
         };
@@ -143,19 +149,22 @@ impl Programs {
         let directory = stage.directory.path().join("idempotent-proxy");
         std::fs::create_dir(&directory)?;
         let settings = format!(
-            "SERVER_ADDR={}\nREDIS_URL=redis://{}\nREQUEST_TIMEOUT=3600000\nPOLL_INTERVAL=10\nURL_PAYMENTS=http://{}/payments\n\
-             LOG_LEVEL=error\n",
+            "SERVER_ADDR={}\nREDIS_URL=redis://{}\nREQUEST_TIMEOUT=3600000\nPOLL_INTERVAL=10\nURL_PAYMENTS=http://{}{PAYMENTS}\n\
+             URL_HELD=http://{}{HELD}\nLOG_LEVEL=error\n",
             local(port),
             local(redis.port),
+            local(stage.service.port),
             local(stage.service.port),
         );
         std::fs::write(directory.join(".env"), settings)?;
         let mut proxy = Command::new(program);
-        let running = Running::start(&stage.directory, "idempotent-proxy", proxy.current_dir(&directory))?;
+        proxy.current_dir(&directory);
+        let running = Running::start(&stage.directory, "idempotent-proxy", proxy)?;
         let running = vec![running.until_listening(port)?];
         Ok(Contender {
             port,
             path: "/URL_PAYMENTS",
+            held_path: "/URL_HELD",
             running,
             stands_on: vec![stage.service.id(), redis.id()],
         })
@@ -170,9 +179,10 @@ impl Programs {
         uvicorn.args(["--host", "127.0.0.1", "--port", &port.to_string(), "--log-level", "error"]);
         uvicorn.args(["--loop", "uvloop", "--http", "httptools", "--no-access-log", "--workers"]);
         uvicorn.arg(thread::available_parallelism()?.to_string()).env(store.0, store.1);
-        uvicorn.env("PYTHONDONTWRITEBYTECODE", "1");
-        let running = Running::start(&stage.directory, service, &mut uvicorn)?.until_listening(port)?;
-        Ok(Contender { port, path: "/payments", running: vec![running], stands_on: vec![keeper] })
+        uvicorn.env("PYTHONDONTWRITEBYTECODE", "1").env(HOLDER, stage.holder.to_string());
+        uvicorn.env("TMPDIR", stage.directory.path());
+        let running = Running::start(&stage.directory, service, uvicorn)?.until_listening(port)?;
+        Ok(in_a_service(port, running, keeper))
     }
 }
 
@@ -181,8 +191,14 @@ fn in_process(stage: &Stage, program: &str, database: &str) -> Started {
     let port = free_port()?;
     let mut service = Command::new(beside(program)?);
     service.args(["--database", &stage.postgres.url(database), "--listen", &local(port)]);
-    let running = Running::start(&stage.directory, program, &mut service)?.until_listening(port)?;
-    Ok(Contender { port, path: "/payments", running: vec![running], stands_on: vec![stage.postgres_id()?] })
+    service.env(HOLDER, stage.holder.to_string());
+    let running = Running::start(&stage.directory, program, service)?.until_listening(port)?;
+    Ok(in_a_service(port, running, stage.postgres_id()?))
+}
+
+/// What is held is told from the rest by its body.
+fn in_a_service(port: u16, running: Running, keeper: u32) -> Contender {
+    Contender { port, path: PAYMENTS, held_path: PAYMENTS, running: vec![running], stands_on: vec![keeper] }
 }
 
 /// Tells Restate's admin API where the handler is.

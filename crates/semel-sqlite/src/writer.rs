@@ -97,7 +97,7 @@ impl Writer {
                 Err(Trouble::Group(error)) => return fail(group, &error),
             }
         }
-        fail(group, &StoreError::Unavailable("too many records of one transaction are damaged".into()));
+        fail(group, &StoreError::Unavailable("too much of one transaction turned out impossible".into()));
     }
 
     /// One transaction with everything in it. On an error it is rolled back.

@@ -7,7 +7,11 @@ import tempfile
 
 from dbos import DBOS, SetWorkflowID
 
-from service import ANSWER, hold_if_told, service
+from service import ANSWER, hold, is_held, service
+
+
+# Held for as long as the worker lives.
+LOCKS = []
 
 
 def name_of_worker():
@@ -25,9 +29,6 @@ def name_of_worker():
         return f"worker-{number}"
 
 
-LOCKS = []
-
-
 def start():
     DBOS(
         config={
@@ -43,8 +44,8 @@ def start():
 
 @DBOS.workflow()
 async def create_payment(command):
-    if command["invoice"] == "held":
-        await asyncio.to_thread(hold_if_told, command)
+    if is_held(command):
+        await asyncio.to_thread(hold)
     return ANSWER
 
 

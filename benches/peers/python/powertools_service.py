@@ -12,7 +12,7 @@ from aws_lambda_powertools.utilities.idempotency.exceptions import (
 )
 from aws_lambda_powertools.utilities.idempotency.persistence.cache import CachePersistenceLayer
 
-from service import ANSWER, hold_if_told, service
+from service import ANSWER, hold, is_held, service
 
 # It waits for Redis, so that each request under way takes a thread.
 THREADS = ThreadPoolExecutor(int(os.environ.get("THREADS", "16")))
@@ -23,7 +23,8 @@ config = IdempotencyConfig(event_key_jmespath="key")
 
 @idempotent_function(data_keyword_argument="request", persistence_store=store, config=config)
 def create_payment(request):
-    hold_if_told(request["command"])
+    if is_held(request["command"]):
+        hold()
     return ANSWER
 
 

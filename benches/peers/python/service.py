@@ -16,12 +16,16 @@ ANSWER = {
 }
 
 
-def hold_if_told(command):
-    """A payment for the invoice "held" waits for the answer of whoever is named by HOLDER."""
-    if command["invoice"] == "held":
-        connection = http.client.HTTPConnection(os.environ["HOLDER"])
-        connection.request("POST", "/held")
-        connection.getresponse().read()
+def is_held(command):
+    """Whether this payment waits until it is let go."""
+    return command["invoice"] == "held"
+
+
+def hold():
+    """Waits for the answer of whoever is named by HOLDER."""
+    connection = http.client.HTTPConnection(os.environ["HOLDER"])
+    connection.request("POST", "/held")
+    connection.getresponse().read()
 
 
 def service(create, start=None):

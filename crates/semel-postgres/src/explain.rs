@@ -119,8 +119,8 @@ async fn a_tenants_keys_are_counted_by_its_index() {
     assert!(plan.contains("semel_records_tenant") && !plan.contains("Seq Scan"), "{plan}");
 }
 
-/// On the first day as well, when the server has no statistics yet: a plan that reads all that is due, to sort it for one page, would
-/// be kept until somebody analyzes the table.
+/// Whether or not the server has statistics, and whether or not it keeps a plan: one that is made for the values may not read all that is
+/// due either, to sort it for one page.
 #[tokio::test]
 async fn what_is_due_comes_in_the_order_of_its_index() {
     let mut filled = Tables::empty().await;
@@ -131,14 +131,18 @@ async fn what_is_due_comes_in_the_order_of_its_index() {
         assert!(plan.contains("Index Cond: ((ROW(due_kind, due_at, operation_id) >"), "{plan}");
         assert!(plan.contains("(ROW(due_kind, due_at) <="), "{plan}");
         assert!(!plan.contains("Sort"), "{plan}");
-    }
-    // Each kind, with its own share of the table.
-    let mut tables = Tables::full().await;
-    for kind in ["lease", "reconcile", "body", "window", "purge"] {
-        let arguments = format!("0, '{kind}', 100, 5000, '{}'", uuid::Uuid::nil());
-        let plan = tables.plan("force_custom_plan", DUE, &arguments).await;
-        assert!(plan.contains("Index Scan using semel_records_due on semel_records"), "{kind}:\n{plan}");
-        assert!(!plan.contains("Sort"), "{kind}:\n{plan}");
+        let rows = raw_sql("SELECT count(*) FROM semel_records").fetch_one(&mut tables.conn).await.unwrap();
+        if rows.get::<i64, _>(0) == 0 {
+            // A scan of nothing, for as long as there is nothing.
+            continue;
+        }
+        // Each kind, with its own share of the table.
+        for kind in ["lease", "reconcile", "body", "window", "purge"] {
+            let arguments = format!("0, '{kind}', 100, 5000, '{}'", uuid::Uuid::nil());
+            let plan = tables.plan("force_custom_plan", DUE, &arguments).await;
+            assert!(plan.contains("Index Scan using semel_records_due on semel_records"), "{kind}:\n{plan}");
+            assert!(!plan.contains("Sort"), "{kind}:\n{plan}");
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::call::Server;
 use crate::clock::HighWater;
 use crate::key::KeyHash;
-use crate::row::{AFTER_RECORD, NAME, computed, damaged, decode};
+use crate::row::{AFTER_RECORD, NAME, computed, decode};
 use semel::{OperationId, Record, RecordKey, StoreError, Timestamp};
 use sqlx::postgres::PgRow;
 use std::collections::HashMap;
@@ -14,18 +14,18 @@ use uuid::Uuid;
 pub(crate) struct Found {
     by_hash: HashMap<KeyHash, Record>,
     /// Why others cannot be read, by the names that were asked for.
-    damaged: HashMap<Uuid, StoreError>,
+    damaged: HashMap<Uuid, String>,
 }
 
 impl Found {
-    /// The record of this key.
-    pub(crate) fn by_hash(&self, hash: KeyHash, key: &RecordKey) -> Result<Option<&Record>, StoreError> {
-        if let Some(damage) = self.damaged.get(&hash.uuid()) {
-            return Err(damage.clone());
+    /// The record of this key, or why it cannot be read.
+    pub(crate) fn by_hash(&self, hash: KeyHash, key: &RecordKey) -> Result<Option<&Record>, String> {
+        if let Some(why) = self.damaged.get(&hash.uuid()) {
+            return Err(why.clone());
         }
         match self.by_hash.get(&hash) {
             Some(record) if record.key != *key => {
-                Err(damaged(record.operation_id, "its key has the hash of another key"))
+                Err(format!("operation {}: its key has the hash of another key", record.operation_id))
             }
             found => Ok(found),
         }
@@ -34,7 +34,7 @@ impl Found {
     /// The records by operation id.
     pub(crate) fn by_id(self) -> Result<HashMap<OperationId, Record>, StoreError> {
         match self.damaged.into_values().next() {
-            Some(damage) => Err(damage),
+            Some(why) => Err(StoreError::Damaged(why)),
             None => Ok(self.by_hash.into_values().map(|record| (record.operation_id, record)).collect()),
         }
     }
@@ -56,9 +56,10 @@ pub(crate) async fn read(
                 found.by_hash.insert(KeyHash::of(&record.key), record);
             }
             Ok(None) => {}
-            Err(damage) => {
-                found.damaged.insert(computed(row, NAME)?, damage);
+            Err(StoreError::Damaged(why)) => {
+                found.damaged.insert(computed(row, NAME)?, why);
             }
+            Err(error) => return Err(error),
         }
     }
     Ok((now, found))

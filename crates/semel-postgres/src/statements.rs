@@ -428,7 +428,7 @@ FROM (SELECT FROM semel_records WHERE tenant = $1 AND state <> 'expired' LIMIT $
 
 /// What waits for something that is due, after a place. The bounds are rows, as the index has them: the planner takes each for a third of
 /// the table, however little it knows of it, and goes by the index no further than to the limit. Of an equality it would expect next to
-/// nothing, and read, at every page, all that is due to sort it. The rows come in the order of the index; that the moment is one row is
+/// nothing where it has no statistics, and a plan for the values would read all that is due to sort it. The rows come in the order of the index; that the moment is one row is
 /// what the planner cannot know, so nothing more is said of their order here, and whoever reads them sorts them.
 pub(crate) const DUE: &str = concat!(
     "WITH ",

@@ -143,7 +143,9 @@ impl Store for PgStore {
             let hashes: Vec<KeyHash> = keys.iter().map(KeyHash::of).collect();
             let names = distinct(hashes.iter().map(|hash| hash.uuid()));
             let (now, found) = read(server, clock, READ, names).await?;
-            let item = |(key, hash): (&RecordKey, &KeyHash)| Ok(found.by_hash(*hash, key)?.cloned());
+            let item = |(key, hash): (&RecordKey, &KeyHash)| {
+                Ok(found.by_hash(*hash, key).map_err(StoreError::Damaged)?.cloned())
+            };
             let items = keys.iter().zip(&hashes).map(item).collect::<Result<_, StoreError>>()?;
             Ok(Answer { now, items })
         })

@@ -182,8 +182,7 @@ impl Writing {
             for at in open {
                 outcomes[at] = match found.by_hash(hashes[at], &batch[at].key) {
                     Ok(there) => there.map(|record| Created::Exists(Box::new(record.clone()))),
-                    Err(StoreError::Damaged(why)) => Some(Created::Damaged(why)),
-                    Err(error) => return Err(progress.whole(error)),
+                    Err(why) => Some(Created::Damaged(why)),
                 };
             }
         }
@@ -242,20 +241,17 @@ impl Writing {
         let found = self.what_is_there(open, &mut progress).await?;
         let tell = |at: usize| {
             if done.contains(&at) {
-                return Ok(Swapped::Done);
+                return Swapped::Done;
             }
-            Ok(match found.by_hash(hashes[at], &expected[at].key) {
+            match found.by_hash(hashes[at], &expected[at].key) {
                 Ok(None) => Swapped::Missing,
                 // What was expected is there and was not done: its row was locked.
                 Ok(Some(record)) if record.expected() == *expected[at] => Swapped::Locked,
                 Ok(Some(record)) => Swapped::Changed(Box::new(record.clone())),
-                Err(StoreError::Damaged(why)) => Swapped::Damaged(why),
-                Err(error) => return Err(error),
-            })
+                Err(why) => Swapped::Damaged(why),
+            }
         };
-        let items: Result<Vec<_>, StoreError> = (0..expected.len()).map(tell).collect();
-        let items = items.map_err(|error| progress.whole(error))?;
-        progress.answer(items)
+        progress.answer((0..expected.len()).map(tell).collect())
     }
 
     async fn send(&self, query: PgQuery<'_>, progress: &mut Progress) -> Result<Wrote, StoreError> {

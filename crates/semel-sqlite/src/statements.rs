@@ -1,6 +1,6 @@
 //! The statements on records, each prepared once. All of them run inside a transaction.
 
-use crate::error::{Fault, damaged};
+use crate::error::Fault;
 use crate::row::{columns, decode, stored_version};
 use bytes::Bytes;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
@@ -67,7 +67,7 @@ pub(crate) fn create(
         if write(&mut statement, hash, draft, now)? == 1 {
             return Ok(Created::Inserted);
         }
-        Ok(match or_damaged(read(conn, &draft.key, hash))? {
+        Ok(match there(conn, &draft.key, hash)? {
             Ok(Some(record)) => Created::Exists(Box::new(record)),
             Ok(None) => Created::Damaged("a key is in the index, but not in the table".into()),
             Err(why) => Created::Damaged(why),
@@ -110,42 +110,44 @@ pub(crate) fn remove(conn: &Connection, expected: &Expected) -> Result<Swapped, 
 }
 
 fn what_is_there(conn: &Connection, key: &RecordKey) -> Result<Swapped, Fault> {
-    Ok(match or_damaged(read(conn, key, &key_hash(key)))? {
+    Ok(match there(conn, key, &key_hash(key))? {
         Ok(Some(record)) => Swapped::Changed(Box::new(record)),
         Ok(None) => Swapped::Missing,
         Err(why) => Swapped::Damaged(why),
     })
 }
 
-/// A damaged record is the outcome of the item that met it, and no fault of the transaction.
-fn or_damaged(read: Result<Option<Record>, Fault>) -> Result<Result<Option<Record>, String>, Fault> {
-    match read {
-        Ok(found) => Ok(Ok(found)),
-        Err(Fault::Job(StoreError::Damaged(why))) => Ok(Err(why)),
-        Err(fault) => Err(fault),
-    }
+/// What a name stands for, or why that cannot be read. Where a page of the file is damaged and not a record, it is a fault instead.
+type There = Result<Option<Record>, String>;
+
+/// What is there of this key.
+fn there(conn: &Connection, key: &RecordKey, hash: &KeyHash) -> Result<There, Fault> {
+    Ok(one(conn, READ, hash)?.and_then(|found| match found {
+        Some(record) if record.key != *key => {
+            Err(format!("operation {}: its key has the hash of another key", record.operation_id))
+        }
+        found => Ok(found),
+    }))
 }
 
 /// The record of this key.
 pub(crate) fn read(conn: &Connection, key: &RecordKey, hash: &KeyHash) -> Result<Option<Record>, Fault> {
-    let found = one(conn, READ, hash)?;
-    match found {
-        Some(record) if record.key != *key => {
-            Err(damaged(record.operation_id, "its key has the hash of another key").into())
-        }
-        found => Ok(found),
-    }
+    there(conn, key, hash)?.map_err(|why| Fault::Job(StoreError::Damaged(why)))
 }
 
 /// The record of this operation id.
 pub(crate) fn find(conn: &Connection, id: OperationId) -> Result<Option<Record>, Fault> {
-    one(conn, FIND, id.as_bytes())
+    one(conn, FIND, id.as_bytes())?.map_err(|why| Fault::Job(StoreError::Damaged(why)))
 }
 
-fn one(conn: &Connection, sql: &str, name: &[u8; 16]) -> Result<Option<Record>, Fault> {
+fn one(conn: &Connection, sql: &str, name: &[u8; 16]) -> Result<There, Fault> {
     let mut statement = conn.prepare_cached(sql)?;
     let mut rows = statement.query([name])?;
-    rows.next()?.map(|row| decode(row, true)).transpose().map_err(Fault::Job)
+    match rows.next()?.map(|row| decode(row, true)).transpose() {
+        Ok(found) => Ok(Ok(found)),
+        Err(StoreError::Damaged(why)) => Ok(Err(why)),
+        Err(error) => Err(Fault::Job(error)),
+    }
 }
 
 fn tell(conn: &Connection, next: &Draft, entry: &HistoryEntry, now: Timestamp) -> Result<(), Fault> {

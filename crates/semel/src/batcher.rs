@@ -86,30 +86,6 @@ impl Batcher {
     }
 }
 
-/// What became of one item.
-trait Outcome: Sized + Send + 'static {
-    /// What is damaged is an error for whoever asked.
-    fn sound(self) -> Result<Self, StoreError>;
-}
-
-impl Outcome for Created {
-    fn sound(self) -> Result<Self, StoreError> {
-        if let Self::Damaged(why) = self { Err(StoreError::Damaged(why)) } else { Ok(self) }
-    }
-}
-
-impl Outcome for Swapped {
-    fn sound(self) -> Result<Self, StoreError> {
-        if let Self::Damaged(why) = self { Err(StoreError::Damaged(why)) } else { Ok(self) }
-    }
-}
-
-impl Outcome for Option<Record> {
-    fn sound(self) -> Result<Self, StoreError> {
-        Ok(self)
-    }
-}
-
 type Call<I, O> = for<'a> fn(&'a dyn Store, Vec<I>) -> StoreFuture<'a, Answer<O>>;
 type Reply<O> = oneshot::Sender<(Result<(Timestamp, O), Unanswered>, Option<Ride>)>;
 
@@ -117,7 +93,7 @@ type Reply<O> = oneshot::Sender<(Result<(Timestamp, O), Unanswered>, Option<Ride
 #[derive(Clone)]
 enum Unanswered {
     Failed(StoreError),
-    /// Some item of a batch of reads met a damaged record. It may have been another one: each is to be sent alone.
+    /// Some item of the batch met a damaged record. It may have been another one: each is to be sent alone.
     Apart,
 }
 
@@ -170,7 +146,7 @@ struct Waiting<I, O> {
     reply: Reply<O>,
 }
 
-impl<I: Clone + Send + 'static, O: Outcome> Lane<I, O> {
+impl<I: Clone + Send + 'static, O: Send + 'static> Lane<I, O> {
     fn new(way: Way, call: Call<I, O>) -> Arc<Self> {
         Arc::new(Self {
             width: way.store.lanes().max(1),
@@ -203,7 +179,7 @@ impl<I: Clone + Send + 'static, O: Outcome> Lane<I, O> {
             Ok(Ok((answer, ride))) => {
                 note_call(self.way.call, ride, answer.is_ok());
                 match answer {
-                    Ok((now, outcome)) => Ok((now, outcome.sound()?)),
+                    Ok(answer) => Ok(answer),
                     Err(Unanswered::Failed(error)) => Err(error),
                     Err(Unanswered::Apart) => self.send_alone(item, timeout).await,
                 }
@@ -225,7 +201,7 @@ impl<I: Clone + Send + 'static, O: Outcome> Lane<I, O> {
         let (answer, ride) = self.send(vec![item.clone()]).await;
         note_call(self.way.call, ride, answer.is_ok());
         let Answer { now, mut items } = answer?;
-        Ok((now, items.pop().ok_or_else(unfit)?.sound()?))
+        items.pop().map(|item| (now, item)).ok_or_else(unfit)
     }
 
     /// Sends batch after batch until nothing waits.
@@ -236,7 +212,7 @@ impl<I: Clone + Send + 'static, O: Outcome> Lane<I, O> {
             let (answer, ride) = self.send(items).await;
             let outcome = match answer {
                 Ok(answer) => Ok(answer),
-                // Of a read, nothing was done: a damaged record is one item's, and the others are not to hear of it.
+                // Errors are whole, but a damaged record is one item's: the others are not to hear of it.
                 Err(StoreError::Damaged(_)) if count > 1 => Err(Unanswered::Apart),
                 Err(error) => Err(Unanswered::Failed(error)),
             };
@@ -284,12 +260,12 @@ impl<I: Clone + Send + 'static, O: Outcome> Lane<I, O> {
 }
 
 /// A lane's task. Cut off by a store that panics, or by a runtime that ends, its batch is lost; the ones after it must not be.
-struct Running<I: Clone + Send + 'static, O: Outcome> {
+struct Running<I: Clone + Send + 'static, O: Send + 'static> {
     lane: Arc<Lane<I, O>>,
     done: bool,
 }
 
-impl<I: Clone + Send + 'static, O: Outcome> Drop for Running<I, O> {
+impl<I: Clone + Send + 'static, O: Send + 'static> Drop for Running<I, O> {
     fn drop(&mut self) {
         if self.done {
             return;

@@ -151,7 +151,7 @@ pub enum StoreError {
     /// It may have been written or not: the answer was lost.
     #[error("the store's answer was lost: {0}")]
     Lost(String),
-    /// What is stored cannot be what was written. Of a write it is an item's outcome, and no error of the call.
+    /// What is stored cannot be what was written; nothing was done. A record that a write meets is the outcome of its item instead.
     #[error("a stored record is damaged: {0}")]
     Damaged(String),
 }

@@ -110,12 +110,14 @@ fn died(contender: &mut Contender, gate: &Gate) -> Outcome {
     let retry = ask_beside(contender, "key-of-one-that-died");
     let runs_again = wait_for(gate, before + 2, COMING_BACK).is_ok();
     gate.let_all_go();
-    let answered = retry.recv_timeout(if runs_again { PATIENCE } else { Duration::ZERO });
-    let told = match answered {
+    if runs_again {
+        return Ok(format!("runs again, and gets {}", retry.recv_timeout(PATIENCE)??.status));
+    }
+    let told = match retry.try_recv() {
         Ok(answer) => format!("gets {}", answer?.status),
         Err(_) => format!("is not answered within {} s", COMING_BACK.as_secs()),
     };
-    Ok(if runs_again { format!("runs again, and {told}") } else { format!("{told}, and nothing runs again") })
+    Ok(format!("{told}, and nothing runs again"))
 }
 
 /// A request that is held, from a thread of its own.

@@ -1,10 +1,11 @@
 //! Who does the job: Semel in its shapes, and its peers.
 
 use crate::processor;
-use crate::running::Running;
+use crate::running::{FAREWELL, Running};
 use std::error::Error;
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Who {
@@ -85,8 +86,12 @@ impl Contender {
     pub(crate) fn die_and_rise(&mut self) -> Result<(), Box<dyn Error>> {
         self.running.iter_mut().try_for_each(Running::die)?;
         // Its workers are as dead as their parent a moment later.
+        let begun = Instant::now();
         while TcpStream::connect(self.address()).is_ok() {
-            std::thread::sleep(Duration::from_millis(20));
+            if begun.elapsed() > FAREWELL {
+                return Err("somebody still listens though it was killed".into());
+            }
+            thread::sleep(Duration::from_millis(20));
         }
         // What others of it need was started last.
         self.running.iter_mut().rev().try_for_each(Running::rise)?;

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long it may take to end by itself.
-const FAREWELL: Duration = Duration::from_secs(5);
+pub(crate) const FAREWELL: Duration = Duration::from_secs(5);
 
 /// A program that runs. It ends with this value; and if nobody is left to drop it, with the directory that it was started in.
 pub(crate) struct Running {

@@ -4,7 +4,7 @@ use crate::fixture::{Place, create, draft, key, read};
 use crate::sealing::tamper;
 use rusqlite::Connection;
 use semel::transition::{Change, Claim, act};
-use semel::{Body, Created, Filter, RecordKey, Store, StoreError, Swap, Swapped};
+use semel::{Body, Created, Draft, Filter, RecordKey, Store, StoreError, Swap, Swapped};
 use semel_conformance::{
     Tampering, an_answer_that_changed_by_accident_is_damage, listings_pass_over_damaged_records,
     what_is_due_is_found_behind_damaged_records, writes_go_on_around_a_damaged_record,
@@ -64,6 +64,36 @@ async fn a_damaged_record_is_in_the_way_of_its_own_item_alone() {
     let store = place.open().await;
     let damage = async |key: &RecordKey| spoil(&place, "state = 'nonsense'", &key.key);
     writes_go_on_around_a_damaged_record(&store, damage).await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_written_undoes_its_own_batch_and_no_other() {
+    let place = Place::new();
+    let store = place.open().await;
+    let known = draft("known");
+    create(&store, known.clone()).await;
+    let conn = Connection::open(place.path()).unwrap();
+    conn.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let first = tokio::spawn({
+        let store = store.clone();
+        async move { create(&store, draft("first")).await }
+    });
+    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    // The id of another operation: no correct caller hands that over.
+    let impossible = Draft { operation_id: known.operation_id, ..draft("impossible") };
+    let hit = store.create(vec![draft("with-it-1"), impossible, draft("with-it-2")]);
+    let other = store.create(vec![draft("other")]);
+    let letting_go = async {
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        conn.execute_batch("ROLLBACK").unwrap();
+    };
+    let (hit, other, ()) = tokio::join!(hit, other, letting_go);
+    assert!(matches!(hit, Err(StoreError::Unavailable(_))), "{hit:?}");
+    assert_eq!(other.unwrap().items, vec![Created::Inserted]);
+    assert_eq!(first.await.unwrap(), Created::Inserted);
+    for name in ["with-it-1", "with-it-2"] {
+        assert_eq!(read(&store, name).await, None, "an error is whole");
+    }
 }
 
 #[tokio::test]

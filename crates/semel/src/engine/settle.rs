@@ -60,7 +60,10 @@ impl Engine {
                 }
                 Ok((then, Swapped::Changed(changed))) => (now, record) = (then, *changed),
                 Ok((_, Swapped::Missing)) => return Ok(Settled::Missing),
-                Ok((_, Swapped::Damaged(why))) => return Err(StoreError::Damaged(why)),
+                Ok((_, Swapped::Damaged(why))) => {
+                    self.shared.count(operation, Event::StoreError);
+                    return Err(StoreError::Damaged(why));
+                }
                 Ok((_, Swapped::Locked)) => {
                     return Err(StoreError::Unavailable("an open transaction holds the record".into()));
                 }

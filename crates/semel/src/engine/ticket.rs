@@ -226,10 +226,11 @@ pub(super) async fn write(
             }
             Change::Remove => shared.batcher.remove(&expected).await.map(|(_, swapped)| (swapped, None)),
         };
-        let (swapped, written) = answer.inspect_err(|_| {
+        let count_error = || {
             let record = seen.lock().unwrap_or_else(PoisonError::into_inner);
             shared.count(&record.key.operation, Event::StoreError);
-        })?;
+        };
+        let (swapped, written) = answer.inspect_err(|_| count_error())?;
         match (swapped, written) {
             (Swapped::Done, written) => {
                 if let Some(written) = written {
@@ -245,7 +246,10 @@ pub(super) async fn write(
             }
             (Swapped::Changed(record), _) => see(seen, *record),
             (Swapped::Missing, Some(_)) => return Ok(Written::Refused(Refusal::Fenced, None)),
-            (Swapped::Damaged(why), _) => return Err(StoreError::Damaged(why)),
+            (Swapped::Damaged(why), _) => {
+                count_error();
+                return Err(StoreError::Damaged(why));
+            }
             (Swapped::Locked, _) => {
                 return Err(StoreError::Unavailable("an open transaction holds the record".into()));
             }

@@ -12,9 +12,10 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// Threads that have a column of their own: what Linux calls them, and what the table does.
-const THREADS: [(&str, &str); 5] = [
-    ("tokio-rt-worker", "Semel's workers"),
+/// Threads that have a column of their own: how their names begin, and what the table calls them.
+const THREADS: [(&str, &str); 6] = [
+    ("semel-lane-", "Semel's lanes"),
+    ("tokio-rt-worker", "its other workers"),
     ("semel-sqlite-wr", "SQLite's writer"),
     ("semel-sqlite-re", "SQLite's readers"),
     ("postgres", "PostgreSQL"),
@@ -39,7 +40,7 @@ impl Moment {
                 let told = |file| fs::read_to_string(task.path().join(file)).ok();
                 let thread = task.file_name().to_str().and_then(|number| number.parse().ok());
                 if let (Some(thread), Some(name), Some(times)) = (thread, told("comm"), told("schedstat"))
-                    && let Some(kind) = THREADS.iter().position(|(called, _)| *called == name.trim_end())
+                    && let Some(kind) = THREADS.iter().position(|(begin, _)| name.starts_with(begin))
                     && let Some(on_a_core) = times.split(' ').next().and_then(|nanos| nanos.parse().ok())
                 {
                     threads.insert(thread, (kind, on_a_core));

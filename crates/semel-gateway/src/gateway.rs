@@ -1,6 +1,7 @@
 //! The gateway: the layer of `semel-tower` around the proxy, behind the entrance, on a listener.
 
 use crate::entrance::Entrance;
+use crate::lanes::Lanes;
 use crate::limits::Limits;
 use crate::proxy::Upstream;
 use crate::server::{AnswerBody, Arrival, Connections, PeerAddress};
@@ -13,6 +14,7 @@ use http::{HeaderMap, Method, Response};
 use semel::Engine;
 use semel_tower::IdempotencyLayer;
 use std::future::Future;
+use std::io;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tower::Layer as _;
@@ -90,13 +92,19 @@ impl Gateway {
 
     /// Serves until `stop`; then accepts nothing more, and lets what is under way end: requests first, then operations whose client
     /// has gone. It waits for at most [`Limits::drain`], and no longer than until `force`.
+    ///
+    /// Connections are served by threads of its own, one for each core.
+    ///
+    /// # Errors
+    /// The system has no more threads.
     pub async fn run(
         self,
         listener: TcpListener,
         stop: impl Future<Output = ()>,
         force: impl Future<Output = ()>,
-    ) -> Stopped {
-        Seat::of(self).run(listener, stop, force).await
+    ) -> io::Result<Stopped> {
+        let lanes = Lanes::start()?;
+        Ok(Seat::of(self).run(listener, &lanes, stop, force).await)
     }
 
     fn answer(&self, arrival: Arrival) -> impl Future<Output = Response<AnswerBody>> + Send + use<> {
@@ -140,12 +148,13 @@ impl Seat {
     pub(crate) async fn run(
         self: Arc<Self>,
         listener: TcpListener,
+        lanes: &Lanes,
         stop: impl Future<Output = ()>,
         force: impl Future<Output = ()>,
     ) -> Stopped {
         let seat = Arc::clone(&self);
         let answer = move |arrival| seat.incumbent.load().answer(arrival);
-        self.connections.serve(listener, answer, stop).await;
+        self.connections.serve(listener, lanes, answer, stop).await;
         tracing::info!("stopping: no new connections; waiting for what is under way");
         let Gateway { entrance, engine, limits, .. } = &*self.incumbent.load_full();
         let drained = async {

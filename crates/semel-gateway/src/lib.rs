@@ -14,6 +14,7 @@ mod fail_points;
 mod framing;
 mod gateway;
 mod instance;
+mod lanes;
 mod limits;
 pub mod metrics;
 mod open_files;

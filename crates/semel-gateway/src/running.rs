@@ -5,6 +5,7 @@ use crate::config::Config;
 use crate::contract::Contract;
 use crate::gateway::{Gateway, Seat, Stopped};
 use crate::instance::{Instance, listen};
+use crate::lanes::Lanes;
 use crate::open_files;
 use crate::outbox::OutboxError;
 use crate::proxy::{InvalidUpstream, Transport, Upstream};
@@ -57,6 +58,11 @@ pub enum StartError {
         /// What the system says.
         error: std::io::Error,
     },
+    /// There are no threads to serve connections.
+    #[error(
+        "the threads that serve connections cannot be started ({0}): look at the limits on processes and memory"
+    )]
+    Lanes(std::io::Error),
 }
 
 /// A gateway that listens, and is ready to answer.
@@ -70,6 +76,7 @@ pub struct Running {
     admin_address: SocketAddr,
     reloader: Reloader,
     reload: Reload,
+    lanes: Lanes,
 }
 
 impl Running {
@@ -91,6 +98,7 @@ impl Running {
         let exporter = instance.export(Process::Gateway, &config, &office);
         let seat = Seat::of(gateway_of(&instance, &config)?);
         let admin_seat = AdminSeat::of(instance.admin(Process::Gateway, &config, &office));
+        let lanes = Lanes::start().map_err(StartError::Lanes)?;
         let (listener, address) = listen(config.listen).await?;
         let (admin_listener, admin_address) = listen(config.admin.listen).await?;
         instance.go_by(Process::Gateway, &config, &office);
@@ -114,6 +122,7 @@ impl Running {
             admin_address,
             reloader,
             reload,
+            lanes,
         })
     }
 
@@ -155,7 +164,7 @@ impl Running {
             stop.await;
             readiness.stopping();
         };
-        let stopped = self.seat.run(self.listener, stop, force).await;
+        let stopped = self.seat.run(self.listener, &self.lanes, stop, force).await;
         drop(rest);
         match stopped {
             Stopped::Drained => drop(working.await),

@@ -18,6 +18,7 @@ use sqlx::postgres::PgConnection;
 use sqlx::{Connection, PgPool, Postgres, Transaction};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// A connection that has lain idle for longer may have died with a server that was restarted: it is asked before it is used.
@@ -36,6 +37,8 @@ struct Own {
     /// One permit for each connection that may be in use.
     permits: Arc<Semaphore>,
     patience: Duration,
+    /// Connections live as long as the runtime that they were opened in: that of the store, not of whoever came by first.
+    runtime: Handle,
     kept: Mutex<Vec<(PgConnection, Instant)>>,
 }
 
@@ -71,11 +74,19 @@ impl Connections {
         Self { pool, own: None }
     }
 
-    /// Of a pool that nobody else uses, so many at once.
+    /// Of a pool that nobody else uses, so many at once. Called within the runtime that they are to live in.
     pub(crate) fn own(pool: PgPool, most: u32) -> Self {
         let permits = Arc::new(Semaphore::new(usize::try_from(most).unwrap_or(usize::MAX)));
         let patience = pool.options().get_acquire_timeout();
-        Self { pool, own: Some(Arc::new(Own { permits, patience, kept: Mutex::default() })) }
+        Self {
+            pool,
+            own: Some(Arc::new(Own {
+                permits,
+                patience,
+                runtime: Handle::current(),
+                kept: Mutex::default(),
+            })),
+        }
     }
 
     pub(crate) async fn take(&self) -> Result<Taken, sqlx::Error> {
@@ -88,7 +99,7 @@ impl Connections {
         let taken = |conn: PgConnection| Taken { conn: Which::Own(Box::new(conn)), permit: Some(permit) };
         match own.pop_live().await {
             Some(conn) => Ok(taken(conn)),
-            None => taken(self.pool.acquire().await?.detach()).cleaned().await,
+            None => taken(own.open(&self.pool).await?).cleaned().await,
         }
     }
 
@@ -118,6 +129,15 @@ impl Connections {
 }
 
 impl Own {
+    async fn open(&self, pool: &PgPool) -> Result<PgConnection, sqlx::Error> {
+        let (acquiring, runtime) = (pool.clone(), &self.runtime);
+        match runtime.spawn(async move { acquiring.acquire().await }).await {
+            Ok(acquired) => Ok(acquired?.detach()),
+            // That runtime is over, and the store goes on in this one.
+            Err(_) => Ok(pool.acquire().await?.detach()),
+        }
+    }
+
     /// The one that was used last, if it is alive.
     async fn pop_live(&self) -> Option<PgConnection> {
         loop {

@@ -37,6 +37,7 @@
 mod answer;
 mod body;
 mod execute;
+mod hashing;
 mod headers;
 mod layer;
 mod memory;

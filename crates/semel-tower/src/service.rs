@@ -3,6 +3,7 @@
 use crate::answer::Decided;
 use crate::body::{Body, BoxError, Collected, collect};
 use crate::execute::{Execution, execute};
+use crate::hashing::Hashing;
 use crate::headers::{self, IDEMPOTENCY_KEY};
 use crate::layer::Config;
 use crate::memory::NoRoom;
@@ -12,7 +13,6 @@ use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
-use semel::fingerprint::{HttpRequest, RequestSubject};
 use semel::key::IdempotencyKey;
 use semel::observe::Event;
 use semel::planted::{self, Bug};
@@ -194,22 +194,16 @@ where
     let answering = Arc::clone(&config);
     let executing = async move {
         let key = RecordKey::new(tenant, admitted.operation, admitted.key.as_str());
-        let request = HttpRequest {
-            operation: &key.operation,
-            method: &parts.method,
-            path: parts.uri.path(),
-            query: parts.uri.query(),
-            headers: &parts.headers,
-            body: &body,
+        let secret = config.secret.clone();
+        let Some(subject) = Hashing::of(key.clone(), admitted.protection, secret, parts, body).await else {
+            return;
         };
-        let protection = admitted.protection;
-        let subject =
-            RequestSubject { recipe: &protection.recipe, secret: config.secret.as_deref(), request };
-        let incoming =
-            Incoming { key: key.clone(), subject: &subject, policy: Arc::clone(&protection.policy) };
+        let policy = Arc::clone(&subject.protection.policy);
+        let incoming = Incoming { key: key.clone(), subject: &subject, policy };
         let decided = match config.engine.begin(incoming).await {
-            Ok(decision) => config.decided(decision, &protection.policy),
+            Ok(decision) => config.decided(decision, &subject.protection.policy),
             Err(BeginError::Store(_)) if planted::bug(Bug::FailOpen) => {
+                let Hashing { parts, body, .. } = subject;
                 if let Ok(response) = inner.call(Request::from_parts(parts, B::from(body))).await {
                     let _ = answer.send(response.map(Body::stream));
                 }
@@ -222,7 +216,8 @@ where
                 let _ = answer.send(response);
             }
             Decided::Execute(ticket) => {
-                let execution = Execution { config, protection, ticket, key: key.clone(), answer };
+                let Hashing { protection, parts, body, .. } = subject;
+                let execution = Execution { config, protection, ticket, key, answer };
                 execute(execution, inner, parts, body).await;
             }
         }

@@ -151,7 +151,7 @@ impl Connection {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::proxy::UpstreamProtocol;
     use crate::proxy::target::Target;
@@ -159,7 +159,7 @@ mod tests {
     use tokio::net::{TcpListener, TcpStream};
 
     /// A connection, and its other end.
-    async fn connected() -> (Box<Connection>, TcpStream) {
+    pub(in crate::proxy) async fn connected() -> (Box<Connection>, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
         let opening = tokio::spawn(async move {

@@ -3,12 +3,13 @@
 use super::stream::ClientStream;
 use super::streams::{Overdue, Streams};
 use super::{AnswerBody, Arrival, Client, IDEMPOTENCY_KEY, Link, told_to_stop};
+use crate::lanes::Dealer;
 use crate::limits::Limits;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::pin;
@@ -41,12 +42,13 @@ pub(super) async fn serve<F>(
     limits: Arc<Limits>,
     answer: Arc<impl Fn(Arrival) -> F>,
     mut stopping: watch::Receiver<bool>,
+    dealer: Dealer,
 ) where
     F: Future<Output = Response<AnswerBody>> + Send + 'static,
 {
     let peer = client.peer.0;
     let streams = Streams::new(client.begun);
-    let mut http = http2::Builder::new(TokioExecutor::new());
+    let mut http = http2::Builder::new(dealer);
     http.timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS)
         .max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX))

@@ -23,6 +23,7 @@ pub(crate) use link::{BodyFailure, Link, UnderWay};
 pub(crate) use stream::ClientStream;
 pub(crate) use tunnel::OtherEnd;
 
+use crate::lanes::{Dealer, Lanes};
 use crate::limits::Limits;
 use crate::places::Places;
 use crate::proxy::Introduction;
@@ -93,6 +94,7 @@ impl Connections {
     pub(crate) async fn serve<F>(
         &self,
         listener: TcpListener,
+        lanes: &Lanes,
         answer: impl Fn(Arrival) -> F + Send + Sync + 'static,
         stop: impl Future<Output = ()>,
     ) where
@@ -107,8 +109,12 @@ impl Connections {
                 (stream, peer, slot) = self.accept(&listener) => {
                     let (limits, tls) = (self.limits.load_full(), self.tls.load_full());
                     let (answer, stopping) = (Arc::clone(&answer), self.stopping.subscribe());
-                    tokio::spawn(async move {
-                        serve_connection(stream, peer, limits, tls, answer, stopping).await;
+                    // Out of this runtime, and into that of its lane.
+                    let Ok(stream) = stream.into_std() else { continue };
+                    lanes.place().run(async move |dealer| {
+                        if let Ok(stream) = TcpStream::from_std(stream) {
+                            serve_connection(stream, peer, limits, tls, answer, stopping, dealer).await;
+                        }
                         drop(slot);
                     });
                 }
@@ -152,6 +158,7 @@ async fn serve_connection<F>(
     tls: Option<Arc<ServerTls>>,
     answer: Arc<impl Fn(Arrival) -> F>,
     mut stopping: watch::Receiver<bool>,
+    dealer: Dealer,
 ) where
     F: Future<Output = Response<AnswerBody>> + Send + 'static,
 {
@@ -176,7 +183,7 @@ async fn serve_connection<F>(
     };
     match opened.protocol {
         Protocol::Http1 => http1::serve(opened.stream, client, limits, answer, stopping).await,
-        Protocol::Http2 => http2::serve(opened.stream, client, limits, answer, stopping).await,
+        Protocol::Http2 => http2::serve(opened.stream, client, limits, answer, stopping, dealer).await,
     }
 }
 

@@ -7,6 +7,7 @@ use semel_gateway::proxy::{Transport, Upstream, UpstreamProtocol};
 use semel_gateway::tls::{ServerTls, ServerTlsFiles};
 use semel_gateway::{Gateway, Limits, Stopped};
 use semel_tower::{IdempotencyLayer, KeyRequirement, Protection};
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -110,7 +111,7 @@ pub(crate) struct Front {
     pub(crate) engine: Engine,
     stop: Option<oneshot::Sender<()>>,
     force: Option<oneshot::Sender<()>>,
-    running: JoinHandle<Stopped>,
+    running: JoinHandle<io::Result<Stopped>>,
 }
 
 impl Front {
@@ -148,6 +149,6 @@ impl Front {
     }
 
     pub(crate) async fn stopped(self) -> Stopped {
-        tokio::time::timeout(Duration::from_secs(20), self.running).await.unwrap().unwrap()
+        tokio::time::timeout(Duration::from_secs(20), self.running).await.unwrap().unwrap().unwrap()
     }
 }

@@ -1,0 +1,119 @@
+//! The fingerprint of a request with a large body, made beside the threads that serve requests: whoever shares such a thread would wait
+//! for as long as it takes.
+
+use crate::protection::Protection;
+use bytes::Bytes;
+use http::request::Parts;
+use semel::fingerprint::{
+    FingerprintSecret, HttpRequest, Recipe, RecipeUnavailable, RequestSubject, Subject,
+};
+use semel::{Fingerprint, RecordKey};
+use std::sync::{Arc, LazyLock};
+use tokio::sync::Semaphore;
+
+/// Up to here it takes less than a few tenths of a millisecond, and handing it over would be more than it is worth.
+const LARGE: usize = 16 * 1024;
+
+/// As many at once as there are cores: more would only take them from those who serve.
+static TURNS: LazyLock<Semaphore> =
+    LazyLock::new(|| Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)));
+
+/// A request, with what it takes to fingerprint it.
+pub(crate) struct Hashing {
+    pub(crate) key: RecordKey,
+    pub(crate) protection: Arc<Protection>,
+    secret: Option<Arc<FingerprintSecret>>,
+    pub(crate) parts: Parts,
+    pub(crate) body: Bytes,
+    /// By today's recipe, if it is at hand.
+    made: Option<Fingerprint>,
+}
+
+impl Hashing {
+    /// Whose fingerprint is at hand if its body is large. None: the runtime is going down.
+    pub(crate) async fn of(
+        key: RecordKey,
+        protection: Arc<Protection>,
+        secret: Option<Arc<FingerprintSecret>>,
+        parts: Parts,
+        body: Bytes,
+    ) -> Option<Self> {
+        let mut hashing = Self { key, protection, secret, parts, body, made: None };
+        if hashing.body.len() <= LARGE {
+            return Some(hashing);
+        }
+        let _turn = TURNS.acquire().await.ok()?;
+        let making = move || {
+            // What cannot be made is found out once more, at once.
+            hashing.made = hashing.request().fingerprint_under(&hashing.protection.recipe).ok();
+            hashing
+        };
+        tokio::task::spawn_blocking(making).await.ok()
+    }
+
+    fn request(&self) -> RequestSubject<'_> {
+        let request = HttpRequest {
+            operation: &self.key.operation,
+            method: &self.parts.method,
+            path: self.parts.uri.path(),
+            query: self.parts.uri.query(),
+            headers: &self.parts.headers,
+            body: &self.body,
+        };
+        RequestSubject { recipe: &self.protection.recipe, secret: self.secret.as_deref(), request }
+    }
+}
+
+impl Subject for Hashing {
+    fn recipe(&self) -> &Recipe {
+        &self.protection.recipe
+    }
+
+    fn fingerprint_under(&self, recipe: &Recipe) -> Result<Fingerprint, RecipeUnavailable> {
+        match self.made {
+            Some(made) if std::ptr::eq(recipe, &*self.protection.recipe) => Ok(made),
+            _ => self.request().fingerprint_under(recipe),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::Request;
+    use std::future::Future;
+    use std::pin::{Pin, pin};
+    use std::task::{Context, Poll, Waker};
+
+    fn hashing(members: usize) -> impl Future<Output = Option<Hashing>> {
+        let members: Vec<_> = (0..members).map(|member| format!("\"{member}\":[{member}]")).collect();
+        let body = format!("{{{}}}", members.join(","));
+        let request = Request::post("/payments").header("content-type", "application/json").body(()).unwrap();
+        let key = RecordKey::new("tenant", "payments", "key");
+        Hashing::of(key, Arc::new(Protection::default()), None, request.into_parts().0, body.into())
+    }
+
+    fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+        future.poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[tokio::test]
+    async fn a_large_body_is_hashed_on_another_thread_and_comes_to_the_same() {
+        let mut large = pin!(hashing(50_000));
+        assert!(poll(large.as_mut()).is_pending(), "this thread could serve others meanwhile");
+        let large = large.await.unwrap();
+        let today = &large.protection.recipe;
+        assert_eq!(large.made, large.request().fingerprint_under(today).ok());
+        assert_eq!(large.fingerprint_under(today).ok(), large.made);
+        let other = Recipe::builder().ignore("/7").build().unwrap();
+        assert_eq!(large.fingerprint_under(&other).ok(), large.request().fingerprint_under(&other).ok());
+        assert_ne!(large.fingerprint_under(&other).ok(), large.made);
+    }
+
+    #[tokio::test]
+    async fn a_small_one_is_hashed_where_it_is() {
+        let Poll::Ready(Some(small)) = poll(pin!(hashing(10))) else { panic!("it was handed over") };
+        assert_eq!(small.made, None);
+        assert!(small.fingerprint_under(&small.protection.recipe).is_ok());
+    }
+}

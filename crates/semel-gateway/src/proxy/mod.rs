@@ -230,7 +230,9 @@ impl Shared {
                 headers::drop_ours(response.headers_mut());
                 response
             }
-            Ok(Received::Switched(parts, connection)) => self.switch(parts, connection, caller).await,
+            Ok(Received::Switched(parts, connection)) => {
+                Box::pin(self.switch(parts, connection, caller)).await
+            }
             Err(Unanswered::Unreachable(error)) => {
                 tracing::warn!(%error, "the service cannot be reached");
                 self.unreachable(None)
@@ -281,27 +283,13 @@ impl Shared {
         in_flight: Option<Arc<InFlight>>,
     ) -> Result<Received, Unanswered> {
         let begun = trace::service_begins();
-        let answer = self.exchange(request, freshness, in_flight).await;
+        let answer = match &self.way {
+            Way::Http1(dial, pool) => self.exchange_alone(dial, pool, request, freshness, in_flight).await,
+            // In a box, as what is seldom done is: every request's future would have the room for it.
+            Way::Http2(lines) => Box::pin(exchange_among_others(lines, request, freshness, in_flight)).await,
+        };
         trace::service_ended(begun, answer.as_ref().ok().map(|received| received.status().as_u16()));
         answer
-    }
-
-    async fn exchange(
-        &self,
-        request: Request<RequestBody>,
-        freshness: Duration,
-        in_flight: Option<Arc<InFlight>>,
-    ) -> Result<Received, Unanswered> {
-        match &self.way {
-            Way::Http1(dial, pool) => self.exchange_alone(dial, pool, request, freshness, in_flight).await,
-            Way::Http2(lines) => {
-                let response = lines.send(request, freshness).await?;
-                let (mut parts, body) = response.into_parts();
-                clean(&mut parts);
-                let body = UpstreamBody::stream(body, in_flight);
-                Ok(Received::Answer(Response::from_parts(parts, body)))
-            }
-        }
     }
 
     /// Over a connection of HTTP/1.1, which has no other request at the same time.
@@ -318,7 +306,9 @@ impl Shared {
             let was_pooled = pooled.is_some();
             let mut connection = match pooled.take() {
                 Some(connection) => connection,
-                None => Connection::open(dial, &self.limits).await.map_err(Unanswered::Unreachable)?,
+                None => {
+                    Box::pin(Connection::open(dial, &self.limits)).await.map_err(Unanswered::Unreachable)?
+                }
             };
             match connection.send(request).await {
                 Ok(response) => {
@@ -434,5 +424,33 @@ impl From<Failure> for Unanswered {
             Failure::NotSent(error) => Self::Unreachable(error),
             Failure::Sent(error) => Self::Broken(error),
         }
+    }
+}
+
+/// Over a connection of HTTP/2, which has any number of others at the same time.
+async fn exchange_among_others(
+    lines: &Arc<Lines>,
+    request: Request<RequestBody>,
+    freshness: Duration,
+    in_flight: Option<Arc<InFlight>>,
+) -> Result<Received, Unanswered> {
+    let (mut parts, body) = lines.send(request, freshness).await?.into_parts();
+    clean(&mut parts);
+    Ok(Received::Answer(Response::from_parts(parts, UpstreamBody::stream(body, in_flight))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_request_has_room_for_what_it_does_and_not_for_what_is_seldom_done() {
+        let upstream = Upstream::new(&"http://127.0.0.1:9".parse().unwrap(), &Limits::default()).unwrap();
+        let request = || Request::new(RequestBody::from(Bytes::new()));
+        // It is moved several times, and lies in the processor's cache for as long as the service takes.
+        let passing = size_of_val(&upstream.shared.pass_through(request()));
+        let id = OperationId::from_bytes([0; 16]);
+        let protected = size_of_val(&upstream.shared.forward_protected(request(), id));
+        assert!(passing.max(protected) <= 3 * 1024, "{passing} and {protected} bytes");
     }
 }

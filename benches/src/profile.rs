@@ -15,7 +15,7 @@ use std::time::Duration;
 /// Threads that have a column of their own: how their names begin, and what the table calls them.
 const THREADS: [(&str, &str); 6] = [
     ("semel-lane-", "Semel's lanes"),
-    ("tokio-rt-worker", "its other workers"),
+    ("tokio-rt-worker", "tokio's workers"),
     ("semel-sqlite-wr", "SQLite's writer"),
     ("semel-sqlite-re", "SQLite's readers"),
     ("postgres", "PostgreSQL"),

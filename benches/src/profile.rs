@@ -165,7 +165,7 @@ mod tests {
         row.add(50, &moment(1_000_000, 10, 10), &moment(3_000_000, 20, 15));
         row.add(50, &moment(3_000_000, 20, 15), &moment(4_000_000, 30, 20));
         let profile = Profile { rows: vec![("new operations".into(), row)] };
-        let expected = "| µs of a core for a request | SQLite's writer | the load and all others | idle | in all |\n\
+        let expected = "| µs of a core for a request | tokio's workers | the load and all others | idle | in all |\n\
                         |---|---|---|---|---|\n| new operations | 30 | 170 | 100 | 300 |";
         assert_eq!(profile.table(), expected);
     }

@@ -83,10 +83,11 @@ async fn a_service_killed_in_the_middle_leaves_doubt_and_is_never_asked_again() 
 async fn what_breaks_off_on_a_kept_connection_leaves_doubt_too() {
     let mut service = Service::start();
     let front = Front::before(&service).await;
-    // It leaves its connection behind, and the next one goes over that.
-    let before = front.send(&Ask::payment().key("key-of-the-one-before")).await;
+    // It leaves its connection behind, and the next one goes over that: both come over one connection, and so over one lane.
+    let mut client = front.connect().await;
+    let before = client.send(&Ask::payment().key("key-of-the-one-before")).await;
     assert_eq!(before.status, 201);
-    let first = front.send(&Ask::payment().field("X-Die: now")).await;
+    let first = client.send(&Ask::payment().field("X-Die: now")).await;
     assert_eq!((first.status, first.code().as_str()), (504, "idempotency_outcome_unknown"));
     service.died();
     service.run();

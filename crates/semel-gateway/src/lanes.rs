@@ -1,8 +1,8 @@
 //! The threads that serve connections: one for each core, each with a runtime of its own.
 //!
-//! A connection stays on one thread, with its requests, what is executed for them and the connections to the service that they use. So the
-//! way of a request wakes nobody on another core, and takes no lock that others want. Nothing on it may take long without waiting for
-//! something: whoever shares the thread waits for it.
+//! A connection stays on one thread, with its requests, what is executed for them and the connections to the service that they use. What
+//! all share is the store, whose batches are for requests of any lane, and counts. Nothing on a request's way may take long without
+//! waiting for something: whoever shares the thread waits for it.
 //!
 //! Streams of one HTTP/2 connection are dealt out to all threads: a proxy in front may send everything over one.
 

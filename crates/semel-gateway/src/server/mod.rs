@@ -110,10 +110,13 @@ impl Connections {
                     let (limits, tls) = (self.limits.load_full(), self.tls.load_full());
                     let (answer, stopping) = (Arc::clone(&answer), self.stopping.subscribe());
                     // Out of this runtime, and into that of its lane.
-                    let Ok(stream) = stream.into_std() else { continue };
+                    let stream = stream.into_std();
                     lanes.place().run(async move |dealer| {
-                        if let Ok(stream) = TcpStream::from_std(stream) {
-                            serve_connection(stream, peer, limits, tls, answer, stopping, dealer).await;
+                        match stream.and_then(TcpStream::from_std) {
+                            Ok(stream) => {
+                                serve_connection(stream, peer, limits, tls, answer, stopping, dealer).await;
+                            }
+                            Err(error) => tracing::error!(%peer, %error, "a connection cannot be served"),
                         }
                         drop(slot);
                     });

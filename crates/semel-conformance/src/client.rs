@@ -360,6 +360,11 @@ impl Client {
         }
     }
 
+    /// Drops answers that are over; when each of them ended.
+    pub async fn drop_answers(&self, at_most: usize) -> Vec<Timestamp> {
+        self.store.drop_answers(at_most).await.expect("the store drops answers").items
+    }
+
     /// What is due, and the store's now.
     pub async fn due(&self, kind: DueKind) -> Answer<Record> {
         self.store

@@ -174,12 +174,23 @@ macro_rules! suite {
                 windows_count_from_the_final_state,
                 a_key_is_refused_as_expired_before_the_reaper_comes,
                 within_its_window_nothing_is_reaped,
-                the_reaper_drops_the_body_first,
-                the_reaper_leaves_a_tombstone_then_nothing,
+                an_answer_may_be_over_before_its_window,
+                a_window_that_is_over_is_read_off_the_time_and_the_record_goes_in_the_end,
+                the_reaper_leaves_a_tombstone_where_there_is_a_checkpoint,
                 a_tombstone_refuses_for_as_long_as_it_stands,
                 a_tombstone_for_ever_is_never_due,
                 where_the_policy_says_so_an_expired_key_is_new_work,
                 a_tombstone_whose_time_is_over_is_as_if_never_seen,
+            }
+            answers {
+                what_is_over_is_dropped_and_nothing_else_changes,
+                nothing_is_dropped_before_its_time,
+                no_more_are_dropped_than_asked_for_and_those_first_that_ended_first,
+                an_answer_that_is_spelt_anew_is_the_one_that_is_read,
+                an_answer_without_anything_to_drop_takes_the_place_of_one_that_has,
+                a_dropped_answer_is_not_in_anybodys_way,
+                a_removed_record_takes_its_answer_with_it,
+                several_who_drop_at_once_drop_each_answer_once,
             }
             batches {
                 an_empty_batch_is_answered_with_the_time,
@@ -233,6 +244,7 @@ macro_rules! suite {
                 paging_misses_and_repeats_nothing_while_records_come_change_and_go,
                 every_filter_lets_through_what_it_says_and_nothing_else,
                 a_record_is_listed_under_the_state_that_it_has_now,
+                a_record_whose_window_is_over_is_listed_as_expired,
                 a_listing_leaves_bodies_out_and_everything_else_in,
                 another_instance_lists_the_same,
             }
@@ -244,6 +256,7 @@ macro_rules! suite {
                 a_caller_is_given_no_more_than_it_asks_for_and_goes_on_from_there,
                 what_a_caller_leaves_be_can_be_passed_over,
                 a_record_that_was_seen_to_waits_for_the_next_thing,
+                a_finished_record_waits_for_its_removal_alone,
                 a_dead_letter_waits_for_nothing,
                 what_is_due_comes_without_bodies_and_otherwise_whole,
             }

@@ -8,7 +8,7 @@ use semel::{
     OperationId, Page, Record, RecordKey, Store, StoreFuture, Swap, Swapped, Timestamp,
 };
 use semel_conformance::rules::{
-    batches, clock, counting, due, expiry, fencing, fidelity, find, history, leases, listing, races,
+    answers, batches, clock, counting, due, expiry, fencing, fidelity, find, history, leases, listing, races,
     random_histories, remembering, replay, reserve,
 };
 use semel_conformance::{Hands, Lacking, Rule, Subject, check};
@@ -55,6 +55,8 @@ enum Fault {
     FindsTheDead,
     /// Counts keys that have expired.
     CountsTheExpired,
+    /// Says that it drops answers, and keeps them.
+    KeepsAnswers,
 }
 
 use Fault::*;
@@ -235,6 +237,20 @@ impl Store for Broken {
         })
     }
 
+    fn drop_answers(&self, at_most: usize) -> StoreFuture<'_, Answer<Timestamp>> {
+        Box::pin(async move {
+            if self.fault != KeepsAnswers {
+                return self.sound.drop_answers(at_most).await;
+            }
+            let all = self.sound.list(Filter::default(), None, usize::MAX).await?.records;
+            let now = self.clock.now();
+            let over = |record: &Record| record.answer_ends().filter(|end| end.has_come(now));
+            let mut items: Vec<Timestamp> = all.iter().filter_map(over).take(at_most).collect();
+            items.sort_unstable();
+            Ok(Answer { now, items })
+        })
+    }
+
     fn remember(&self, name: String, value: Bytes) -> StoreFuture<'_, Bytes> {
         Box::pin(async move {
             let kept = self.sound.remember(name, value.clone()).await?;
@@ -340,8 +356,10 @@ found_out! {
         random_histories::a_store_agrees_with_the_state_machine;
     18 IgnoresTheVersion by a_store_that_ignores_the_version_in_a_random_history:
         random_histories::a_store_agrees_with_the_state_machine;
-    19 KeepsHistory by a_store_that_keeps_history_past_the_reaper: expiry::the_reaper_leaves_a_tombstone_then_nothing;
+    19 KeepsHistory by a_store_that_keeps_history_past_the_reaper:
+        expiry::a_window_that_is_over_is_read_off_the_time_and_the_record_goes_in_the_end;
     20 CountsTheExpired by a_store_that_counts_the_expired: counting::keys_are_counted_for_their_tenant_until_they_expire;
+    21 KeepsAnswers by a_store_that_keeps_answers: answers::what_is_over_is_dropped_and_nothing_else_changes;
 }
 
 /// And a sound one passes: the harness above does not fail for a reason of its own.

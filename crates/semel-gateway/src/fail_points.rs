@@ -10,7 +10,7 @@
 use bytes::Bytes;
 use semel::{
     Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, OperationId, Page, Record,
-    RecordKey, Store, StoreError, StoreFuture, Swap, Swapped,
+    RecordKey, Store, StoreError, StoreFuture, Swap, Swapped, Timestamp,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -112,6 +112,10 @@ impl Store for FailingStore {
 
     fn due(&self, query: DueQuery) -> StoreFuture<'_, Answer<Record>> {
         between_points!("due", self.0.due(query))
+    }
+
+    fn drop_answers(&self, at_most: usize) -> StoreFuture<'_, Answer<Timestamp>> {
+        between_points!("drop_answers", self.0.drop_answers(at_most))
     }
 
     fn remember(&self, name: String, value: Bytes) -> StoreFuture<'_, Bytes> {

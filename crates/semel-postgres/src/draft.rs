@@ -107,7 +107,7 @@ pub(crate) fn bind_records<'q>(query: PgQuery<'q>, items: Items, drafts: &[&'q D
     let query = items.bind(query, resource().map(|resource| resource.map(|resource| stored(&resource.kind))));
     let query = items.bind(query, resource().map(|resource| resource.map(|resource| stored(&resource.id))));
     let query = items.bind(query, answers().map(|answer| answer.map(|answer| i32::from(answer.status))));
-    let query = items.bind(query, answers().map(|answer| answer.map(|answer| answer.headers.as_str())));
+    let query = items.bind(query, answers().map(|answer| answer.and_then(AnswerColumns::headers_apart)));
     let query =
         items.bind(query, answers().map(|answer| answer.and_then(|answer| answer.schema.map(stored))));
     let query = items.bind(query, answers().map(|answer| answer.map(|answer| answer.kind)));

@@ -8,8 +8,8 @@ mod database;
 use crate::PgStore;
 use crate::listing::list_sql;
 use crate::statements::{
-    COUNT_LIVE, CREATE, CREATE_RESERVATION, DUE, FIND, HISTORY, HOLD, READ, RECALL, REMOVE, RESERVE, SWAP,
-    SWAP_COMPLETION,
+    COUNT_LIVE, CREATE, CREATE_RESERVATION, DROP_ANSWERS, DUE, FIND, HISTORY, HOLD, READ, RECALL, REMOVE,
+    RESERVE, SWAP, SWAP_COMPLETION,
 };
 use database::Database;
 use semel::{Filter, State};
@@ -20,13 +20,16 @@ use sqlx::{AssertSqlSafe, Row, raw_sql};
 const FILL: &str = "
 INSERT INTO semel_records (key_hash, operation_id, recipe, owner, version, attempt, reconcile_attempts, created_at,
     lease_until, completed_at, expires_at, due_at, dead_letter, fingerprint, state, origin, due_kind, tenant, operation, key)
-SELECT md5('k' || n)::uuid, md5('o' || n)::uuid, md5('r')::uuid, md5('w' || n)::uuid, 1, 1, 0, n, n, n, n, n,
+SELECT md5('k' || n)::uuid, md5('o' || n)::uuid, md5('r')::uuid, md5('w' || n)::uuid, 1, 1, 0, n, n, n, s.expires_at, n,
     n % 1000 = 2, '\\x00', s.state, 'first', s.due_kind, 'tenant-' || n % 100, 'operation-' || n % 10, 'key-' || n
 FROM generate_series(1, 30000) AS n, LATERAL (SELECT
     CASE WHEN n % 1000 < 2 THEN 'in_progress' WHEN n % 1000 < 4 THEN 'unknown' WHEN n % 1000 < 6 THEN 'failed_retryable'
          WHEN n % 1000 < 8 THEN 'failed_replayable' WHEN n % 8 = 0 THEN 'expired' ELSE 'completed' END AS state,
     CASE WHEN n % 1000 < 2 THEN 'lease' WHEN n % 1000 = 2 THEN NULL WHEN n % 1000 = 3 THEN 'reconcile'
-         WHEN n % 8 = 0 THEN 'purge' WHEN n % 8 = 1 THEN 'body' ELSE 'window' END AS due_kind) AS s;
+         WHEN n % 8 = 1 THEN 'window' ELSE 'purge' END AS due_kind,
+    CASE WHEN n % 8 = 0 THEN n ELSE 4000000000000 + n END AS expires_at) AS s;
+INSERT INTO semel_answers (ends_at, operation_id, headers, body)
+SELECT expires_at, operation_id, '[]', '\\x00' FROM semel_records WHERE state = 'completed';
 INSERT INTO semel_history (operation_id, at, version, attempt, happening, actor)
 SELECT md5('o' || n)::uuid, n, 1, 1, 'remarked', 'owner' FROM generate_series(1, 30000, 10) AS n;
 INSERT INTO semel_remembered (name, value) SELECT 'name-' || n, '\\x00' FROM generate_series(1, 3000) AS n;
@@ -104,6 +107,20 @@ async fn records_are_found_changed_and_removed_by_their_indexes() {
 }
 
 #[tokio::test]
+async fn answers_are_found_and_dropped_by_their_time() {
+    for mut tables in [Tables::empty().await, Tables::full().await] {
+        for sql in [READ, FIND, HOLD] {
+            tables.goes_by(sql, "Index Scan using semel_answers_pkey on semel_answers").await;
+        }
+        let plan = tables.goes_by(DROP_ANSWERS, "semel_answers_pkey on semel_answers").await;
+        assert!(
+            plan.contains("Index Cond: (ends_at <=") && plan.contains("Tid Scan on semel_answers"),
+            "{plan}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn history_and_what_is_remembered_are_found_by_primary_key() {
     for mut tables in [Tables::empty().await, Tables::full().await] {
         for sql in [HISTORY, REMOVE] {
@@ -137,7 +154,7 @@ async fn what_is_due_comes_in_the_order_of_its_index() {
             continue;
         }
         // Each kind, with its own share of the table.
-        for kind in ["lease", "reconcile", "body", "window", "purge"] {
+        for kind in ["lease", "reconcile", "window", "purge"] {
             let arguments = format!("0, '{kind}', 100, 5000, '{}'", uuid::Uuid::nil());
             let plan = tables.plan("force_custom_plan", DUE, &arguments).await;
             assert!(plan.contains("Index Scan using semel_records_due on semel_records"), "{kind}:\n{plan}");

@@ -5,7 +5,7 @@ use crate::clock::HighWater;
 use crate::key::{KeyHash, client_key_range};
 use crate::read::{moment, not_on_a_standby};
 use crate::row::{AFTER_RECORD, decode, decode_history, row_number};
-use crate::statements::{COUNT_LIVE, DUE, HISTORY, read_columns};
+use crate::statements::{COUNT_LIVE, DUE, HISTORY, listing_now, read_columns};
 use crate::text::stored;
 use semel::{
     Answer, Cursor, DueQuery, Filter, HistoryLine, OperationId, Page, PassedOver, RecordKey, State,
@@ -146,9 +146,19 @@ pub(crate) fn list_sql(filter: &Filter) -> (String, Vec<Value>) {
             term(words, Value::Text(stored(text).into_owned()));
         }
     }
-    // Spelt out, for only then can the planner tell that a partial index will do.
-    if let Some(state) = filter.state {
-        terms.push_str(&format!(" AND r.state = '{}'", state.as_str()));
+    // That a window is over is read off the time. States are spelt out, for only then can the planner tell that a partial index will do.
+    let now = listing_now!();
+    match filter.state {
+        None => {}
+        Some(State::Expired) => {
+            terms.push_str(&format!(" AND (r.state = 'expired' OR r.expires_at <= {now})"))
+        }
+        Some(state) => {
+            terms.push_str(&format!(" AND r.state = '{}'", state.as_str()));
+            if state.is_final() {
+                terms.push_str(&format!(" AND r.expires_at > {now}"));
+            }
+        }
     }
     if filter.state == Some(State::InProgress) {
         // All of these and no others wait for their lease, and there is an index of what records wait for.

@@ -16,9 +16,10 @@ pub struct Migration {
     pub sql: &'static str,
 }
 
-const MIGRATIONS: [Migration; 2] = [
+const MIGRATIONS: [Migration; 3] = [
     Migration { version: 1, name: "records", sql: include_str!("../migrations/0001_records.sql") },
     Migration { version: 2, name: "messages", sql: include_str!("../migrations/0002_messages.sql") },
+    Migration { version: 3, name: "answers", sql: include_str!("../migrations/0003_answers.sql") },
 ];
 
 /// The newest schema version that this program knows.
@@ -26,7 +27,7 @@ pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;
 
 /// The oldest program that can go on working beside this schema, by the newest version that it knows. Written with the schema:
 /// during a rolling deploy instances of the version before start and run on tables that are already newer.
-const COMPATIBLE_WITH: i64 = 1;
+const COMPATIBLE_WITH: i64 = 3;
 
 /// "semel mi", as a number: whoever migrates holds this advisory lock.
 const LOCK: i64 = 0x7365_6d65_6c20_6d69;

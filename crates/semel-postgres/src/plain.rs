@@ -127,7 +127,7 @@ pub(crate) fn bind_completions<'q>(
     let query = items.bind(query, resource().map(|resource| resource.map(|resource| stored(&resource.kind))));
     let query = items.bind(query, resource().map(|resource| resource.map(|resource| stored(&resource.id))));
     let query = items.bind(query, answers.iter().map(|answer| i32::from(answer.status)));
-    let query = items.bind(query, answers.iter().map(|answer| answer.headers.as_str()));
+    let query = items.bind(query, answers.iter().map(AnswerColumns::headers_apart));
     let query = items.bind(query, answers.iter().map(|answer| answer.kind));
     let query = items.bind(query, answers.iter().map(|answer| answer.body));
     items.bind(query, answers.iter().map(|answer| answer.sum))

@@ -2,37 +2,38 @@
 
 use crate::text::original;
 use bytes::Bytes;
-use semel::columns::{adds_up, headers_of};
+use semel::columns::{Apart, answer_of};
 use semel::{
-    Actor, Body, Fingerprint, Happening, HistoryEntry, HistoryLine, OperationId, Origin, Owner, RecipeId,
-    Record, RecordKey, Resource, State, StoreError, StoredResponse, Times, Timestamp,
+    Actor, Fingerprint, Happening, HistoryEntry, HistoryLine, OperationId, Origin, Owner, RecipeId, Record,
+    RecordKey, Resource, State, StoreError, Times, Timestamp,
 };
 use sqlx::postgres::PgRow;
 use sqlx::{Column, Decode, Postgres, Row, Type, ValueRef as _};
 use uuid::Uuid;
 
 /// Where a record's columns end: what follows is the statement's own.
-pub(crate) const AFTER_RECORD: usize = 31;
+pub(crate) const AFTER_RECORD: usize = 30;
 
-/// The index of the body in a row that was read with it: after the statement's now and one flag.
-const BODY: usize = AFTER_RECORD + 2;
+/// The indexes of the answer's headers and body in a row that was read with them: after the statement's now and one flag.
+const HEADERS: usize = AFTER_RECORD + 2;
+const BODY: usize = HEADERS + 1;
 
 /// What a record was asked for by, where it was.
 pub(crate) const NAME: usize = BODY + 1;
 
-/// The record in `row`, if there is one. `with_body` says whether the row was read with its body.
-pub(crate) fn decode(row: &PgRow, with_body: bool) -> Result<Option<Record>, StoreError> {
+/// The record in `row`, if there is one. `with_answer` says whether the row was read with headers and body of its answer.
+pub(crate) fn decode(row: &PgRow, with_answer: bool) -> Result<Option<Record>, StoreError> {
     let columns = Columns(row);
     let id: Option<Uuid> = columns.at(0).map_err(StoreError::Damaged)?;
     let Some(id) = id.map(OperationId::from) else { return Ok(None) };
-    let record = decode_columns(&columns, id, with_body).map_err(|what| damaged(id, &what))?;
+    let record = decode_columns(&columns, id, with_answer).map_err(|what| damaged(id, &what))?;
     record.check().map_err(|what| damaged(id, what))?;
     Ok(Some(record))
 }
 
 /// The row's own number, by which listings are paged.
 pub(crate) fn row_number(row: &PgRow) -> Result<i64, StoreError> {
-    Columns(row).at(30).map_err(StoreError::Damaged)
+    Columns(row).at(29).map_err(StoreError::Damaged)
 }
 
 /// A value that the statement itself computed.
@@ -46,15 +47,15 @@ pub(crate) fn computed<'r, T: Decode<'r, Postgres> + Type<Postgres>>(
 fn decode_columns(
     columns: &Columns<'_>,
     operation_id: OperationId,
-    with_body: bool,
+    with_answer: bool,
 ) -> Result<Record, String> {
     let response = match columns.at::<Option<i32>>(25)? {
-        None => {
-            columns.nothing_in(&[26, 27, 28, 29]).and_then(|()| no_body(columns, with_body)).map(|()| None)?
-        }
+        None => columns.nothing_in(&[26, 27, 28]).map(|()| None)?,
         Some(status) => {
             let status = u16::try_from(status).map_err(|_| columns.wrong(25))?;
-            Some(answer(columns, status, with_body)?)
+            let (schema, kind, sum) = (columns.text(26)?, columns.at(27)?, columns.at(28)?);
+            let apart = if with_answer { kept_apart(columns)? } else { Apart::NotRead };
+            Some(answer_of(status, schema, kind, sum, apart)?)
         }
     };
     let resource = match (columns.text(23)?, columns.text(24)?) {
@@ -95,36 +96,12 @@ fn decode_columns(
     })
 }
 
-fn answer(columns: &Columns<'_>, status: u16, with_body: bool) -> Result<StoredResponse, String> {
-    let response = StoredResponse {
-        status,
-        headers: columns.parsed(26, headers_of)?,
-        body: body_of(columns, with_body)?,
-        schema_version: columns.text(27)?,
-    };
-    let sum = columns.at(29)?;
-    if with_body {
-        let (headers, body) = (columns.at(26)?, (columns.at(28)?, columns.at(BODY)?));
-        if !adds_up(sum, status, headers, response.schema_version.as_deref(), body) {
-            return Err("its answer is not what was written".into());
-        }
-    }
-    Ok(response)
-}
-
-fn body_of(columns: &Columns<'_>, with_body: bool) -> Result<Body, String> {
-    match columns.at::<&str>(28)? {
-        "stored" | "sealed" if !with_body => Ok(Body::Omitted),
-        "stored" => Ok(Body::Stored(columns.bytes(BODY)?.ok_or_else(|| columns.wrong(BODY))?)),
-        "sealed" => Ok(Body::Sealed(columns.bytes(BODY)?.ok_or_else(|| columns.wrong(BODY))?)),
-        "not_stored" => no_body(columns, with_body).map(|()| Body::NotStored),
-        "dropped" => no_body(columns, with_body).map(|()| Body::Dropped),
-        _ => Err("its body_kind is none that is known".into()),
-    }
-}
-
-fn no_body(columns: &Columns<'_>, with_body: bool) -> Result<(), String> {
-    if with_body { columns.nothing_in(&[BODY]) } else { Ok(()) }
+fn kept_apart<'r>(columns: &Columns<'r>) -> Result<Apart<'r>, String> {
+    let headers: Option<&str> = columns.at(HEADERS)?;
+    Ok(match headers {
+        None => Apart::Nothing,
+        Some(headers) => Apart::Kept(headers, columns.at(BODY)?),
+    })
 }
 
 /// The line of history in `row`: at, version, happening, actor, attempt, note.

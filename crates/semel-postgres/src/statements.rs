@@ -24,8 +24,8 @@ macro_rules! columns {
     () => {
         "fingerprint, recipe, state, version, attempt, owner, origin, created_at, lease_until, completed_at, \
          body_expires_at, expires_at, purge_at, reconcile_at, due_at, due_kind, reconcile_attempts, dead_letter, \
-         last_error, recovery_point, checkpoint, resource_type, resource_id, response_status, response_headers, \
-         response_schema, body_kind, body, response_sum"
+         last_error, recovery_point, checkpoint, resource_type, resource_id, response_status, response_schema, \
+         body_kind, response_sum"
     };
 }
 
@@ -58,7 +58,7 @@ macro_rules! moments {
     };
 }
 
-/// What goes into [`columns!`]: the parameters 3 to 32 of the item `a`, at the moment `m`.
+/// What goes into [`columns!`]: the parameters 3 to 32 of the item `a`, but for those of [`answer_values!`], at the moment `m`.
 macro_rules! values {
     ($item:ident) => {
         concat!(
@@ -67,21 +67,63 @@ macro_rules! values {
             moments!($item: "10" "0", "11" "1", "12" "2", "13" "3", "14" "4", "15" "5", "16" "6", "17" "7"),
             items!($item: "18" "text", "19" "bigint", "20" "boolean", "21" "text", "22" "text", "23" "bytea"),
             ", ",
-            items!($item: "24" "text", "25" "text", "26" "integer", "27" "text", "28" "text", "29" "text", "30" "bytea"),
-            ", ",
-            $item!("31", "integer")
+            items!($item: "24" "text", "25" "text", "26" "integer", "28" "text", "29" "text", "31" "integer")
         )
     };
 }
 
-/// What a record is read from, but for the body, which comes last or is left out. The first is NULL where there is no record.
+/// What goes into `semel_answers`: the parameters 13, 14, 27, 30, 32 and 35 of the item `a`, at the moment `m`.
+macro_rules! answer_values {
+    ($item:ident) => {
+        concat!(
+            "coalesce(",
+            $item!("13", "bigint"),
+            " + m.now * (",
+            $item!("32", "bigint"),
+            " >> 3 & 1), ",
+            $item!("14", "bigint"),
+            " + m.now * (",
+            $item!("32", "bigint"),
+            " >> 4 & 1)), ",
+            items!($item: "35" "uuid", "27" "text", "30" "bytea")
+        )
+    };
+}
+
+/// Keeps the answers of `$of`, each where `$headers` says that there is anything of it to be kept.
+macro_rules! answered {
+    ($values:expr, $of:literal, $headers:expr) => {
+        concat!(
+            ", answered AS (
+  INSERT INTO semel_answers (ends_at, operation_id, headers, body)
+  SELECT ",
+            $values,
+            "
+  FROM ",
+            $of,
+            ", moment m WHERE ",
+            $headers,
+            " IS NOT NULL
+  ON CONFLICT (ends_at, operation_id) DO UPDATE SET headers = excluded.headers, body = excluded.body
+)"
+        )
+    };
+}
+
+/// Joins the answer `s` of the record `r`.
+macro_rules! its_answer {
+    () => {
+        "LEFT JOIN semel_answers s ON s.ends_at = coalesce(r.body_expires_at, r.expires_at) AND s.operation_id = r.operation_id"
+    };
+}
+
+/// What a record is read from. Headers and body of its answer come last, or are left out. The first is NULL where there is no record.
 macro_rules! read_columns {
     () => {
         "r.operation_id, r.tenant, r.operation, r.key, r.fingerprint, r.recipe, r.state, r.version, r.attempt, r.owner, \
          r.origin, r.created_at, r.lease_until, r.completed_at, r.body_expires_at, r.expires_at, r.purge_at, \
          r.reconcile_at, r.reconcile_attempts, r.dead_letter, r.last_error, r.recovery_point, r.checkpoint, \
-         r.resource_type, r.resource_id, r.response_status, r.response_headers, r.response_schema, r.body_kind, \
-         r.response_sum, r.id"
+         r.resource_type, r.resource_id, r.response_status, r.response_schema, r.body_kind, r.response_sum, r.id"
     };
 }
 pub(crate) use read_columns;
@@ -128,7 +170,7 @@ macro_rules! reading_moment {
 // No index is named after ON CONFLICT: a draft that is sent again while its first sending is still being carried out can meet
 // itself in the index over operation ids before it does in the one over keys, and would be an error there.
 macro_rules! create {
-    ($item:ident, id $id:literal, asked $asked:expr, free $free:literal, $columns:expr, $values:expr) => {
+    ($item:ident, id $id:literal, asked $asked:expr, free $free:literal, $columns:expr, $values:expr, $answered:expr) => {
         concat!(
             "WITH ",
             moment!(),
@@ -145,7 +187,9 @@ macro_rules! create {
             $free,
             ") a, moment m
   ON CONFLICT DO NOTHING RETURNING operation_id
-)
+)",
+            $answered,
+            "
 SELECT m.now, m.durable, ARRAY(SELECT operation_id FROM made), ARRAY(SELECT ",
             $item!($id, "uuid"),
             " FROM asked a WHERE NOT a.free)
@@ -156,21 +200,22 @@ FROM moment m"
 
 /// A lone create.
 macro_rules! create_one {
-    ($lock:literal of $number:literal, id $id:literal, $columns:expr, $values:expr) => {
+    ($lock:literal of $number:literal, id $id:literal, $columns:expr, $values:expr, $answered:expr) => {
         create!(
             one,
             id $id,
             asked concat!("SELECT ", $lock, "(", one!($number, "bigint"), ") AS free FROM moment m WHERE m.durable"),
             free "SELECT FROM asked WHERE free",
             $columns,
-            $values
+            $values,
+            $answered
         )
     };
 }
 
 /// A batch of creates, in the order of their key hashes.
 macro_rules! create_many {
-    ($lock:literal of $number:literal, id $id:literal, $columns:expr, $values:expr) => {
+    ($lock:literal of $number:literal, id $id:literal, $columns:expr, $values:expr, $answered:expr) => {
         create!(
             many,
             id $id,
@@ -186,7 +231,8 @@ macro_rules! create_many {
             // Before the row is put together: what is sorted are numbers.
             free "SELECT ord FROM asked WHERE free ORDER BY ord OFFSET 0",
             $columns,
-            $values
+            $values,
+            $answered
         )
     };
 }
@@ -209,15 +255,35 @@ macro_rules! whole_values {
     };
 }
 
+/// The answers of those that were made.
+macro_rules! whole_answered {
+    ($item:ident) => {
+        answered!(
+            answer_values!($item),
+            "asked a",
+            concat!(
+                $item!("35", "uuid"),
+                " = ANY (ARRAY(SELECT operation_id FROM made)) AND ",
+                $item!("27", "text")
+            )
+        )
+    };
+}
+
 /// Creates of any record. Shared locks: two batches are not in each other's way, an application's transaction is.
 pub(crate) const CREATE: Statement = Statement {
-    one: create_one!("pg_try_advisory_xact_lock_shared" of "34", id "35", whole_columns!(), whole_values!(one)),
-    many: create_many!("pg_try_advisory_xact_lock_shared" of "34", id "35", whole_columns!(), whole_values!(many)),
+    one: create_one!(
+        "pg_try_advisory_xact_lock_shared" of "34", id "35", whole_columns!(), whole_values!(one), whole_answered!(one)
+    ),
+    many: create_many!(
+        "pg_try_advisory_xact_lock_shared" of "34", id "35", whole_columns!(), whole_values!(many), whole_answered!(many)
+    ),
 };
 
 /// A reservation inside an application's transaction: the lock is its own until it ends.
-pub(crate) const RESERVE: &str =
-    create_one!("pg_try_advisory_xact_lock" of "34", id "35", whole_columns!(), whole_values!(one));
+pub(crate) const RESERVE: &str = create_one!(
+    "pg_try_advisory_xact_lock" of "34", id "35", whole_columns!(), whole_values!(one), whole_answered!(one)
+);
 
 /// The columns that a reservation fills.
 macro_rules! reservation_columns {
@@ -246,16 +312,16 @@ macro_rules! reservation_values {
 /// Creates of plain reservations.
 pub(crate) const CREATE_RESERVATION: Statement = Statement {
     one: create_one!(
-        "pg_try_advisory_xact_lock_shared" of "4", id "5", reservation_columns!(), reservation_values!(one)
+        "pg_try_advisory_xact_lock_shared" of "4", id "5", reservation_columns!(), reservation_values!(one), ""
     ),
     many: create_many!(
-        "pg_try_advisory_xact_lock_shared" of "4", id "5", reservation_columns!(), reservation_values!(many)
+        "pg_try_advisory_xact_lock_shared" of "4", id "5", reservation_columns!(), reservation_values!(many), ""
     ),
 };
 
-/// `$told` is what is written to the history, a part of its own or nothing.
+/// `$answered` keeps the answers, `$told` is what is written to the history: a part of its own or nothing.
 macro_rules! swap {
-    ($held:expr, $columns:expr, $values:expr, $told:expr) => {
+    ($held:expr, $columns:expr, $values:expr, $answered:expr, $told:expr) => {
         concat!(
             "WITH ",
             moment!(),
@@ -271,6 +337,7 @@ macro_rules! swap {
             ")
   FROM held a, moment m WHERE r.ctid = a.place RETURNING a.ord
 )",
+            $answered,
             $told,
             "
 SELECT m.now, m.durable, ARRAY(SELECT ord::bigint FROM done) FROM moment m"
@@ -330,11 +397,23 @@ macro_rules! told {
 
 /// Swaps of any kind.
 pub(crate) const SWAP: Statement = Statement {
-    one: swap!(held_one!("33", "34", "35"), columns!(), values!(one), told!(one)),
-    many: swap!(held_many!("33", "34", "35"), columns!(), values!(many), told!(many)),
+    one: swap!(
+        held_one!("33", "34", "35"),
+        columns!(),
+        values!(one),
+        answered!(answer_values!(one), "done a", one!("27", "text")),
+        told!(one)
+    ),
+    many: swap!(
+        held_many!("33", "34", "35"),
+        columns!(),
+        values!(many),
+        answered!(answer_values!(many), "done a", many!("27", "text")),
+        told!(many)
+    ),
 };
 
-/// What goes into [`columns!`] for a completion: the parameters 4 and 6 to 22.
+/// What goes into [`columns!`] for a completion: the parameters 4 and 6 to 22, but for those of its answer.
 macro_rules! completion_values {
     ($item:ident) => {
         concat!(
@@ -349,23 +428,45 @@ macro_rules! completion_values {
             $item!("14", "bigint"),
             ", m.now + ",
             $item!("15", "bigint"),
-            // It waits for the end of its body, or of its window.
-            ", NULL, m.now + coalesce(",
-            items!($item: "13" "bigint", "14" "bigint"),
-            "), CASE WHEN ",
-            $item!("13", "bigint"),
-            " IS NULL THEN 'window' ELSE 'body' END, 0, false, NULL, NULL, NULL, ",
-            items!($item: "16" "text", "17" "text", "18" "integer", "19" "text"),
+            // It waits for its removal, if that is ever to come.
+            ", NULL, m.now + ",
+            $item!("15", "bigint"),
+            ", CASE WHEN ",
+            $item!("15", "bigint"),
+            " IS NOT NULL THEN 'purge' END, 0, false, NULL, NULL, NULL, ",
+            items!($item: "16" "text", "17" "text", "18" "integer"),
             ", NULL, ",
-            items!($item: "20" "text", "21" "bytea", "22" "integer")
+            items!($item: "20" "text", "22" "integer")
+        )
+    };
+}
+
+/// The answers of completions.
+macro_rules! completion_answered {
+    ($item:ident) => {
+        answered!(
+            concat!(
+                "m.now + coalesce(",
+                items!($item: "13" "bigint", "14" "bigint"),
+                "), ",
+                items!($item: "5" "uuid", "19" "text", "21" "bytea")
+            ),
+            "done a",
+            $item!("19", "text")
         )
     };
 }
 
 /// Swaps that are plain completions.
 pub(crate) const SWAP_COMPLETION: Statement = Statement {
-    one: swap!(held_one!("3", "4", "5"), columns!(), completion_values!(one), ""),
-    many: swap!(held_many!("3", "4", "5"), columns!(), completion_values!(many), ""),
+    one: swap!(held_one!("3", "4", "5"), columns!(), completion_values!(one), completion_answered!(one), ""),
+    many: swap!(
+        held_many!("3", "4", "5"),
+        columns!(),
+        completion_values!(many),
+        completion_answered!(many),
+        ""
+    ),
 };
 
 pub(crate) const REMOVE: &str = concat!(
@@ -395,10 +496,12 @@ macro_rules! read_by {
 )
 SELECT ",
             read_columns!(),
-            ", m.now, m.standby, r.body, a.name
+            ", m.now, m.standby, s.headers, s.body, a.name
 FROM moment m LEFT JOIN (asked a JOIN semel_records r ON r.",
             $column,
-            " = a.name) ON true"
+            " = a.name ",
+            its_answer!(),
+            ") ON true"
         )
     };
 }
@@ -415,16 +518,49 @@ pub(crate) const HOLD: &str = concat!(
     ", held AS MATERIALIZED (SELECT * FROM semel_records WHERE operation_id = $3::uuid FOR UPDATE)
 SELECT ",
     read_columns!(),
-    ", m.now, m.durable, r.body,
+    ", m.now, m.durable, s.headers, s.body,
   pg_advisory_xact_lock(('x' || right(replace(r.key_hash::text, '-', ''), 16))::bit(64)::bigint)
-FROM moment m LEFT JOIN held r ON true"
+FROM moment m LEFT JOIN held r ON true ",
+    its_answer!()
 );
 
 pub(crate) const HISTORY: &str = "SELECT at, version, happening, actor, attempt, note, pg_is_in_recovery()
 FROM semel_history WHERE operation_id = $1 ORDER BY sequence";
 
-pub(crate) const COUNT_LIVE: &str = "SELECT count(*), pg_is_in_recovery()
-FROM (SELECT FROM semel_records WHERE tenant = $1 AND state <> 'expired' LIMIT $2) AS live";
+/// The server's time, once for a listing.
+macro_rules! listing_now {
+    () => {
+        "(SELECT floor(date_part('epoch', clock_timestamp()) * 1000)::bigint)"
+    };
+}
+pub(crate) use listing_now;
+
+pub(crate) const COUNT_LIVE: &str = concat!(
+    "SELECT count(*), pg_is_in_recovery()
+FROM (SELECT FROM semel_records
+  WHERE tenant = $1 AND state <> 'expired' AND (expires_at IS NULL OR expires_at > ",
+    listing_now!(),
+    ") LIMIT $2) AS live"
+);
+
+/// Drops answers that are over, those that ended first. One at a time, by a lock of its own: others find nothing to do meanwhile, in place
+/// of waiting for rows that are about to be gone.
+pub(crate) const DROP_ANSWERS: &str = concat!(
+    "WITH ",
+    moment!(),
+    ", turn AS MATERIALIZED (SELECT m.now FROM moment m WHERE m.durable AND pg_try_advisory_xact_lock(",
+    // "semel an", as a number.
+    "8315172569382674798",
+    ")), over AS MATERIALIZED (
+  SELECT d.place FROM turn t, LATERAL (
+    SELECT s.ctid AS place, s.ends_at FROM semel_answers s WHERE s.ends_at <= t.now
+    ORDER BY s.ends_at, s.operation_id LIMIT $3
+  ) d WHERE d.ends_at % 1 = 0
+), dropped AS (
+  DELETE FROM semel_answers s USING over o WHERE s.ctid = o.place RETURNING s.ends_at
+)
+SELECT m.now, m.durable, ARRAY(SELECT ends_at FROM dropped ORDER BY ends_at) FROM moment m"
+);
 
 /// What waits for something that is due, after a place. The bounds are rows, as the index has them: the planner takes each for a third of
 /// the table, however little it knows of it, and goes by the index no further than to the limit. Of an equality it would expect next to

@@ -56,6 +56,11 @@ impl Wrote {
         Ok([ids(2)?, ids(3)?])
     }
 
+    /// When each of the answers ended that were dropped.
+    fn ends(&self) -> Result<Vec<Timestamp>, StoreError> {
+        Ok(computed::<Vec<i64>>(&self.row, 2)?.into_iter().map(Timestamp::from_millis).collect())
+    }
+
     /// Which of the items that were sent were done, counted from 0.
     pub(crate) fn done(&self) -> Result<HashSet<usize>, StoreError> {
         let places: Vec<i64> = computed(&self.row, 2)?;
@@ -227,6 +232,16 @@ impl Writing {
             done.extend(places.into_iter().filter_map(|place| chunk.get(place)).copied());
         }
         self.tell(&batch.iter().collect::<Vec<_>>(), &hashes, &done, progress).await
+    }
+
+    /// Drops answers that are over; when each of them ended.
+    pub(crate) async fn drop_answers(&self, at_most: usize) -> Result<Answer<Timestamp>, StoreError> {
+        let limit = i64::try_from(at_most).unwrap_or(i64::MAX);
+        let query =
+            sqlx::query(statements::DROP_ANSWERS).bind(self.clock.floor()).bind(self.lossy).bind(limit);
+        let mut progress = Progress::default();
+        let ends = self.send(query, &mut progress).await?.ends().map_err(lost)?;
+        progress.answer(ends)
     }
 
     /// What became of each conditional write.

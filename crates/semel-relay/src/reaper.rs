@@ -1,11 +1,12 @@
 //! Forgets on time.
 
+use crate::bounded::in_time;
 use crate::count;
 use crate::due::Walk;
 use crate::write::{Judged, write};
 use semel::observe::Event;
 use semel::transition::{Change, Refusal, reap};
-use semel::{DueKind, Engine, Record, StoreError, Timestamp, When};
+use semel::{Answer, DueKind, Engine, Record, StoreError, Timestamp, When};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -25,10 +26,10 @@ pub enum Forget {
 pub struct ReaperOptions {
     /// Hard or soft. Default: hard.
     pub forget: Forget,
-    /// At most so many records in one commit, and four times as many while it is late. Default 512.
+    /// At most so many records in one commit, and up to four times as many the later it is. Default 512.
     pub batch: usize,
-    /// How long the store has for others between two batches, at least. It gets no less than the last batch took, unless the reaper
-    /// is late by more than two seconds: one that falls behind for politeness never catches up. Default 10 ms.
+    /// How long the store has for others between two batches, at least. It gets as long as the last batch took, and less the later the reaper
+    /// is beyond a second, down to this where it is late by two: one that falls behind for politeness never catches up. Default 10 ms.
     pub pause: Duration,
 }
 
@@ -38,13 +39,17 @@ impl Default for ReaperOptions {
     }
 }
 
-/// What is forgotten later than this is late: a reaper comes by every second.
+/// What is forgotten within this is on time: a reaper comes by every second.
+const ON_TIME: Duration = Duration::from_secs(1);
+
+/// What is forgotten later than this is late. In between it is so by degrees.
 const LATE: Duration = Duration::from_secs(2);
 
 /// So many times as much goes into a batch then: what a commit costs, however much is in it, is paid less often.
-const HURRY: usize = 4;
+const HURRY: f64 = 4.0;
 
-/// Drops bodies whose retention is over, makes tombstones of what has expired, and removes these when their time is over.
+/// Drops answers whose time is over, and removes records when their tombstones' time is over. A record that holds a checkpoint becomes a
+/// tombstone without one before that; of all others it is read off the time that they are.
 ///
 /// It only makes room: windows are judged on every read, whether or not it has come by. What is in progress, unknown or a dead
 /// letter has no window and is never touched, however old.
@@ -56,7 +61,7 @@ pub struct Reaper {
 /// What a round of the reaper did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Reaped {
-    /// Bodies that were dropped before their records' windows ended, and records that became tombstones.
+    /// Answers that were dropped, and records that became tombstones.
     pub reduced: usize,
     /// Records that were removed.
     pub removed: usize,
@@ -80,8 +85,8 @@ impl Reaper {
     /// # Errors
     /// The store did not answer. What was done before stays so; the rest is found the next time.
     pub async fn round(&self) -> Result<Reaped, StoreError> {
-        // All at once: no record is in two of them, and a store that groups commits has one for all.
-        let reaped = tokio::join!(self.go_through(DueKind::Body), self.go_through(DueKind::Window), async {
+        // All at once: none is in another's way, and a store that groups commits has one for all.
+        let reaped = tokio::join!(self.drop_answers(), self.go_through(DueKind::Window), async {
             match self.options.forget {
                 Forget::Hard => self.go_through(DueKind::Purge).await,
                 Forget::Soft => Ok(Reaped::default()),
@@ -90,36 +95,36 @@ impl Reaper {
         Ok(reaped.0?.and(reaped.1?).and(reaped.2?))
     }
 
-    async fn go_through(&self, kind: DueKind) -> Result<Reaped, StoreError> {
-        let (mut walk, mut reaped) = (Walk::new(kind), Reaped::default());
-        let mut batch = self.options.batch;
-        let mut over_by = None;
+    async fn drop_answers(&self) -> Result<Reaped, StoreError> {
+        let (mut stride, mut reaped) = (Stride::new(self.options), Reaped::default());
         loop {
             let begun = Instant::now();
-            let page = walk.next(&self.engine, batch).await?;
-            // What ends while this goes on is for the next round. Windows that end as fast as tombstones are made would keep it going for
-            // ever, and nobody would come by for the tombstones.
-            let until = *over_by.get_or_insert(page.now);
-            let more = page.items.len() == batch
-                && page.items.last().and_then(Record::due).is_some_and(|(_, since)| since <= until);
-            let first = page.items.first().and_then(Record::due);
-            let late = first.is_some_and(|(_, since)| page.now.after(since) > LATE);
+            let dropped = in_time(&self.engine, self.engine.store().drop_answers(stride.batch)).await?;
+            reaped.reduced += dropped.items.len();
+            let Some(pause) = stride.next(&dropped, begun) else { return Ok(reaped) };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    async fn go_through(&self, kind: DueKind) -> Result<Reaped, StoreError> {
+        let (mut walk, mut reaped) = (Walk::new(kind), Reaped::default());
+        let mut stride = Stride::new(self.options);
+        loop {
+            let begun = Instant::now();
+            let Answer { now, items } = walk.next(&self.engine, stride.batch).await?;
+            let since = items.iter().filter_map(Record::due).map(|(_, since)| since).collect();
             let judge = |record| {
-                let change = self.judge(&record, page.now).ok()?;
+                let change = self.judge(&record, now).ok()?;
                 Some(Judged { record, change })
             };
-            let written = write(&self.engine, page.items.into_iter().filter_map(judge).collect()).await?;
+            let written = write(&self.engine, items.into_iter().filter_map(judge).collect()).await?;
             for record in &written.removed {
                 count::count(&self.engine, record, Event::TtlPruned);
             }
             reaped.reduced += written.put.len();
             reaped.removed += written.removed.len();
-            if !more {
-                return Ok(reaped);
-            }
-            let (hurry, pause) = if late { (HURRY, Duration::ZERO) } else { (1, begun.elapsed()) };
-            batch = self.options.batch.saturating_mul(hurry);
-            tokio::time::sleep(self.options.pause.max(pause)).await;
+            let Some(pause) = stride.next(&Answer { now, items: since }, begun) else { return Ok(reaped) };
+            tokio::time::sleep(pause).await;
         }
     }
 
@@ -135,5 +140,35 @@ impl Reaper {
             next.times.purge = purge.map(When::At);
         }
         Ok(change)
+    }
+}
+
+/// How much goes into one batch of a round, and how long after it the next one comes.
+struct Stride {
+    options: ReaperOptions,
+    batch: usize,
+    until: Option<Timestamp>,
+}
+
+impl Stride {
+    fn new(options: ReaperOptions) -> Self {
+        Self { options, batch: options.batch, until: None }
+    }
+
+    /// How long to pause after a batch that was begun then, of what is over since these moments, earliest first; `None`: the round is over.
+    ///
+    /// What ends while it goes on is for the next round. Where as much ends as is forgotten, it would go on for ever, and nobody would come by
+    /// for the rest.
+    fn next(&mut self, over: &Answer<Timestamp>, begun: Instant) -> Option<Duration> {
+        let until = *self.until.get_or_insert(over.now);
+        let (first, last) = (over.items.first()?, over.items.last()?);
+        if over.items.len() < self.batch || *last > until {
+            return None;
+        }
+        let behind = over.now.after(*first).saturating_sub(ON_TIME);
+        let late = behind.div_duration_f64(LATE.saturating_sub(ON_TIME)).min(1.0);
+        let hurry = (self.options.batch as f64 * (HURRY - 1.0) * late) as usize;
+        self.batch = self.options.batch.saturating_add(hurry);
+        Some(self.options.pause.max(begun.elapsed().mul_f64(1.0 - late)))
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::bounded::in_time;
 use semel::transition::{Change, Claim};
-use semel::{Body, Cursor, Engine, Filter, OperationId, Page, Record, State, StoreError, Swap, Swapped};
+use semel::{Cursor, Engine, Filter, OperationId, Page, Record, State, StoreError, Swap, Swapped};
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -292,9 +292,8 @@ impl Rekeyer {
 
 /// Whether there is anything about a listed record that could be sealed.
 fn keeps_something(record: &Record) -> bool {
-    let answered = record.response.as_ref();
-    record.checkpoint.is_some()
-        || answered.is_some_and(|kept| kept.body == Body::Omitted || !kept.headers.is_empty())
+    // Headers are not listed: whether there are any, beside a body that was not stored, is seen when it is looked at.
+    record.checkpoint.is_some() || record.response.is_some()
 }
 
 /// Asks a store that does not answer again.

@@ -1,7 +1,7 @@
 //! Evidence, whoever brings it: it settles, or is kept in the history, or has to come again.
 
 use crate::bounded::in_time;
-use semel::transition::{About, Change, Evidence, Refusal, Settlement, remark};
+use semel::transition::{About, Change, Evidence, Refusal, Settlement, remark, state_at};
 use semel::{
     Actor, Engine, Happening, HistoryEntry, HistoryLine, OperationId, Record, Settled, State, StoreError,
     Swap, Swapped, Timestamp,
@@ -50,9 +50,10 @@ pub(crate) async fn refused(
     now: Timestamp,
     (refusal, record): (Refusal, Box<Record>),
 ) -> Result<Heard, StoreError> {
-    let agrees = agrees(&settlement.evidence, record.state);
+    let state = state_at(&record, now);
+    let agrees = agrees(&settlement.evidence, state);
     // Somebody was quicker who asked the same. What others tell by themselves is for the history, unless that is over.
-    if agrees && (record.state == State::Expired || !matches!(settlement.actor, Actor::Webhook(_))) {
+    if agrees && (state == State::Expired || !matches!(settlement.actor, Actor::Webhook(_))) {
         return Ok(Heard::Known);
     }
     let too_early = record.times.lease.after(now).max(Duration::from_secs(1));
@@ -89,13 +90,15 @@ pub(crate) async fn set_down(
     engine: &Engine,
     record: &Record,
     settlement: &Settlement,
+    now: Timestamp,
 ) -> Result<bool, StoreError> {
+    let state = state_at(record, now);
     // What is over is not written to any more.
-    if record.state != State::Expired {
+    if state != State::Expired {
         let history = in_time(engine, engine.store().history(record.operation_id)).await?;
         keep_once(engine, record, settlement, &history).await?;
     }
-    let known = agrees(&settlement.evidence, record.state);
+    let known = agrees(&settlement.evidence, state);
     if !known {
         tracing::warn!(operation_id = %record.operation_id, actor = %settlement.actor, state = record.state.as_str(), "evidence by a key alone changes nothing");
     }

@@ -56,14 +56,15 @@ pub(crate) fn open_writer(path: &Path, options: &SqliteOptions) -> Result<Connec
     // In KiB, as negative numbers are. Small on purpose: where a commit has rearranged the pages of an index, SQLite looks through all
     // of its cache at the end of it (as long as the file is smaller than 1 GiB). What is not in it is in the system's.
     conn.pragma_update(None, "cache_size", -8 * 1024).map_err(failed)?;
-    // A large transaction may need more for a moment; written early, its pages would be written twice.
-    conn.pragma_update(None, "cache_spill", false).map_err(failed)?;
     // What a savepoint keeps for rolling back needs no file.
     conn.pragma_update(None, "temp_store", "MEMORY").map_err(failed)?;
     if options.fsync {
         check_durability(&conn, path)?;
     }
     schema::migrate(&mut conn, path, options.beside_other_tables)?;
+    // A large transaction may need more for a moment; written early, its pages would be written twice. A migration may be as large as the
+    // file, and is not for the memory.
+    conn.pragma_update(None, "cache_spill", false).map_err(failed)?;
     if let Some(bytes) = options.max_file_size {
         let page: i64 = conn.pragma_query_one(None, "page_size").map_err(failed)?;
         let pages = i64::try_from(bytes).unwrap_or(i64::MAX) / page.max(1);

@@ -3,9 +3,11 @@
 
 use crate::listing::{COUNT_LIVE, DUE, HISTORY, list_sql};
 use crate::{schema, statements};
-use rusqlite::Connection;
-use semel::{Filter, State};
+use rusqlite::{Connection, StatementStatus};
+use semel::{Filter, State, Timestamp};
 use std::path::Path;
+
+const NOW: Timestamp = Timestamp::from_millis(1);
 
 fn file() -> Connection {
     let mut conn = Connection::open_in_memory().unwrap();
@@ -36,9 +38,14 @@ fn creating_needs_no_reading_at_all() {
 #[test]
 fn no_statement_of_a_request_makes_a_temporary_table() {
     let conn = file();
-    for sql in
-        [statements::CREATE, statements::SWAP, statements::REMOVE, statements::READ, statements::SET_CLOCK]
-    {
+    for sql in [
+        statements::CREATE,
+        statements::SWAP,
+        statements::KEEP_ANSWER,
+        statements::REMOVE,
+        statements::READ,
+        statements::SET_CLOCK,
+    ] {
         let mut statement = conn.prepare(&format!("EXPLAIN {sql}")).unwrap();
         let values = vec![rusqlite::types::Null; statement.parameter_count()];
         let steps = statement.query_map(rusqlite::params_from_iter(values), |row| row.get(1)).unwrap();
@@ -51,6 +58,35 @@ fn no_statement_of_a_request_makes_a_temporary_table() {
     }
 }
 
+/// A statement that is planned by the value of a parameter is planned anew for the next value, which takes longer than running it.
+#[test]
+fn no_statement_of_a_request_is_planned_twice() {
+    let conn = file();
+    let statements = [
+        statements::CREATE,
+        statements::SWAP,
+        statements::KEEP_ANSWER,
+        statements::REMOVE,
+        statements::READ,
+        statements::FIND,
+        statements::ANSWER,
+        statements::CLOCK,
+        statements::SET_CLOCK,
+    ];
+    for sql in statements {
+        for round in 0..3 {
+            let mut statement = conn.prepare_cached(sql).unwrap();
+            let value = |number| rusqlite::types::Value::Blob(vec![round, number]);
+            let count = u8::try_from(statement.parameter_count()).unwrap();
+            let mut rows = statement.query(rusqlite::params_from_iter((0..count).map(value))).unwrap();
+            // Values of these types do not fit everywhere: what matters is that it was begun.
+            let _begun = rows.next();
+            drop(rows);
+            assert_eq!(statement.get_status(StatementStatus::RePrepare), 0, "{sql}");
+        }
+    }
+}
+
 #[test]
 fn records_are_found_changed_and_removed_by_their_indexes() {
     let conn = file();
@@ -58,6 +94,15 @@ fn records_are_found_changed_and_removed_by_their_indexes() {
     goes_by(&conn, statements::FIND, "semel_records_operation_id (operation_id=?)");
     goes_by(&conn, statements::SWAP, "semel_records_operation_id (operation_id=?)");
     goes_by(&conn, statements::REMOVE, "semel_records_operation_id (operation_id=?)");
+}
+
+#[test]
+fn answers_are_found_and_dropped_by_their_time() {
+    let conn = file();
+    goes_by(&conn, statements::ANSWER, "PRIMARY KEY (ends_at=? AND operation_id=?)");
+    goes_by(&conn, statements::ANSWERS_OVER, "PRIMARY KEY (ends_at<?)");
+    assert!(!plan(&conn, statements::ANSWERS_OVER).iter().any(|step| step.contains("TEMP B-TREE")));
+    goes_by(&conn, statements::DROP_ANSWERS, "PRIMARY KEY ((ends_at,operation_id)<(?,?))");
 }
 
 #[test]
@@ -106,7 +151,7 @@ fn filters() -> impl Iterator<Item = Filter> {
 fn every_listing_goes_by_an_index_or_by_the_table_newest_first() {
     let conn = file();
     for filter in filters() {
-        let (sql, values) = list_sql(&filter);
+        let (sql, values) = list_sql(&filter, NOW);
         let plan = plan(&conn, &sql);
         assert_eq!(values.len() + 2, conn.prepare(&sql).unwrap().parameter_count(), "{sql}");
         let usual = matches!(filter.state, None | Some(State::Completed | State::Expired));
@@ -139,7 +184,7 @@ fn every_listing_goes_by_an_index_or_by_the_table_newest_first() {
 fn a_rare_state_is_looked_up_rather_than_searched_for_in_a_tenant() {
     let conn = file();
     let filter = Filter { state: Some(State::Unknown), tenant: Some("tenant".into()), ..Filter::default() };
-    goes_by(&conn, &list_sql(&filter).0, "semel_records_rare (state=? AND rowid<?)");
+    goes_by(&conn, &list_sql(&filter, NOW).0, "semel_records_rare (state=? AND rowid<?)");
     let filter = Filter { state: Some(State::Completed), ..filter };
-    goes_by(&conn, &list_sql(&filter).0, "semel_records_tenant (tenant=? AND rowid<?)");
+    goes_by(&conn, &list_sql(&filter, NOW).0, "semel_records_tenant (tenant=? AND rowid<?)");
 }

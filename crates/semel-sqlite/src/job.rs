@@ -97,6 +97,13 @@ impl Wrote for Created {
     }
 }
 
+/// When an answer ended that was dropped.
+impl Wrote for Timestamp {
+    fn wrote(&self) -> bool {
+        true
+    }
+}
+
 impl Wrote for Swapped {
     fn wrote(&self) -> bool {
         *self == Self::Done
@@ -132,6 +139,10 @@ pub(crate) fn remove(expected: Vec<Expected>) -> (Box<dyn Job>, Waiting<Answer<S
     batch(expected, length, |conn, expected, _now| {
         expected.iter().map(|expected| statements::remove(conn, expected)).collect()
     })
+}
+
+pub(crate) fn drop_answers(at_most: usize) -> (Box<dyn Job>, Waiting<Answer<Timestamp>>) {
+    batch(at_most, 1, |conn, at_most, now| statements::drop_answers(conn, *at_most, now))
 }
 
 /// Keeps a value under a name.

@@ -79,5 +79,5 @@ pub use transaction::Transaction;
 /// The statements themselves, for measuring the store against the bare loop. No part of the API.
 #[doc(hidden)]
 pub mod sql {
-    pub use crate::statements::{CLOCK, CREATE, SET_CLOCK, SWAP};
+    pub use crate::statements::{CLOCK, CREATE, KEEP_ANSWER, SET_CLOCK, SWAP};
 }

@@ -6,7 +6,7 @@ use crate::error::Fault;
 use crate::row::{columns, decode, decode_history, row_number};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
-use semel::columns::{client_key_range, key_hash};
+use semel::columns::{Apart, client_key_range, key_hash};
 use semel::{
     Cursor, DueQuery, Filter, HistoryLine, OperationId, Page, PassedOver, Record, RecordKey, State, Timestamp,
 };
@@ -16,12 +16,12 @@ pub(crate) const HISTORY: &str = "SELECT at, version, happening, actor, attempt,
 
 pub(crate) const COUNT_LIVE: &str =
     "SELECT count(*) FROM (SELECT 1 FROM semel_records INDEXED BY semel_records_tenant
-  WHERE tenant = ?1 AND state <> 'expired' LIMIT ?2)";
+  WHERE tenant = ?1 AND state <> 'expired' AND (expires_at IS NULL OR expires_at > ?2) LIMIT ?3)";
 
 pub(crate) const DUE: &str = concat!(
     "SELECT ",
     columns!(),
-    " FROM semel_records INDEXED BY semel_records_due
+    " FROM semel_records r INDEXED BY semel_records_due
   WHERE due_kind = ?1 AND due_at <= ?2 AND (due_at, operation_id) > (?3, ?4)
   ORDER BY due_at, operation_id LIMIT ?5"
 );
@@ -56,7 +56,7 @@ pub(crate) fn due(
     while records.len() < query.limit
         && let Some(row) = rows.next()?
     {
-        match decode(row, false) {
+        match decode(row, Ok(Apart::NotRead)) {
             Ok(record) => records.push(record),
             Err(error) => damage.pass(error)?,
         }
@@ -68,12 +68,12 @@ pub(crate) fn due(
 pub(crate) fn list(
     conn: &Connection,
     filter: &Filter,
-    from: Option<Cursor>,
-    limit: usize,
+    now: Timestamp,
+    (from, limit): (Option<Cursor>, usize),
     damage: &PassedOver,
 ) -> Result<Page, Fault> {
     let before = from.map_or(i64::MAX, |cursor| cursor.0);
-    let (sql, mut values) = list_sql(filter);
+    let (sql, mut values) = list_sql(filter, now);
     // One more than asked for tells whether there is another page.
     values.extend([Value::Integer(before), Value::Integer(sql_limit(limit).saturating_add(1))]);
     let mut statement = conn.prepare_cached(&sql)?;
@@ -85,7 +85,7 @@ pub(crate) fn list(
             page.next = Some(Cursor(last));
             break;
         }
-        match decode(row, false) {
+        match decode(row, Ok(Apart::NotRead)) {
             Ok(record) => page.records.push(record),
             Err(error) => {
                 damage.pass(error)?;
@@ -98,9 +98,15 @@ pub(crate) fn list(
 }
 
 /// How many keys of a tenant are live, up to a number.
-pub(crate) fn count_live(conn: &Connection, tenant: &str, at_most: u64) -> Result<u64, Fault> {
+pub(crate) fn count_live(
+    conn: &Connection,
+    tenant: &str,
+    now: Timestamp,
+    at_most: u64,
+) -> Result<u64, Fault> {
     let at_most = i64::try_from(at_most).unwrap_or(i64::MAX);
-    let live: i64 = conn.prepare_cached(COUNT_LIVE)?.query_row((tenant, at_most), |row| row.get(0))?;
+    let live: i64 =
+        conn.prepare_cached(COUNT_LIVE)?.query_row((tenant, now.as_millis(), at_most), |row| row.get(0))?;
     Ok(u64::try_from(live).unwrap_or(0))
 }
 
@@ -109,7 +115,7 @@ fn sql_limit(limit: usize) -> i64 {
 }
 
 /// The statement of a listing, and the values of its filter; the place to begin before and the limit come after them.
-pub(crate) fn list_sql(filter: &Filter) -> (String, Vec<Value>) {
+pub(crate) fn list_sql(filter: &Filter, now: Timestamp) -> (String, Vec<Value>) {
     let index = index_for(filter);
     let (mut terms, mut values) = (String::new(), Vec::new());
     let mut term = |words: &str, value: Value| {
@@ -125,17 +131,22 @@ pub(crate) fn list_sql(filter: &Filter) -> (String, Vec<Value>) {
         term("key_hash >= ?", Value::Blob(low.into()));
         term("key_hash <= ?", Value::Blob(high.into()));
     }
-    let mut text = |words: &str, value: &Option<String>| {
+    let texts =
+        [("tenant = ?", &filter.tenant), ("operation = ?", &filter.operation), ("key = ?", &filter.key)];
+    for (words, value) in texts {
         if let Some(value) = value {
             term(words, Value::Text(value.clone()));
         }
-    };
-    text("tenant = ?", &filter.tenant);
-    text("operation = ?", &filter.operation);
-    text("key = ?", &filter.key);
-    // Spelt out, for only then can SQLite tell that a partial index will do.
-    if let Some(state) = filter.state {
-        terms.push_str(&format!("state = '{}' AND ", state.as_str()));
+    }
+    // That a window is over is read off the time. States are spelt out, for only then can SQLite tell that a partial index will do.
+    let now = Value::Integer(now.as_millis());
+    match filter.state {
+        None => {}
+        Some(State::Expired) => term("(state = 'expired' OR expires_at <= ?)", now),
+        Some(state) if state.is_final() => {
+            term(&format!("state = '{}' AND expires_at > ?", state.as_str()), now);
+        }
+        Some(state) => terms.push_str(&format!("state = '{}' AND ", state.as_str())),
     }
     if index == Some("due") {
         // All that are in progress and no others wait for their lease, and there is an index of what records wait for.
@@ -149,7 +160,7 @@ pub(crate) fn list_sql(filter: &Filter) -> (String, Vec<Value>) {
     let index = index.map_or("NOT INDEXED".into(), |name| format!("INDEXED BY semel_records_{name}"));
     let columns = columns!();
     let sql =
-        format!("SELECT {columns} FROM semel_records {index} WHERE {terms}id < ? ORDER BY id DESC LIMIT ?");
+        format!("SELECT {columns} FROM semel_records r {index} WHERE {terms}id < ? ORDER BY id DESC LIMIT ?");
     (sql, values)
 }
 

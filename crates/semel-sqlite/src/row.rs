@@ -4,52 +4,71 @@ use crate::error::damaged;
 use bytes::Bytes;
 use rusqlite::Row;
 use rusqlite::types::{FromSql, Type, ValueRef};
-use semel::columns::{adds_up, headers_of};
+use semel::columns::{Apart, answer_of};
 use semel::{
-    Actor, Body, Fingerprint, Happening, HistoryEntry, HistoryLine, OperationId, Origin, Owner, RecipeId,
-    Record, RecordKey, Resource, State, StoreError, StoredResponse, Times, Timestamp,
+    Actor, Fingerprint, Happening, HistoryEntry, HistoryLine, OperationId, Origin, Owner, RecipeId, Record,
+    RecordKey, Resource, State, StoreError, Times, Timestamp,
 };
 
-/// The columns that [`decode`] reads, in its order, but for the body, which comes last or is left out.
+/// The columns that [`decode`] reads of the record `r`, in its order.
 macro_rules! columns {
     () => {
-        "operation_id, tenant, operation, key, fingerprint, recipe, state, version, attempt, owner, origin, \
-         created_at, lease_until, completed_at, body_expires_at, expires_at, purge_at, reconcile_at, \
-         reconcile_attempts, dead_letter, last_error, recovery_point, checkpoint, resource_type, resource_id, \
-         response_status, response_headers, response_schema, body_kind, response_sum, id"
+        "r.operation_id, r.tenant, r.operation, r.key, r.fingerprint, r.recipe, r.state, r.version, r.attempt, r.owner, \
+         r.origin, r.created_at, r.lease_until, r.completed_at, r.body_expires_at, r.expires_at, r.purge_at, \
+         r.reconcile_at, r.reconcile_attempts, r.dead_letter, r.last_error, r.recovery_point, r.checkpoint, \
+         r.resource_type, r.resource_id, r.response_status, r.response_schema, r.body_kind, r.response_sum, r.id"
     };
 }
 pub(crate) use columns;
 
-/// The index of the body in a row that was read with it.
-const BODY: usize = 31;
+const ROW: usize = 29;
 
-/// The record in `row`. `with_body` says whether the row was read with its body.
-pub(crate) fn decode(row: &Row<'_>, with_body: bool) -> Result<Record, StoreError> {
+/// Where the answer of the record in `row` is kept, if it has one: when it ends, and the operation id.
+pub(crate) fn place_of_answer(row: &Row<'_>) -> Option<(i64, [u8; 16])> {
+    row.get::<_, Option<i64>>(25).ok()??;
+    let moment = |index| row.get::<_, Option<i64>>(index).ok().flatten();
+    Some((moment(14).or_else(|| moment(15))?, row.get(0).ok()?))
+}
+
+/// What a row of `semel_answers` holds, or that there is none.
+///
+/// # Errors
+/// It holds something else.
+pub(crate) fn kept_apart<'r>(row: Option<&'r Row<'_>>) -> Result<Apart<'r>, String> {
+    let Some(columns) = row.map(Columns) else { return Ok(Apart::Nothing) };
+    Ok(Apart::Kept(columns.text(0)?, columns.bytes(1)?))
+}
+
+/// The record in `row`, and what was read of its answer.
+pub(crate) fn decode(row: &Row<'_>, answer: Result<Apart<'_>, String>) -> Result<Record, StoreError> {
     let id = row.get(0).map(OperationId::from_bytes).map_err(|_| {
         StoreError::Damaged(format!(
             "row {}: the operation id is not one",
-            row.get::<_, i64>(30).unwrap_or(-1)
+            row.get::<_, i64>(ROW).unwrap_or(-1)
         ))
     })?;
-    let record = decode_columns(row, id, with_body).map_err(|what| damaged(id, &what))?;
+    let record = decode_columns(row, id, answer).map_err(|what| damaged(id, &what))?;
     record.check().map_err(|what| damaged(id, what))?;
     Ok(record)
 }
 
 /// The row's own number, by which listings are paged.
 pub(crate) fn row_number(row: &Row<'_>) -> Result<i64, StoreError> {
-    row.get(30).map_err(|error| StoreError::Damaged(error.to_string()))
+    row.get(ROW).map_err(|error| StoreError::Damaged(error.to_string()))
 }
 
-fn decode_columns(row: &Row<'_>, operation_id: OperationId, with_body: bool) -> Result<Record, String> {
+fn decode_columns(
+    row: &Row<'_>,
+    operation_id: OperationId,
+    apart: Result<Apart<'_>, String>,
+) -> Result<Record, String> {
     let columns = Columns(row);
     let response = match columns.at(25)? {
-        None => columns
-            .nothing_in(&[26, 27, 28, 29])
-            .and_then(|()| no_body(&columns, with_body))
-            .map(|()| None)?,
-        Some(status) => Some(answer(&columns, status, with_body)?),
+        None => columns.nothing_in(&[26, 27, 28]).map(|()| None)?,
+        Some(status) => {
+            let (schema, kind, sum) = (columns.at(26)?, columns.text(27)?, columns.at(28)?);
+            Some(answer_of(status, schema, kind, sum, apart?)?)
+        }
     };
     let resource = match (columns.at(23)?, columns.at(24)?) {
         (Some(kind), Some(id)) => Some(Resource { kind, id }),
@@ -83,39 +102,6 @@ fn decode_columns(row: &Row<'_>, operation_id: OperationId, with_body: bool) -> 
         response,
         resource,
     })
-}
-
-fn answer(columns: &Columns<'_, '_>, status: u16, with_body: bool) -> Result<StoredResponse, String> {
-    let response = StoredResponse {
-        status,
-        headers: columns.parsed(26, headers_of)?,
-        body: body_of(columns, with_body)?,
-        schema_version: columns.at(27)?,
-    };
-    let sum = columns.at(29)?;
-    if with_body {
-        let (headers, body) = (columns.text(26)?, (columns.text(28)?, columns.bytes(BODY)?));
-        if !adds_up(sum, status, headers, response.schema_version.as_deref(), body) {
-            return Err("its answer is not what was written".into());
-        }
-    }
-    Ok(response)
-}
-
-fn body_of(columns: &Columns<'_, '_>, with_body: bool) -> Result<Body, String> {
-    let kind: &str = columns.text(28)?;
-    match kind {
-        "stored" | "sealed" if !with_body => Ok(Body::Omitted),
-        "stored" => Ok(Body::Stored(columns.at::<Vec<u8>>(BODY)?.into())),
-        "sealed" => Ok(Body::Sealed(columns.at::<Vec<u8>>(BODY)?.into())),
-        "not_stored" => no_body(columns, with_body).map(|()| Body::NotStored),
-        "dropped" => no_body(columns, with_body).map(|()| Body::Dropped),
-        _ => Err("its body_kind is none that is known".into()),
-    }
-}
-
-fn no_body(columns: &Columns<'_, '_>, with_body: bool) -> Result<(), String> {
-    if with_body { columns.nothing_in(&[BODY]) } else { Ok(()) }
 }
 
 /// The line of history in `row`: at, version, happening, actor, attempt, note.

@@ -1,10 +1,10 @@
 //! The statements on records, each prepared once. All of them run inside a transaction.
 
 use crate::error::Fault;
-use crate::row::{columns, decode, stored_version};
+use crate::row::{columns, decode, kept_apart, place_of_answer, stored_version};
 use bytes::Bytes;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
-use semel::columns::{AnswerColumns, KeyHash, key_hash};
+use semel::columns::{AnswerColumns, Apart, KeyHash, key_hash};
 use semel::planted::{self, Bug};
 use semel::{
     Created, Draft, Expected, HistoryEntry, OperationId, Record, RecordKey, StoreError, Swap, Swapped,
@@ -16,9 +16,9 @@ pub const CREATE: &str = "INSERT INTO semel_records (
     key_hash, operation_id, tenant, operation, key, fingerprint, recipe, state, version, attempt, owner, origin,
     due_kind, due_at, created_at, lease_until, completed_at, body_expires_at, expires_at, purge_at, reconcile_at,
     reconcile_attempts, dead_letter, last_error, recovery_point, checkpoint, resource_type, resource_id,
-    response_status, response_headers, response_schema, body_kind, body, response_sum)
+    response_status, response_schema, body_kind, response_sum)
   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24,
-    ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34)
+    ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32)
   ON CONFLICT (key_hash) DO NOTHING";
 
 // Found by operation id, whose index is appended to and therefore in memory where the record is young. The key's parts are
@@ -29,8 +29,17 @@ pub const SWAP: &str = "UPDATE semel_records SET
     due_at = ?14, created_at = ?15, lease_until = ?16, completed_at = ?17, body_expires_at = ?18, expires_at = ?19,
     purge_at = ?20, reconcile_at = ?21, reconcile_attempts = ?22, dead_letter = ?23, last_error = ?24,
     recovery_point = ?25, checkpoint = ?26, resource_type = ?27, resource_id = ?28, response_status = ?29,
-    response_headers = ?30, response_schema = ?31, body_kind = ?32, body = ?33, response_sum = ?34
+    response_schema = ?30, body_kind = ?31, response_sum = ?32
   WHERE operation_id = ?2 AND version = ?1 AND +tenant = ?3 AND +operation = ?4 AND +key = ?5";
+
+/// Keeps headers and body of an answer until its time is over. They may be those of before, spelt otherwise.
+pub const KEEP_ANSWER: &str =
+    "INSERT OR REPLACE INTO semel_answers (ends_at, operation_id, headers, body) VALUES (?1, ?2, ?3, ?4)";
+
+pub(crate) const ANSWERS_OVER: &str = "SELECT ends_at, operation_id FROM semel_answers
+  WHERE ends_at <= ?1 ORDER BY ends_at, operation_id LIMIT ?2";
+
+pub(crate) const DROP_ANSWERS: &str = "DELETE FROM semel_answers WHERE (ends_at, operation_id) <= (?1, ?2)";
 
 pub(crate) const REMOVE: &str = "DELETE FROM semel_records
   WHERE operation_id = ?2 AND version = ?1 AND +tenant = ?3 AND +operation = ?4 AND +key = ?5";
@@ -41,10 +50,13 @@ pub(crate) const TELL: &str = "INSERT INTO semel_history
     (operation_id, sequence, at, version, happening, actor, attempt, note)
   VALUES (?1, (SELECT coalesce(max(sequence), 0) + 1 FROM semel_history WHERE operation_id = ?1), ?2, ?3, ?4, ?5, ?6, ?7)";
 
-pub(crate) const READ: &str = concat!("SELECT ", columns!(), ", body FROM semel_records WHERE key_hash = ?1");
+pub(crate) const READ: &str = concat!("SELECT ", columns!(), " FROM semel_records r WHERE key_hash = ?1");
 
-pub(crate) const FIND: &str =
-    concat!("SELECT ", columns!(), ", body FROM semel_records WHERE operation_id = ?1");
+pub(crate) const FIND: &str = concat!("SELECT ", columns!(), " FROM semel_records r WHERE operation_id = ?1");
+
+/// The answer of a record that was read, by a statement of its own: SQLite plans a join anew for each value that it is asked for.
+pub(crate) const ANSWER: &str =
+    "SELECT headers, body FROM semel_answers WHERE ends_at = ?1 AND operation_id = ?2";
 
 /// The highest time in the file.
 pub const CLOCK: &str = "SELECT now FROM semel_clock WHERE id = 1";
@@ -64,7 +76,7 @@ pub(crate) fn create(
     let unchecked = CREATE.split("ON CONFLICT").next().filter(|_| planted::bug(Bug::NoUniqueKey));
     let mut statement = conn.prepare_cached(unchecked.unwrap_or(CREATE))?;
     let mut create = |(draft, hash): (&Draft, &KeyHash)| {
-        if write(&mut statement, hash, draft, now)? == 1 {
+        if write(conn, &mut statement, hash, draft, now)? == 1 {
             return Ok(Created::Inserted);
         }
         Ok(match there(conn, &draft.key, hash)? {
@@ -84,7 +96,7 @@ pub(crate) fn swap(conn: &Connection, swaps: &[Swap], now: Timestamp) -> Result<
         conn.prepare_cached(SWAP)?
     };
     let mut swap = |swap: &Swap| {
-        if write(&mut statement, &stored_version(swap.expected.version), &swap.next, now)? == 0 {
+        if write(conn, &mut statement, &stored_version(swap.expected.version), &swap.next, now)? == 0 {
             return what_is_there(conn, &swap.expected.key);
         }
         if let Some(entry) = &swap.history {
@@ -143,8 +155,17 @@ pub(crate) fn find(conn: &Connection, id: OperationId) -> Result<Option<Record>,
 fn one(conn: &Connection, sql: &str, name: &[u8; 16]) -> Result<There, Fault> {
     let mut statement = conn.prepare_cached(sql)?;
     let mut rows = statement.query([name])?;
-    match rows.next()?.map(|row| decode(row, true)).transpose() {
-        Ok(found) => Ok(Ok(found)),
+    let Some(row) = rows.next()? else { return Ok(Ok(None)) };
+    let decoded = match place_of_answer(row) {
+        None => decode(row, Ok(Apart::Nothing)),
+        Some(place) => {
+            let mut statement = conn.prepare_cached(ANSWER)?;
+            let mut answers = statement.query(place)?;
+            decode(row, kept_apart(answers.next()?))
+        }
+    };
+    match decoded {
+        Ok(found) => Ok(Ok(Some(found))),
         Err(StoreError::Damaged(why)) => Ok(Err(why)),
         Err(error) => Err(Fault::Job(error)),
     }
@@ -187,8 +208,26 @@ pub(crate) fn set_file_time(conn: &Connection, now: Timestamp) -> rusqlite::Resu
     conn.prepare_cached(SET_CLOCK)?.execute([now.as_millis()]).map(drop)
 }
 
-// Both statements number their parameters alike, but for the first: the hash of the new row, or the version of the old one.
+/// Drops answers that are over, those that ended first; when each of them ended.
+pub(crate) fn drop_answers(
+    conn: &Connection,
+    at_most: usize,
+    now: Timestamp,
+) -> Result<Vec<Timestamp>, Fault> {
+    let limit = i64::try_from(at_most).unwrap_or(i64::MAX);
+    let mut statement = conn.prepare_cached(ANSWERS_OVER)?;
+    let over = statement.query_map([now.as_millis(), limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let over = over.collect::<rusqlite::Result<Vec<(i64, Vec<u8>)>>>()?;
+    if let Some((end, id)) = over.last() {
+        conn.prepare_cached(DROP_ANSWERS)?.execute(params![end, id])?;
+    }
+    Ok(over.into_iter().map(|(end, _)| Timestamp::from_millis(end)).collect())
+}
+
+// Both statements number their parameters alike, but for the first: the hash of the new row, or the version of the old one. What is to
+// go before the record does is kept apart from it.
 fn write(
+    conn: &Connection,
     statement: &mut CachedStatement<'_>,
     first: &dyn rusqlite::ToSql,
     draft: &Draft,
@@ -199,7 +238,7 @@ fn write(
     let (times, resource) = (&draft.times, draft.resource.as_ref());
     let answer = draft.response.as_ref().map(AnswerColumns::of);
     let answer = answer.as_ref();
-    statement.execute(params![
+    let written = statement.execute(params![
         first,
         draft.operation_id.as_bytes(),
         draft.key.tenant,
@@ -229,10 +268,16 @@ fn write(
         resource.map(|resource| &resource.kind),
         resource.map(|resource| &resource.id),
         answer.map(|answer| answer.status),
-        answer.map(|answer| &answer.headers),
         answer.and_then(|answer| answer.schema),
         answer.map(|answer| answer.kind),
-        answer.and_then(|answer| answer.body),
         answer.map(|answer| answer.sum),
-    ])
+    ])?;
+    if written == 1
+        && let (Some(answer), Some(end)) = (answer, draft.answer_ends())
+        && let Some(headers) = answer.headers_apart()
+    {
+        let id = draft.operation_id.as_bytes();
+        conn.prepare_cached(KEEP_ANSWER)?.execute(params![at(end), id, headers, answer.body])?;
+    }
+    Ok(written)
 }

@@ -272,11 +272,11 @@ impl Store for SqliteStore {
 
     fn list(&self, filter: Filter, from: Option<Cursor>, limit: usize) -> StoreFuture<'_, Page> {
         let damage = Arc::clone(&self.inner.damage);
-        Box::pin(self.view(move |conn, _now| listing::list(conn, &filter, from, limit, &damage)))
+        Box::pin(self.view(move |conn, now| listing::list(conn, &filter, now, (from, limit), &damage)))
     }
 
     fn count_live(&self, tenant: String, at_most: u64) -> StoreFuture<'_, u64> {
-        Box::pin(self.view(move |conn, _now| listing::count_live(conn, &tenant, at_most)))
+        Box::pin(self.view(move |conn, now| listing::count_live(conn, &tenant, now, at_most)))
     }
 
     fn due(&self, query: DueQuery) -> StoreFuture<'_, Answer<Record>> {
@@ -284,6 +284,10 @@ impl Store for SqliteStore {
         Box::pin(
             self.view(move |conn, now| Ok(Answer { now, items: listing::due(conn, &query, now, &damage)? })),
         )
+    }
+
+    fn drop_answers(&self, at_most: usize) -> StoreFuture<'_, Answer<Timestamp>> {
+        Box::pin(self.write(job::drop_answers(at_most)))
     }
 
     fn remember(&self, name: String, value: Bytes) -> StoreFuture<'_, Bytes> {

@@ -57,7 +57,7 @@ fn prefix(client_key: &str) -> [u8; PREFIX] {
 pub struct AnswerColumns<'a> {
     /// `response_status`
     pub status: u16,
-    /// `response_headers`, see [`headers_json`]
+    /// `headers`, see [`headers_json`]
     pub headers: String,
     /// `response_schema`
     pub schema: Option<&'a str>,
@@ -79,6 +79,56 @@ impl<'a> AnswerColumns<'a> {
         let sum = answer_sum(status, &headers, schema, (kind, body));
         Self { status, headers, schema, kind, body, sum }
     }
+
+    /// The headers, where they or the body are anything to be kept: apart from the record, for they go before it.
+    #[must_use]
+    pub fn headers_apart(&self) -> Option<&str> {
+        (self.body.is_some() || self.headers != NO_HEADERS).then_some(&self.headers)
+    }
+}
+
+/// What was read of an answer's headers and body, which are kept apart from the record.
+#[derive(Clone, Copy, Debug)]
+pub enum Apart<'a> {
+    /// Nobody looked.
+    NotRead,
+    /// There never were any, or their time was over.
+    Nothing,
+    /// These, as their columns have them.
+    Kept(&'a str, Option<&'a [u8]>),
+}
+
+/// The answer whose columns say this (`response_status`, `response_schema`, `body_kind`, `response_sum`), with what was read of it beside.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn answer_of(
+    status: u16,
+    schema_version: Option<String>,
+    kind: &str,
+    sum: i32,
+    apart: Apart<'_>,
+) -> Result<StoredResponse, &'static str> {
+    let schema = schema_version.as_deref();
+    let (headers, body) = match apart {
+        Apart::NotRead | Apart::Nothing => (Vec::new(), None),
+        Apart::Kept(headers, body) if adds_up(sum, status, headers, schema, (kind, body)) => {
+            (headers_of(headers).ok_or("its headers cannot be right")?, body)
+        }
+        // Of an answer before this one, which has nothing to be kept.
+        Apart::Kept(..) if adds_up(sum, status, NO_HEADERS, schema, (kind, None)) => (Vec::new(), None),
+        Apart::Kept(..) => return Err("its answer is not what was written"),
+    };
+    let body = match (kind, body, apart) {
+        ("stored" | "sealed", None, Apart::NotRead) => Body::Omitted,
+        ("stored" | "sealed", None, Apart::Nothing) => Body::Dropped,
+        ("stored", Some(bytes), _) => Body::Stored(Bytes::copy_from_slice(bytes)),
+        ("sealed", Some(bytes), _) => Body::Sealed(Bytes::copy_from_slice(bytes)),
+        ("not_stored", None, _) => Body::NotStored,
+        ("dropped", None, _) => Body::Dropped,
+        _ => return Err("its body_kind is none that it can be"),
+    };
+    Ok(StoredResponse { status, headers, body, schema_version })
 }
 
 /// The column `body_kind`, and what goes into `body`.
@@ -92,6 +142,9 @@ fn body_columns(body: &Body) -> (&'static str, Option<&[u8]>) {
         Body::Omitted => ("omitted", None),
     }
 }
+
+/// How no headers at all are spelt.
+const NO_HEADERS: &str = "[]";
 
 /// Headers as JSON: `[["content-type", "application/json"], …]`, in order. A value that is not UTF-8, which a header may
 /// hold, is an array of its bytes: `["x-legacy", [255, 254]]`. Nothing is lost, and what is text stays readable.
@@ -146,14 +199,7 @@ pub fn answer_sum(status: u16, headers: &str, schema: Option<&str>, body: (&str,
 }
 
 /// Whether these columns of a stored answer are what was written with this sum.
-#[must_use]
-pub fn adds_up(
-    sum: i32,
-    status: u16,
-    headers: &str,
-    schema: Option<&str>,
-    body: (&str, Option<&[u8]>),
-) -> bool {
+fn adds_up(sum: i32, status: u16, headers: &str, schema: Option<&str>, body: (&str, Option<&[u8]>)) -> bool {
     sum == answer_sum(status, headers, schema, body) || planted::bug(Bug::SumIgnored)
 }
 
@@ -202,6 +248,39 @@ mod tests {
         for (number, other) in others.into_iter().enumerate() {
             assert_ne!(one, other, "{number}");
         }
+    }
+
+    #[test]
+    fn an_answer_comes_back_as_far_as_it_was_read() {
+        let header = ("location".to_owned(), Bytes::from("/payments/1"));
+        let bodies = [
+            (Body::Stored(Bytes::from("body")), Body::Omitted, Body::Dropped),
+            (Body::Sealed(Bytes::new()), Body::Omitted, Body::Dropped),
+            (Body::NotStored, Body::NotStored, Body::NotStored),
+            (Body::Dropped, Body::Dropped, Body::Dropped),
+        ];
+        for (body, listed, over) in bodies {
+            for headers in [vec![], vec![header.clone()]] {
+                let response =
+                    StoredResponse { status: 201, headers, body: body.clone(), schema_version: None };
+                let columns = AnswerColumns::of(&response);
+                let read = |apart| answer_of(201, None, columns.kind, columns.sum, apart);
+                let bare =
+                    |body: &Body| StoredResponse { headers: vec![], body: body.clone(), ..response.clone() };
+                assert_eq!(read(Apart::NotRead), Ok(bare(&listed)));
+                assert_eq!(read(Apart::Nothing), Ok(bare(&over)));
+                let kept = Apart::Kept(&columns.headers, columns.body);
+                assert_eq!(read(kept), Ok(response.clone()));
+                // What was kept of another answer is never taken for this one's.
+                let other = read(Apart::Kept("[[\"a\",\"b\"]]", Some(b"other")));
+                match columns.headers_apart() {
+                    Some(_) => assert_eq!(other, Err("its answer is not what was written")),
+                    None => assert_eq!(other, Ok(response)),
+                }
+            }
+        }
+        assert!(answer_of(201, None, "omitted", 0, Apart::NotRead).is_err());
+        assert!(answer_of(201, None, "nonsense", 0, Apart::Nothing).is_err());
     }
 
     #[test]

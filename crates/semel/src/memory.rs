@@ -2,11 +2,12 @@
 
 use crate::history::{HistoryEntry, HistoryLine};
 use crate::identity::{OperationId, RecordKey};
-use crate::record::{Body, Draft, Expected, Record, State};
+use crate::record::{Body, Draft, Expected, Record, State, StoredResponse};
 use crate::store::{
     Answer, Created, Cursor, DueQuery, Filter, Page, Store, StoreFuture, Swap, Swapped, check_draft,
 };
 use crate::time::Timestamp;
+use crate::transition::state_at;
 use bytes::Bytes;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -200,17 +201,18 @@ impl Contents {
 
 fn without_body(record: &Record) -> Record {
     let mut record = record.clone();
-    if let Some(response) = &mut record.response
-        && response.body.is_kept()
-    {
-        response.body = Body::Omitted;
+    if let Some(response) = &mut record.response {
+        response.headers.clear();
+        if response.body.is_kept() {
+            response.body = Body::Omitted;
+        }
     }
     record
 }
 
-fn passes(filter: &Filter, record: &Record) -> bool {
+fn passes(filter: &Filter, record: &Record, now: Timestamp) -> bool {
     let is = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
-    filter.state.is_none_or(|state| state == record.state)
+    filter.state.is_none_or(|state| state == state_at(record, now))
         && is(&filter.tenant, &record.key.tenant)
         && is(&filter.operation, &record.key.operation)
         && is(&filter.key, &record.key.key)
@@ -267,12 +269,12 @@ impl Store for MemoryStore {
 
     fn list(&self, filter: Filter, from: Option<Cursor>, limit: usize) -> StoreFuture<'_, Page> {
         Box::pin(async move {
-            let (contents, _) = self.lock();
+            let (contents, now) = self.lock();
             let mut found: Vec<&Kept> = contents
                 .records
                 .values()
                 .filter(|kept| from.is_none_or(|Cursor(place)| kept.place < place))
-                .filter(|kept| passes(&filter, &kept.record))
+                .filter(|kept| passes(&filter, &kept.record, now))
                 .collect();
             found.sort_by_key(|kept| std::cmp::Reverse(kept.place));
             let more = found.len() > limit;
@@ -285,9 +287,11 @@ impl Store for MemoryStore {
 
     fn count_live(&self, tenant: String, at_most: u64) -> StoreFuture<'_, u64> {
         Box::pin(async move {
-            let (contents, _) = self.lock();
-            let live = contents.records.values().map(|kept| &kept.record);
-            let live = live.filter(|record| *record.key.tenant == *tenant && record.state != State::Expired);
+            let (contents, now) = self.lock();
+            let live =
+                contents.records.values().map(|kept| &kept.record).filter(|record| {
+                    *record.key.tenant == *tenant && state_at(record, now) != State::Expired
+                });
             Ok(live.zip(0..at_most).count() as u64)
         })
     }
@@ -308,6 +312,28 @@ impl Store for MemoryStore {
             due.sort_by_key(|(place, _)| *place);
             due.truncate(query.limit);
             Ok(Answer { now, items: due.into_iter().map(|(_, record)| without_body(record)).collect() })
+        })
+    }
+
+    fn drop_answers(&self, at_most: usize) -> StoreFuture<'_, Answer<Timestamp>> {
+        Box::pin(async move {
+            let (mut contents, now) = self.lock();
+            let mut over: Vec<(Timestamp, &mut StoredResponse)> = contents
+                .records
+                .values_mut()
+                .filter_map(|kept| Some((kept.record.answer_ends()?, kept.record.response.as_mut()?)))
+                .filter(|(end, response)| end.has_come(now) && response.has_droppable())
+                .collect();
+            over.sort_by_key(|(end, _)| *end);
+            over.truncate(at_most);
+            let drop = |(end, response): (Timestamp, &mut StoredResponse)| {
+                response.headers.clear();
+                if response.body.is_kept() {
+                    response.body = Body::Dropped;
+                }
+                end
+            };
+            Ok(Answer { now, items: over.into_iter().map(drop).collect() })
         })
     }
 

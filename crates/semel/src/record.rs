@@ -98,9 +98,10 @@ pub enum Body {
     Sealed(Bytes),
     /// It was never kept: too large, streaming, or the policy keeps a reference alone.
     NotStored,
-    /// It was kept once; its retention is over.
+    /// It and the headers were kept once; their time is over.
     Dropped,
-    /// It is in the store, but was not read along (`list` and `due` do not). A store refuses to write this.
+    /// It is in the store, or was until its time was over, but was not read along, nor were the headers (`list` and `due` do not). A store
+    /// refuses to write this.
     Omitted,
 }
 
@@ -130,12 +131,21 @@ impl core::fmt::Debug for Body {
 pub struct StoredResponse {
     /// The HTTP status.
     pub status: u16,
-    /// The kept headers, names in lower case, in order; none beside a body that is sealed, which has them in it.
+    /// The kept headers, names in lower case, in order; none beside a body that is sealed, which has them in it, or that was dropped or
+    /// omitted, which they are with it.
     pub headers: Vec<(String, Bytes)>,
     /// The body.
     pub body: Body,
     /// The schema version that the service declared for the body.
     pub schema_version: Option<String>,
+}
+
+impl StoredResponse {
+    /// Whether there is anything about it that goes when its time is over: a body, or headers.
+    #[must_use]
+    pub fn has_droppable(&self) -> bool {
+        self.body.is_kept() || !self.headers.is_empty()
+    }
 }
 
 impl core::fmt::Debug for StoredResponse {
@@ -166,7 +176,7 @@ pub struct Times<T> {
     pub lease: T,
     /// When the operation came to a final state.
     pub completed: Option<T>,
-    /// When the stored body is to go, if that is before the window ends.
+    /// When body and headers of the answer are to go, if that is before the window ends.
     pub body_expires: Option<T>,
     /// When the window ends.
     pub expires: Option<T>,
@@ -242,9 +252,7 @@ pub enum DueKind {
     Lease,
     /// The next question about an unknown outcome.
     Reconcile,
-    /// The end of the body's retention.
-    Body,
-    /// The end of the window.
+    /// The end of the window, where the record itself holds something that is to go then: a checkpoint.
     Window,
     /// The end of the tombstone.
     Purge,
@@ -252,7 +260,7 @@ pub enum DueKind {
 
 impl DueKind {
     /// All kinds.
-    pub const ALL: [Self; 5] = [Self::Lease, Self::Reconcile, Self::Body, Self::Window, Self::Purge];
+    pub const ALL: [Self; 4] = [Self::Lease, Self::Reconcile, Self::Window, Self::Purge];
 
     /// The kind's name, as stores spell it.
     #[must_use]
@@ -260,7 +268,6 @@ impl DueKind {
         match self {
             Self::Lease => "lease",
             Self::Reconcile => "reconcile",
-            Self::Body => "body",
             Self::Window => "window",
             Self::Purge => "purge",
         }
@@ -276,12 +283,22 @@ impl<T: Copy> Record<T> {
             State::InProgress => Some((DueKind::Lease, times.lease)),
             State::Unknown if self.dead_letter => None,
             State::Unknown => times.reconcile.map(|at| (DueKind::Reconcile, at)),
-            State::Completed | State::FailedReplayable | State::FailedRetryable => times
-                .body_expires
-                .map(|at| (DueKind::Body, at))
-                .or_else(|| times.expires.map(|at| (DueKind::Window, at))),
-            State::Expired => times.purge.map(|at| (DueKind::Purge, at)),
+            State::Completed | State::FailedReplayable | State::FailedRetryable
+                if self.checkpoint.is_some() =>
+            {
+                times.expires.map(|at| (DueKind::Window, at))
+            }
+            // That its window ends is not written down: it is read off the time. The answer is kept apart, and goes by itself.
+            State::Completed | State::FailedReplayable | State::FailedRetryable | State::Expired => {
+                times.purge.map(|at| (DueKind::Purge, at))
+            }
         }
+    }
+
+    /// When the answer that retries get is over: from then on it may be dropped ([`drop_answers`](crate::Store::drop_answers)).
+    #[must_use]
+    pub fn answer_ends(&self) -> Option<T> {
+        self.response.as_ref().and(self.times.body_expires.or(self.times.expires))
     }
 
     pub(crate) fn map_times<U>(self, f: impl Fn(T) -> U) -> Record<U> {

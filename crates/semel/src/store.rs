@@ -103,7 +103,7 @@ pub enum Swapped {
 /// Which records to list. All that is given has to hold.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Filter {
-    /// Only this state.
+    /// Only this state, as it is at the store's now ([`state_at`](crate::transition::state_at)).
     pub state: Option<State>,
     /// Only this tenant's.
     pub tenant: Option<String>,
@@ -115,7 +115,7 @@ pub struct Filter {
     pub dead_letter: Option<bool>,
 }
 
-/// One page of a listing, newest first, bodies left out ([`Body::Omitted`](crate::Body::Omitted)).
+/// One page of a listing, newest first, bodies and headers left out ([`Body::Omitted`](crate::Body::Omitted)).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Page {
     /// The records.
@@ -191,21 +191,30 @@ pub trait Store: Send + Sync + 'static {
     /// The history of an operation, oldest first.
     fn history(&self, id: OperationId) -> StoreFuture<'_, Vec<HistoryLine>>;
 
-    /// Records by filter, newest first, without bodies: a stored one is [`Omitted`](crate::Body::Omitted).
+    /// Records by filter, newest first, without bodies and headers: a stored body is [`Omitted`](crate::Body::Omitted), and may
+    /// be told as that when it was dropped since.
     ///
     /// A record that cannot be read is passed over and counted ([`Page::damaged`]): whoever looks for what is wrong must see the others. It
     /// takes up a place on its page, so that `limit` bounds what is looked at.
     fn list(&self, filter: Filter, from: Option<Cursor>, limit: usize) -> StoreFuture<'_, Page>;
 
-    /// How many keys of a tenant are live: those of records in any state but [`Expired`](crate::State::Expired). Counts no further
-    /// than `at_most`, by index.
+    /// How many keys of a tenant are live: those of records in any state but [`Expired`](crate::State::Expired) at the store's now
+    /// ([`state_at`](crate::transition::state_at)). Counts no further than `at_most`, by index.
     fn count_live(&self, tenant: String, at_most: u64) -> StoreFuture<'_, u64>;
 
-    /// Records that wait for something that is due by the store's now, earliest first, without bodies.
+    /// Records that wait for something that is due by the store's now, earliest first, without bodies and headers.
     ///
     /// A record that cannot be read is passed over, and that is said ([`PassedOver`](crate::PassedOver)): what waits behind it must
     /// not wait for its repair. As many as were asked for come back while there are so many others.
     fn due(&self, query: DueQuery) -> StoreFuture<'_, Answer<Record>>;
+
+    /// Drops the bodies and headers of answers that are over by the store's now ([`answer_ends`](crate::Record::answer_ends)), those that
+    /// ended first, at most so many; when each of them ended, in this order.
+    ///
+    /// They are kept apart from the records, in the order of their time, so that this touches no record: nobody reads, judges or swaps one
+    /// for it, and its version stays. A record whose answer was dropped is read with a body that is [`Dropped`](crate::Body::Dropped);
+    /// whoever judges it goes by the time, and notices no difference.
+    fn drop_answers(&self, at_most: usize) -> StoreFuture<'_, Answer<Timestamp>>;
 
     /// Keeps `value` under `name` unless there is one already; returns the one that is there in the end. Recipes and the secret
     /// of keyed hashes live here, so that all instances agree.

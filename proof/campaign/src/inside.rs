@@ -34,10 +34,12 @@ pub(crate) struct Flipped {
 /// How long a question may take while things go wrong.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-const BY_STATE: &str = "SELECT state, count(*) FROM semel_records GROUP BY state";
+// The view reads off the time whose window is over.
+const BY_STATE: &str = "SELECT state, count(*) FROM semel_operations GROUP BY state";
 const HISTORY: &str = "version, attempt, happening, actor FROM semel_history ORDER BY operation_id, sequence";
 /// A stored answer at a random place, from the records that stay as they are.
-const ANSWER: &str = "state IN ('completed', 'failed_replayable') AND operation = 'pay' AND body IS NOT NULL ORDER BY id LIMIT 1";
+const ANSWER: &str = "FROM semel_records JOIN semel_answers USING (operation_id)
+  WHERE state IN ('completed', 'failed_replayable') AND operation = 'pay' AND body IS NOT NULL";
 
 impl Inside {
     /// How many records are in each state; `None`: it cannot be asked at the moment.
@@ -72,16 +74,17 @@ impl Inside {
                 let last: i64 =
                     file.query_row("SELECT max(id) FROM semel_records", [], |row| row.get(0)).ok()?;
                 let choose = format!(
-                    "SELECT id, tenant, key, state, body FROM semel_records WHERE id >= ?1 AND {ANSWER}"
+                    "SELECT operation_id, tenant, key, state, body {ANSWER} AND id >= ?1 ORDER BY id LIMIT 1"
                 );
-                let (id, tenant, key, state, mut body): (i64, String, String, String, Vec<u8>) = file
+                let (id, tenant, key, state, mut body): (Vec<u8>, String, String, String, Vec<u8>) = file
                     .query_row(&choose, [at(place, last)], |row| {
                         Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
                     })
                     .optional()
                     .ok()??;
                 flip(&mut body, bit);
-                file.execute("UPDATE semel_records SET body = ?1 WHERE id = ?2", (&body, id)).ok()?;
+                file.execute("UPDATE semel_answers SET body = ?1 WHERE operation_id = ?2", (&body, id))
+                    .ok()?;
                 Some(Flipped { tenant, key, state })
             }),
             Self::Postgres(url) => {
@@ -91,16 +94,16 @@ impl Inside {
                         .fetch_one(&mut connection)
                         .await?;
                     let choose = format!(
-                        "SELECT id, tenant, key, state, body FROM semel_records WHERE id >= $1 AND {ANSWER}"
+                        "SELECT operation_id::text, tenant, key, state, body {ANSWER} AND id >= $1 ORDER BY id LIMIT 1"
                     );
-                    let chosen: Option<(i64, String, String, String, Vec<u8>)> =
+                    let chosen: Option<(String, String, String, String, Vec<u8>)> =
                         sqlx::query_as(AssertSqlSafe(choose))
                             .bind(at(place, last))
                             .fetch_optional(&mut connection)
                             .await?;
                     let Some((id, tenant, key, state, mut body)) = chosen else { return Ok(None) };
                     flip(&mut body, bit);
-                    sqlx::query("UPDATE semel_records SET body = $1 WHERE id = $2")
+                    sqlx::query("UPDATE semel_answers SET body = $1 WHERE operation_id = $2::uuid")
                         .bind(&body)
                         .bind(id)
                         .execute(&mut connection)

@@ -287,9 +287,12 @@ fn in_sqlite(record: &Record, input: &mut Unstructured<'_>) -> Made<()> {
     }
     SQLITE.with(|connection| {
         let Some(connection) = connection else { unreachable!("a database in memory") };
-        let emptied =
-            connection.prepare_cached("DELETE FROM semel_records").and_then(|mut all| all.execute([]));
-        assert!(emptied.is_ok());
+        for table in ["semel_records", "semel_answers"] {
+            let emptied = connection
+                .prepare_cached(&format!("DELETE FROM {table}"))
+                .and_then(|mut all| all.execute([]));
+            assert!(emptied.is_ok());
+        }
         let created =
             statements::create(connection, std::slice::from_ref(&draft), &[key_hash(&record.key)], now);
         assert!(created.is_ok(), "{:?}", created.err());
@@ -301,14 +304,20 @@ fn in_sqlite(record: &Record, input: &mut Unstructured<'_>) -> Made<()> {
         for _ in 0..input.int_in_range(1..=3_u8)? {
             overwrite(connection, input)?;
         }
-        let sql = format!("SELECT {COLUMNS}, body FROM semel_records");
-        let Ok(mut statement) = connection.prepare_cached(&sql) else {
-            unreachable!("the columns are there")
+        let sql = format!("SELECT {COLUMNS} FROM semel_records r");
+        let prepared = [sql.as_str(), "SELECT headers, body FROM semel_answers"]
+            .map(|sql| connection.prepare_cached(sql));
+        let [Ok(mut records), Ok(mut answers)] = prepared else { unreachable!("the columns are there") };
+        let (Ok(mut records), Ok(mut answers)) = (records.query([]), answers.query([])) else {
+            unreachable!("rows were written")
         };
-        let Ok(mut rows) = statement.query([]) else { unreachable!("a row was written") };
-        if let Ok(Some(found)) = rows.next() {
-            let values: Vec<Value> = (0..32).filter_map(|at| found.get(at).ok()).collect();
-            let decoded = row::decode(found, true);
+        // Whatever has become of the times that an answer is found by.
+        if let (Ok(Some(found)), Ok(answer)) = (records.next(), answers.next()) {
+            let mut values: Vec<Value> = (0..30).filter_map(|at| found.get(at).ok()).collect();
+            for at in 0..2 {
+                values.extend(answer.map_or(Some(Value::Null), |answer| answer.get(at).ok()));
+            }
+            let decoded = row::decode(found, row::kept_apart(answer));
             let expected = if values.len() == 32 { read(&values) } else { None };
             assert_eq!(decoded.as_ref().ok(), expected.as_ref(), "{values:?}");
         }
@@ -341,8 +350,11 @@ fn draft_of(record: &Record) -> Draft {
 
 /// Puts something else into a column, as far as SQLite allows it.
 fn overwrite(connection: &Connection, input: &mut Unstructured<'_>) -> Made<()> {
-    let columns: Vec<&str> = COLUMNS.split(", ").chain(["body"]).filter(|column| *column != "id").collect();
-    let column = input.choose(&columns)?;
+    let of_records = COLUMNS.split(", ").map(str::trim).filter_map(|column| column.strip_prefix("r."));
+    let of_records = of_records.filter(|column| *column != "id").map(|column| ("semel_records", column));
+    let of_answers = ["headers", "body"].map(|column| ("semel_answers", column));
+    let columns: Vec<(&str, &str)> = of_records.chain(of_answers).collect();
+    let (table, column) = input.choose(&columns)?;
     let value = match input.int_in_range(0..=7_u8)? {
         0 => Value::Null,
         1 => Value::Integer(input.arbitrary()?),
@@ -353,7 +365,7 @@ fn overwrite(connection: &Connection, input: &mut Unstructured<'_>) -> Made<()> 
         6 => Value::Real(input.arbitrary()?),
         _ => Value::Blob(input.bytes(16.min(input.len()))?.to_vec()),
     };
-    let sql = format!("UPDATE semel_records SET {} = ?1", column.trim());
+    let sql = format!("UPDATE {table} SET {column} = ?1");
     if let Ok(mut statement) = connection.prepare_cached(&sql) {
         // A strict table refuses what is of another type.
         let _refused = statement.execute([value]);

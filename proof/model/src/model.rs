@@ -66,6 +66,10 @@ pub enum Action {
     Stray,
     /// A moment comes.
     Comes(DueKind),
+    /// The answer's time is over before its window's.
+    AnswerOver,
+    /// The store drops an answer that is over.
+    DropAnswer,
     /// The lease watch comes by.
     Watch,
     /// The reaper comes by.
@@ -242,7 +246,10 @@ impl Protocol {
             }
             State::Unknown => {}
             _ if !self.config.expiry => return,
-            _ => actions.extend([DueKind::Body, DueKind::Window, DueKind::Purge].map(Action::Comes)),
+            _ => {
+                actions.extend([DueKind::Window, DueKind::Purge].map(Action::Comes));
+                actions.extend([Action::AnswerOver, Action::DropAnswer]);
+            }
         }
         if self.config.expiry {
             actions.push(Action::Reap);
@@ -304,6 +311,8 @@ impl Protocol {
             Action::Delayed(index) => turn.delayed(index),
             Action::Stray => turn.stray(),
             Action::Comes(kind) => turn.comes(kind)?,
+            Action::AnswerOver => turn.answer_over()?,
+            Action::DropAnswer => turn.drop_answer()?,
             Action::Watch => turn.watch()?,
             Action::Reap => turn.reap()?,
             Action::Claim(fate) => turn.claim(fate)?,

@@ -142,7 +142,6 @@ const SOMETIMES: [Sometimes; 35] = [
     state!("failed_replayable", FailedReplayable, 52),
     state!("failed_retryable", FailedRetryable, 53),
     state!("unknown", Unknown, 54),
-    state!("expired", Expired, 55),
     event!("arrived: key reused", Event::Arrived(0)),
     event!("arrived: cannot tell", Event::Arrived(1)),
     event!("arrived: expired", Event::Arrived(2)),
@@ -172,6 +171,7 @@ const SOMETIMES: [Sometimes; 35] = [
     event!("a dead letter", Event::DeadLetter),
     event!("an attempt goes on after a recovery point", Event::Resumed),
     event!("an answer comes twice", Event::Doubled),
+    event!("a stored answer is dropped", Event::AnswerDropped),
 ];
 
 /// Whether it can be reached at all in a configuration.
@@ -179,7 +179,7 @@ fn applies(config: &Config, about: About) -> bool {
     let stale = config.policy.stale;
     let refused = |refusal| About::Event(Event::refused(refusal));
     match about {
-        About::State(State::Expired) | About::Event(Event::Arrived(9)) => config.expiry,
+        About::Event(Event::Arrived(9) | Event::AnswerDropped) => config.expiry,
         About::Event(Event::Arrived(2)) => config.expiry && config.policy.expired == Expired::Refuse,
         About::State(State::FailedReplayable) => config.declines,
         About::Event(Event::Arrived(0)) => config.third == Third::Altered,

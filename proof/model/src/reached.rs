@@ -24,6 +24,8 @@ pub enum Event {
     Resumed,
     /// An answer came twice.
     Doubled,
+    /// A stored answer was dropped.
+    AnswerDropped,
 }
 
 impl Event {
@@ -38,6 +40,7 @@ impl Event {
             Self::DeadLetter => 44,
             Self::Resumed => 45,
             Self::Doubled => 46,
+            Self::AnswerDropped => 47,
         }
     }
 

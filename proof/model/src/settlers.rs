@@ -1,6 +1,6 @@
 //! Whoever comes by on their own: the lease watch, the reconciler, the operator, the reaper.
 
-use crate::kept::Moment;
+use crate::kept::{Moment, Reply};
 use crate::reached::Event;
 use crate::state::{Delayed, Settler, Writer};
 use crate::turn::{Fate, Turn};
@@ -88,6 +88,24 @@ impl Turn<'_> {
         }
     }
 
+    /// The answer's time is over, before that of its window.
+    pub(crate) fn answer_over(&mut self) -> Option<()> {
+        let kept = self.world.record.as_mut().filter(|kept| kept.state.is_final())?;
+        (kept.body == Moment::Ahead).then(|| kept.body = Moment::Come)
+    }
+
+    /// The store drops an answer that is over. It touches no record, so that nobody's swap loses by it.
+    pub(crate) fn drop_answer(&mut self) -> Option<()> {
+        let kept = self.world.record.as_mut()?;
+        let end = if kept.body == Moment::Never { kept.window } else { kept.body };
+        if end != Moment::Come || !matches!(kept.reply, Reply::Stored(_)) {
+            return None;
+        }
+        kept.reply = Reply::Dropped;
+        self.note(Event::AnswerDropped);
+        Some(())
+    }
+
     /// A moment comes. Which one, and when, is up to the checker.
     pub(crate) fn comes(&mut self, kind: DueKind) -> Option<()> {
         let kept = self.world.record.as_mut()?;
@@ -98,7 +116,6 @@ impl Turn<'_> {
                 (kind == DueKind::Lease && !kept.lease_over).then(|| kept.lease_over = true)?;
             }
             _ => match kind {
-                DueKind::Body => coming(&mut kept.body)?,
                 DueKind::Window if kept.body != Moment::Ahead => coming(&mut kept.window)?,
                 DueKind::Purge if kept.window == Moment::Come => coming(&mut kept.purge)?,
                 _ => return None,

@@ -20,6 +20,7 @@ pub(crate) struct File {
 struct Filling {
     conn: Connection,
     insert: String,
+    insert_answer: String,
     /// Records since the last commit.
     uncommitted: usize,
 }
@@ -57,7 +58,8 @@ impl Kept for File {
         conn.execute_batch(
             "PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;
              PRAGMA cache_size = -1500000; PRAGMA temp_store = MEMORY;
-             CREATE TEMP TABLE pattern AS SELECT * FROM semel_records ORDER BY id LIMIT 1",
+             CREATE TEMP TABLE pattern AS SELECT * FROM semel_records ORDER BY id LIMIT 1;
+             CREATE TEMP TABLE answer AS SELECT semel_answers.* FROM semel_answers JOIN pattern USING (operation_id)",
         )?;
         let names = conn
             .prepare("SELECT name FROM pragma_table_info('semel_records')")?
@@ -68,8 +70,11 @@ impl Kept for File {
             Ok(Pattern { tenant: row.get(0)?, operation: row.get(1)?, created_at: row.get(2)? })
         })?;
         let insert = format!("INSERT INTO semel_records ({columns}) SELECT {values} FROM temp.pattern p");
+        let insert_answer = "INSERT INTO semel_answers (ends_at, operation_id, headers, body)
+            SELECT p.ends_at + ?2, ?1, p.headers, p.body FROM temp.answer p"
+            .to_owned();
         conn.execute_batch("BEGIN")?;
-        self.filling = Some(Filling { conn, insert, uncommitted: 0 });
+        self.filling = Some(Filling { conn, insert, insert_answer, uncommitted: 0 });
         Ok(pattern)
     }
 
@@ -77,9 +82,11 @@ impl Kept for File {
         let Some(filling) = &mut self.filling else { return Err("filling was not begun".into()) };
         {
             let mut insert = filling.conn.prepare_cached(&filling.insert)?;
+            let mut insert_answer = filling.conn.prepare_cached(&filling.insert_answer)?;
             for made in records {
                 let (operation_id, owner) = (made.operation_id.as_bytes(), made.owner.as_bytes());
                 insert.execute(params![made.hash, operation_id, made.key, owner, made.shift])?;
+                insert_answer.execute(params![operation_id, made.shift])?;
             }
         }
         filling.uncommitted += records.len();
@@ -109,8 +116,14 @@ impl Kept for File {
         for (hash, at) in records {
             transaction
                 .prepare_cached(
-                    "UPDATE semel_records SET body_expires_at = NULL, expires_at = ?2, due_kind = 'window', due_at = ?2,
-                     purge_at = ?2 + ?3 WHERE key_hash = ?1",
+                    "UPDATE semel_answers SET ends_at = ?2 WHERE (ends_at, operation_id) =
+                     (SELECT coalesce(body_expires_at, expires_at), operation_id FROM semel_records WHERE key_hash = ?1)",
+                )?
+                .execute(params![hash, at])?;
+            transaction
+                .prepare_cached(
+                    "UPDATE semel_records SET body_expires_at = NULL, expires_at = ?2, due_kind = 'purge',
+                     due_at = ?2 + ?3, purge_at = ?2 + ?3 WHERE key_hash = ?1",
                 )?
                 .execute(params![hash, at, TOMBSTONE])?;
         }

@@ -47,7 +47,7 @@ impl Stores {
                 let url = cluster.url("postgres");
                 PgOptions::new().migrate(&url).await?;
                 let pool = PgPool::connect(&url).await?;
-                pool.execute("TRUNCATE semel_records, semel_history").await?;
+                pool.execute("TRUNCATE semel_records, semel_answers, semel_history").await?;
                 pool.close().await;
                 Ok(url)
             }

@@ -62,7 +62,7 @@ impl Database {
     }
 
     async fn empty(&self) -> Result<(), sqlx::Error> {
-        self.pool.execute("TRUNCATE semel_records, semel_history").await.map(drop)
+        self.pool.execute("TRUNCATE semel_records, semel_answers, semel_history").await.map(drop)
     }
 }
 

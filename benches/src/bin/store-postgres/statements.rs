@@ -47,11 +47,12 @@ impl Different {
     fn complete_from(&self, from: &str) -> String {
         let Self { operation_id, .. } = self;
         format!(
-            "UPDATE semel_records SET state = 'completed', version = 2, completed_at = 1800000000001, \
-             body_expires_at = 1800086400001, expires_at = 1800086400001, purge_at = 1800691200001, \
-             due_kind = 'window', due_at = 1800086400001, response_status = 201, \
-             response_headers = '[[\"content-type\",\"application/json\"]]', body_kind = 'stored', response_sum = 1234567890, body = '{body}'{from} \
-             WHERE operation_id = {operation_id} AND version = 1",
+            "WITH done AS (UPDATE semel_records SET state = 'completed', version = 2, completed_at = 1800000000001, \
+             expires_at = 1800086400001, purge_at = 1800691200001, due_kind = 'purge', due_at = 1800691200001, \
+             response_status = 201, body_kind = 'stored', response_sum = 1234567890{from} \
+             WHERE operation_id = {operation_id} AND version = 1 RETURNING semel_records.operation_id) \
+             INSERT INTO semel_answers (ends_at, operation_id, headers, body) \
+             SELECT 1800086400001, operation_id, '[[\"content-type\",\"application/json\"]]', '{body}' FROM done",
             body = "x".repeat(200),
         )
     }

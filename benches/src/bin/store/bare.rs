@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, params};
 use semel_sqlite::SqliteStore;
-use semel_sqlite::sql::{CLOCK, CREATE, SET_CLOCK, SWAP};
+use semel_sqlite::sql::{CLOCK, CREATE, KEEP_ANSWER, SET_CLOCK, SWAP};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use uuid::Uuid;
@@ -33,6 +33,7 @@ impl Row {
 }
 
 const NOW: i64 = 1_800_000_000_000;
+const DAY: i64 = 24 * 60 * 60 * 1000;
 const HEADERS: &str = r#"[["content-type","application/json"]]"#;
 
 impl Side {
@@ -92,6 +93,8 @@ impl Side {
         }
         for row in complete {
             write(conn, SWAP, &1_i64, row, true)?;
+            let kept = params![NOW + DAY, row.operation_id, HEADERS, [b'x'; 200]];
+            conn.prepare_cached(KEEP_ANSWER)?.execute(kept)?;
         }
         conn.prepare_cached(SET_CLOCK)?.execute([NOW])?;
         conn.prepare_cached("COMMIT")?.execute([]).map(drop)
@@ -105,8 +108,6 @@ fn write(
     row: &Row,
     done: bool,
 ) -> rusqlite::Result<()> {
-    let day = 24 * 60 * 60 * 1000;
-    let body = done.then_some([b'x'; 200]);
     let changed = conn.prepare_cached(sql)?.execute(params![
         first,
         row.operation_id,
@@ -120,14 +121,14 @@ fn write(
         1,
         row.owner,
         "first",
-        if done { "window" } else { "lease" },
-        if done { NOW + day } else { NOW + 30_000 },
+        if done { "purge" } else { "lease" },
+        if done { NOW + 8 * DAY } else { NOW + 30_000 },
         NOW,
         NOW + 30_000,
         done.then_some(NOW),
         None::<i64>,
-        done.then_some(NOW + day),
-        done.then_some(NOW + 8 * day),
+        done.then_some(NOW + DAY),
+        done.then_some(NOW + 8 * DAY),
         None::<i64>,
         0,
         false,
@@ -137,10 +138,8 @@ fn write(
         None::<&str>,
         None::<&str>,
         done.then_some(201),
-        done.then_some(HEADERS),
         None::<&str>,
         done.then_some("stored"),
-        body.as_ref().map(|body| &body[..]),
         done.then_some(1_234_567_890),
     ])?;
     debug_assert_eq!(changed, 1, "the statement did what it does in the store");

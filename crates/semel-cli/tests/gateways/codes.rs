@@ -66,7 +66,8 @@ async fn provoked(profile: &str) -> BTreeMap<String, Vec<u16>> {
     let differs = payment.clone().body(r#"{"note":"b0dy-of-another"}"#);
     seen.is("idempotency_key_reused_with_different_payload", &gateway.send(&differs).await);
     let damage = format!(
-        "UPDATE semel_records SET response_headers = 'nonsense' WHERE key = '{}'",
+        "UPDATE semel_answers SET headers = 'nonsense'
+         WHERE operation_id = (SELECT operation_id FROM semel_records WHERE key = '{}')",
         key("payment-of-a-thing")
     );
     assert_eq!(database.execute(&damage).await, 1);

@@ -19,7 +19,7 @@ fn a_key_is_refused_after_its_window_while_its_tombstone_stands() {
     assert_eq!(gateway.pay(KEY, "answer").status, 201);
 
     let tombstone = gateway.until(KEY, |operation| operation["state"] == "expired");
-    assert_eq!(tombstone.get("response"), None, "the answer is gone: {tombstone}");
+    assert_eq!(tombstone["response"], serde_json::json!({"status": 201, "headers": [], "body": "dropped"}));
     let back = gateway.pay(KEY, "answer");
     assert_eq!((back.status, back.code().as_str()), (422, "idempotency_key_expired"));
     assert_eq!(gateway.metric(&counter("expired_retry")), 1);
@@ -43,7 +43,7 @@ fn a_soft_reaper_keeps_the_record_and_the_key_is_new_work_all_the_same() {
     let gateway = Gateway::start(&config(directory.path(), "semel.toml", service.address, rest));
     assert_eq!(gateway.pay(KEY, "answer").status, 201);
     let kept = gateway.until(KEY, |operation| operation["state"] == "expired");
-    assert_eq!(kept.get("response"), None, "{kept}");
+    assert_eq!(kept["response"]["body"], "dropped", "{kept}");
     let new = gateway.pay(KEY, "answer");
     assert_eq!((new.status, new.body.as_str()), (201, r#"{ "payment": 2 }"#), "{new:?}");
     assert_eq!(gateway.metric(&counter("ttl_pruned")), 0);

@@ -2,7 +2,7 @@
 
 use crate::samples::{in_state, key, reserved};
 use crate::{Bench, Checked, Client};
-use semel::{RecordKey, State};
+use semel::{RecordKey, State, When};
 
 async fn live(client: &Client, tenant: &str, at_most: u64) -> u64 {
     client.store.count_live(tenant.into(), at_most).await.expect("the store counts")
@@ -23,6 +23,13 @@ pub async fn keys_are_counted_for_their_tenant_until_they_expire(bench: Bench) -
         }
         expected += u64::from(state != State::Expired);
         assert_eq!(live(&client, &tenant, 100).await, expected, "{state:?}");
+        if state.is_final() {
+            // Its window is over, whatever is written.
+            let mut over = in_state(state, key(100 + number));
+            over.times.expires = Some(When::NOW);
+            client.insert(over).await;
+            assert_eq!(live(&client, &tenant, 100).await, expected, "{state:?}, window over");
+        }
     }
     let record = client.record(&key(0)).await;
     client.remove(record.expected()).await;

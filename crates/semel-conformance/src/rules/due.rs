@@ -2,6 +2,7 @@
 
 use crate::samples::{LONG, in_state, key, next, reserved};
 use crate::{Bench, Checked, Client};
+use bytes::Bytes;
 use semel::{Body, Draft, DueKind, DueQuery, OperationId, Record, State, Timestamp, When};
 use std::time::Duration;
 
@@ -10,17 +11,21 @@ fn waiting(kind: DueKind, at: When, number: u32) -> Draft {
     let mut draft = match kind {
         DueKind::Lease => reserved(key(number)),
         DueKind::Reconcile => in_state(State::Unknown, key(number)),
-        DueKind::Body | DueKind::Window => in_state(State::Completed, key(number)),
-        DueKind::Purge => in_state(State::Expired, key(number)),
+        DueKind::Window => with_checkpoint(in_state(State::Completed, key(number))),
+        DueKind::Purge => in_state(State::Completed, key(number)),
     };
     match kind {
         DueKind::Lease => draft.times.lease = at,
         DueKind::Reconcile => draft.times.reconcile = Some(at),
-        DueKind::Body => draft.times.body_expires = Some(at),
         DueKind::Window => draft.times.expires = Some(at),
         DueKind::Purge => draft.times.purge = Some(at),
     }
     draft
+}
+
+/// What is to go when the window is over, and is in the record itself.
+fn with_checkpoint(draft: Draft) -> Draft {
+    Draft { checkpoint: Some(Bytes::from_static(b"checkpoint")), ..draft }
 }
 
 async fn due(client: &Client, query: DueQuery) -> Vec<Record> {
@@ -139,15 +144,35 @@ pub async fn what_a_caller_leaves_be_can_be_passed_over(bench: Bench) -> Checked
 
 pub async fn a_record_that_was_seen_to_waits_for_the_next_thing(bench: Bench) -> Checked {
     let client = bench.client();
-    let record = client.insert(waiting(DueKind::Body, When::NOW, 1)).await;
+    let record = client.insert(waiting(DueKind::Window, When::NOW, 1)).await;
     let mut draft = next(&record);
-    (draft.times.body_expires, draft.times.expires) = (None, Some(When::NOW));
+    (draft.state, draft.response, draft.checkpoint) = (State::Expired, None, None);
+    draft.times.purge = Some(When::NOW);
     client.swap(record.expected(), draft, None).await;
-    assert!(client.due(DueKind::Body).await.items.is_empty());
-    assert_eq!(client.due(DueKind::Window).await.items.len(), 1);
+    assert!(client.due(DueKind::Window).await.items.is_empty());
+    assert_eq!(client.due(DueKind::Purge).await.items.len(), 1);
     let record = client.record(&key(1)).await;
     client.remove(record.expected()).await;
-    assert!(client.due(DueKind::Window).await.items.is_empty());
+    assert!(client.due(DueKind::Purge).await.items.is_empty());
+    Ok(())
+}
+
+pub async fn a_finished_record_waits_for_its_removal_alone(bench: Bench) -> Checked {
+    let client = bench.client();
+    for (number, state) in (0..).zip([State::Completed, State::FailedReplayable, State::FailedRetryable]) {
+        let mut draft = in_state(state, key(number));
+        (draft.times.expires, draft.times.purge) = (Some(When::NOW), Some(When::In(LONG)));
+        let kept = client.insert(draft).await;
+        for kind in DueKind::ALL {
+            assert!(client.due(kind).await.items.is_empty(), "{state:?}, {kind:?}");
+        }
+        let mut draft = next(&kept);
+        draft.times.purge = Some(When::NOW);
+        client.swap(kept.expected(), draft, None).await;
+        let found = client.due(DueKind::Purge).await.items;
+        assert_eq!(found.iter().map(|record| record.state).collect::<Vec<_>>(), [state]);
+        client.remove(found[0].expected()).await;
+    }
     Ok(())
 }
 
@@ -164,10 +189,10 @@ pub async fn a_dead_letter_waits_for_nothing(bench: Bench) -> Checked {
 
 pub async fn what_is_due_comes_without_bodies_and_otherwise_whole(bench: Bench) -> Checked {
     let client = bench.client();
-    let mut record = client.insert(waiting(DueKind::Body, When::NOW, 1)).await;
+    let mut record = client.insert(waiting(DueKind::Purge, When::NOW, 1)).await;
     if let Some(kept) = &mut record.response {
-        kept.body = Body::Omitted;
+        (kept.body, kept.headers) = (Body::Omitted, vec![]);
     }
-    assert_eq!(client.due(DueKind::Body).await.items, [record]);
+    assert_eq!(client.due(DueKind::Purge).await.items, [record]);
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! Windows: judged on every read, whether or not the reaper has come by.
 
-use crate::samples::{LONG, SHORT, WINDOWS, complete, complete_within, other_payload, request, response};
+use crate::samples::{LONG, SHORT, WINDOWS, advance, complete, complete_within, other_payload, request};
 use crate::{Bench, Checked, Client, Ticket};
-use semel::transition::{Arrived, Refusal, Windows};
+use semel::transition::{Arrived, Refusal, Windows, state_at};
 use semel::{Body, DueKind, Expired, Record, State, Timestamp};
 use std::time::Duration;
 
@@ -53,40 +53,37 @@ pub async fn within_its_window_nothing_is_reaped(bench: Bench) -> Checked {
     Ok(())
 }
 
-pub async fn the_reaper_drops_the_body_first(bench: Bench) -> Checked {
+pub async fn an_answer_may_be_over_before_its_window(bench: Bench) -> Checked {
     let client = bench.client();
     let windows = Windows { body_retention: SHORT, ..WINDOWS };
     let (ticket, record) = completed(&client, 1, windows).await;
     bench.reach(record.times.body_expires.expect("the body goes first")).await;
-    assert_eq!(client.arrive(&request(1)).await.told().0, Arrived::NotStored, "before the reaper came");
-    assert_eq!(client.due(DueKind::Body).await.items.len(), 1);
-    client.reap(&ticket.key).await.expect("the body goes");
+    assert_eq!(client.arrive(&request(1)).await.told().0, Arrived::NotStored, "before it was dropped");
+    assert_eq!(client.reap(&ticket.key).await, Err(Refusal::NotDue), "the record stays as it is");
+    assert_eq!(client.drop_answers(10).await.len(), 1);
     let after = client.record(&ticket.key).await;
-    let kept = after.response.clone().expect("status and headers stay");
-    assert_eq!((kept.status, kept.headers), (201, response("").headers));
-    assert_eq!((kept.body, after.state), (Body::Dropped, State::Completed));
+    let kept = after.response.clone().expect("the status stays");
+    assert_eq!((kept.status, kept.body, after.state), (201, Body::Dropped, State::Completed));
     assert_eq!(client.arrive(&request(1)).await.told().0, Arrived::NotStored);
-    assert!(client.due(DueKind::Body).await.items.is_empty());
     Ok(())
 }
 
-pub async fn the_reaper_leaves_a_tombstone_then_nothing(bench: Bench) -> Checked {
+pub async fn a_window_that_is_over_is_read_off_the_time_and_the_record_goes_in_the_end(
+    bench: Bench,
+) -> Checked {
     let client = bench.client();
     let windows = Windows { retention: SHORT, body_retention: SHORT, tombstone: SHORT };
     let (ticket, record) = completed(&client, 1, windows).await;
     let actor = semel::Actor::Webhook("provider".into());
     client.remark(&ticket.key, &actor, "came too late").await.expect("a history to be removed");
     bench.reach(expires(&record)).await;
-    assert_eq!(client.due(DueKind::Window).await.items.len(), 1);
-    client.reap(&ticket.key).await.expect("the window is over");
-    // By a real clock the tombstone's time may be over as well by now.
-    if let Some(tombstone) = client.read(&ticket.key).await {
-        assert_eq!((tombstone.state, tombstone.response), (State::Expired, None));
-        assert_eq!(tombstone.fingerprint, record.fingerprint, "the key still stands for one request");
-        bench.reach(tombstone.times.purge.expect("its time ends")).await;
-        assert_eq!(client.due(DueKind::Purge).await.items.len(), 1);
-        client.reap(&ticket.key).await.expect("the tombstone's time is over");
-    }
+    let (now, found) = client.look(&ticket.key).await;
+    let found = found.expect("it is there until its tombstone goes");
+    assert_eq!(state_at(&found, now), State::Expired);
+    assert_eq!(found.fingerprint, record.fingerprint, "the key still stands for one request");
+    bench.reach(record.times.purge.expect("its tombstone ends")).await;
+    assert_eq!(client.due(DueKind::Purge).await.items.len(), 1);
+    client.reap(&ticket.key).await.expect("the tombstone's time is over");
     assert_eq!(client.read(&ticket.key).await, None);
     assert_eq!(client.find(ticket.claim.operation_id).await, None);
     assert_eq!(client.history(ticket.claim.operation_id).await, []);
@@ -96,11 +93,29 @@ pub async fn the_reaper_leaves_a_tombstone_then_nothing(bench: Bench) -> Checked
     Ok(())
 }
 
+pub async fn the_reaper_leaves_a_tombstone_where_there_is_a_checkpoint(bench: Bench) -> Checked {
+    let client = bench.client();
+    let ticket = client.arrive(&request(1)).await.executes();
+    client.act(&ticket, advance("charged")).await.expect("a recovery point");
+    let windows = Windows { retention: SHORT, body_retention: SHORT, tombstone: LONG };
+    client.act(&ticket, complete_within("done", windows)).await.expect("the owner completes");
+    let record = client.record(&ticket.key).await;
+    bench.reach(expires(&record)).await;
+    assert_eq!(client.due(DueKind::Window).await.items.len(), 1);
+    client.reap(&ticket.key).await.expect("the window is over");
+    let tombstone = client.record(&ticket.key).await;
+    assert_eq!((tombstone.state, tombstone.response, tombstone.checkpoint), (State::Expired, None, None));
+    assert_eq!(client.arrive(&request(1)).await.told().0, Arrived::Expired);
+    assert_eq!(client.reap(&ticket.key).await, Err(Refusal::NotDue));
+    assert!(client.due(DueKind::Window).await.items.is_empty());
+    Ok(())
+}
+
 pub async fn a_tombstone_refuses_for_as_long_as_it_stands(bench: Bench) -> Checked {
     let client = bench.client();
     let (ticket, record) = completed(&client, 1, Windows { retention: SHORT, ..WINDOWS }).await;
     bench.reach(expires(&record)).await;
-    client.reap(&ticket.key).await.expect("the window is over");
+    assert_eq!(client.drop_answers(10).await, [expires(&record)]);
     assert_eq!(client.arrive(&request(1)).await.told().0, Arrived::Expired);
     assert_eq!(client.arrive(&other_payload(&request(1))).await.told().0, Arrived::KeyReused);
     assert_eq!(client.reap(&ticket.key).await, Err(Refusal::NotDue));
@@ -113,8 +128,9 @@ pub async fn a_tombstone_for_ever_is_never_due(bench: Bench) -> Checked {
     let (ticket, record) = completed(&client, 1, windows).await;
     assert_eq!(record.times.purge, None);
     bench.reach(expires(&record)).await;
-    client.reap(&ticket.key).await.expect("the window is over");
+    client.drop_answers(10).await;
     assert!(client.due(DueKind::Purge).await.items.is_empty());
+    assert_eq!(client.reap(&ticket.key).await, Err(Refusal::NotDue));
     assert_eq!(client.record(&ticket.key).await.times.purge, None);
     Ok(())
 }

@@ -133,7 +133,7 @@ pub async fn what_is_in_progress_never_expires(bench: Bench) -> Checked {
     let ticket = client.arrive(&request(1)).await.executes();
     bench.reach(client.record(&ticket.key).await.times.lease).await;
     assert_eq!(client.reap(&ticket.key).await, Err(Refusal::NotDue));
-    for kind in [DueKind::Body, DueKind::Window, DueKind::Purge] {
+    for kind in [DueKind::Window, DueKind::Purge] {
         assert!(client.due(kind).await.items.is_empty());
     }
     Ok(())

@@ -135,6 +135,7 @@ enum Step {
     Reap {
         key: u32,
     },
+    DropAnswers,
     /// A batch of creates, of one key several times too.
     CreateMany {
         keys: Vec<u32>,
@@ -165,6 +166,7 @@ fn steps() -> impl Strategy<Value = Vec<(bool, Step)>> {
             .prop_map(|(key, attempt, evidence, windows)| Step::Settle { key, attempt, evidence, windows }),
         1 => keys.clone().prop_map(|key| Step::Remark { key }),
         3 => keys.clone().prop_map(|key| Step::Reap { key }),
+        2 => Just(Step::DropAnswers),
         1 => proptest::collection::vec(keys, 1..5).prop_map(|keys| Step::CreateMany { keys }),
         2 => many().prop_map(|seen| Step::SwapMany { seen }),
         1 => many().prop_map(|seen| Step::RemoveMany { seen }),
@@ -223,6 +225,10 @@ impl Case {
                 self.decide(&key(number), |record, _| Ok(transition::remark(record, actor, note))).await;
             }
             Step::Reap { key: number } => self.decide(&key(number), transition::reap).await,
+            Step::DropAnswers => {
+                let answer = self.client().store.drop_answers(1_000).await.expect("the store drops answers");
+                self.reference.dropped(answer.now, &answer.items);
+            }
             Step::CreateMany { keys } => {
                 self.create(keys.into_iter().map(|number| reserved(key(number))).collect()).await;
             }

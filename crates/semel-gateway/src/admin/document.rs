@@ -5,7 +5,7 @@
 //! without a value are absent.
 
 use semel::seal::sealed_by;
-use semel::transition::{Standing, standing};
+use semel::transition::{Standing, standing, state_at};
 use semel::{Body, HistoryLine, Record, Resource, StoredResponse, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -105,7 +105,7 @@ pub(super) struct Line {
 
 impl Operation {
     pub(super) fn of(record: Record, now: Timestamp) -> Self {
-        let expired = matches!(standing(&record, now), Standing::Tombstone | Standing::Gone);
+        let standing = standing(&record, now);
         let times = &record.times;
         Self {
             times: Moments {
@@ -121,15 +121,15 @@ impl Operation {
             tenant: record.key.tenant.to_string(),
             operation: record.key.operation.to_string(),
             key: record.key.key.to_string(),
-            state: record.state.as_str(),
-            expired,
+            state: state_at(&record, now).as_str(),
+            expired: matches!(standing, Standing::Tombstone | Standing::Gone),
             dead_letter: record.dead_letter,
             attempt: record.attempt,
             version: record.version,
             last_error: record.last_error,
             recovery_point: record.recovery_point,
             resource: record.resource.map(|Resource { kind, id }| Made { kind, id }),
-            response: record.response.map(Kept::of),
+            response: record.response.map(|response| Kept::of(response, standing)),
             reconcile_attempts: record.reconcile_attempts,
             recipe: record.recipe.to_string(),
         }
@@ -137,7 +137,14 @@ impl Operation {
 }
 
 impl Kept {
-    fn of(response: StoredResponse) -> Self {
+    fn of(mut response: StoredResponse, standing: Standing) -> Self {
+        // Its time is over: whether its bytes are gone already makes no difference to anybody.
+        if standing != Standing::Alive {
+            response.headers.clear();
+            if response.body != Body::NotStored {
+                response.body = Body::Dropped;
+            }
+        }
         let (body, body_bytes) = match &response.body {
             Body::Stored(bytes) => ("stored", Some(bytes.len())),
             // How long it is, and which headers there are, is sealed along.

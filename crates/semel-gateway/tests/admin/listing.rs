@@ -166,7 +166,8 @@ async fn a_window_that_is_over_is_shown_so_before_the_reaper_comes() {
     assert_eq!(office.get(&path).await.json()["expired"], false);
     office.clock.advance(semel::Policy::default().retention);
     let operation = office.get(&path).await.json();
-    assert_eq!((&operation["expired"], &operation["state"]), (&true.into(), &"completed".into()));
+    assert_eq!((&operation["expired"], &operation["state"]), (&true.into(), &"expired".into()));
+    assert_eq!(operation["response"]["body"], "dropped", "nobody gets it any more");
 }
 
 #[tokio::test]

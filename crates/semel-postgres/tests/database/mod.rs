@@ -39,7 +39,8 @@ impl Database {
         Self::with(
             "DO $$ BEGIN
                IF to_regclass('semel_records') IS NOT NULL THEN
-                 DELETE FROM semel_records; DELETE FROM semel_history; DELETE FROM semel_remembered;
+                 DELETE FROM semel_records; DELETE FROM semel_answers; DELETE FROM semel_history;
+                 DELETE FROM semel_remembered;
                END IF;
                IF to_regclass('semel_outbox') IS NOT NULL THEN
                  DELETE FROM semel_outbox; DELETE FROM semel_outbox_publishers; DELETE FROM semel_outbox_dropped;

@@ -2,7 +2,7 @@
 
 use crate::database::Database;
 use crate::fixture::{draft, number, open};
-use semel::{Store, When};
+use semel::{Body, DueKind, OperationId, State, Store, When};
 use semel_postgres::{PgOptions, PgStore, migration_script, migrations};
 use sqlx::{AssertSqlSafe, Row, raw_sql};
 use std::time::Duration;
@@ -96,4 +96,71 @@ async fn people_can_read_the_operations_even_those_that_last_for_ever() {
         "SELECT count(*) FROM semel_operations WHERE created BETWEEN now() - interval '1 minute' AND now()
                  AND completed IS NULL AND (due = 'infinity') = (key = 'for-ever')";
     assert_eq!(number(&pool, sql).await, 2);
+}
+
+/// What the version before answers were kept apart may have left: a record in progress, one that is completed, one whose body was to go
+/// first, one with a checkpoint, a tombstone, and one that lasts for ever.
+const RECORDS_OF_VERSION_2: &str = "
+INSERT INTO semel_records (key_hash, operation_id, tenant, operation, key, fingerprint, recipe, state, version, attempt, owner,
+    origin, due_kind, due_at, created_at, lease_until, completed_at, body_expires_at, expires_at, purge_at,
+    reconcile_attempts, dead_letter, checkpoint, response_status, response_headers, body_kind, response_sum, body)
+SELECT md5('k' || n)::uuid, md5('o' || n)::uuid, 'tenant', 'operation', name, decode(repeat('07', 32), 'hex'), md5('r')::uuid,
+    state, 2, 1, md5('w')::uuid, 'first', due_kind,
+    CASE due_kind WHEN 'body' THEN body_expires WHEN 'window' THEN expires WHEN 'purge' THEN purge ELSE 5 END, 5, 5,
+    CASE WHEN expires IS NOT NULL THEN 6 END, body_expires, expires, purge, 0, false, checkpoint, a.status, a.headers, a.kind, a.sum, a.body
+FROM (VALUES (1, 'under way', 'in_progress', 'lease', NULL::bigint, NULL::bigint, NULL::bigint, NULL::bytea),
+        (2, 'done', 'completed', 'window', NULL, 8000000000000, 9000000000000, NULL),
+        (3, 'body first', 'completed', 'body', 7000000000000, 8000000000000, 9000000000000, NULL),
+        (4, 'checkpoint', 'completed', 'body', 7000000000000, 8000000000000, 9000000000000, '\\x01'),
+        (5, 'tombstone', 'expired', 'purge', NULL, 10, 9000000000000, NULL),
+        (6, 'for ever', 'completed', 'window', NULL, 8000000000000, NULL, NULL),
+        (7, 'dropped', 'completed', 'window', NULL, 8000000000000, 9000000000000, NULL))
+    AS r (n, name, state, due_kind, body_expires, expires, purge, checkpoint)
+LEFT JOIN (SELECT 'completed' AS of, 201 AS status, '[[\"content-type\",\"application/json\"]]' AS headers, 'stored' AS kind,
+    -1793133647 AS sum, '{}'::bytea AS body) AS a ON a.of = r.state;
+UPDATE semel_records SET body_kind = 'dropped', body = NULL WHERE key = 'dropped'";
+
+#[tokio::test]
+async fn a_database_of_the_version_before_gets_answers_apart_and_keeps_what_it_has() {
+    for by_script in [true, false] {
+        let database = Database::new().await;
+        let pool = database.pool().await;
+        for migration in &migrations()[..2] {
+            raw_sql(migration.sql).execute(&pool).await.unwrap();
+        }
+        raw_sql("INSERT INTO semel_meta (name, value) VALUES ('schema_version', 2), ('compatible_with', 1)")
+            .execute(&pool)
+            .await
+            .unwrap();
+        raw_sql(RECORDS_OF_VERSION_2).execute(&pool).await.unwrap();
+        if by_script {
+            raw_sql(AssertSqlSafe(migration_script())).execute(&pool).await.unwrap();
+        }
+        let store = open(&database).await;
+        let purge = Some((DueKind::Purge, 9_000_000_000_000));
+        for (name, expected) in [
+            ("under way", Some((DueKind::Lease, 5))),
+            ("done", purge),
+            ("body first", purge),
+            ("checkpoint", Some((DueKind::Window, 8_000_000_000_000))),
+            ("tombstone", purge),
+            ("for ever", None),
+            ("dropped", purge),
+        ] {
+            let row = "SELECT operation_id, due_kind, due_at FROM semel_records WHERE key = $1";
+            let row = sqlx::query(row).bind(name).fetch_one(&pool).await.unwrap();
+            let id = OperationId::from(row.get::<uuid::Uuid, _>(0));
+            let record = store.find(vec![id]).await.unwrap().items.pop().flatten().unwrap();
+            assert_eq!(record.due().map(|(kind, at)| (kind, at.as_millis())), expected, "{name}");
+            let written = row.get::<Option<String>, _>(1).zip(row.get::<Option<i64>, _>(2));
+            assert_eq!(written, expected.map(|(kind, at)| (kind.as_str().to_owned(), at)), "{name}");
+            let answer = record.response.map(|kept| (kept.status, kept.headers.len(), kept.body));
+            let expected = match record.state {
+                State::Completed if name == "dropped" => Some((201, 0, Body::Dropped)),
+                State::Completed => Some((201, 1, Body::Stored("{}".into()))),
+                _ => None,
+            };
+            assert_eq!(answer, expected, "{name}");
+        }
+    }
 }

@@ -66,7 +66,8 @@ async fn a_role_that_may_only_change_rows_is_enough_for_a_service() {
     let grants = format!(
         "DO $$ BEGIN CREATE ROLE {role}; EXCEPTION WHEN duplicate_object THEN NULL; END $$;
          GRANT USAGE ON SCHEMA public TO {role};
-         GRANT SELECT, INSERT, UPDATE, DELETE ON semel_records, semel_history, semel_remembered TO {role};
+         GRANT SELECT, INSERT, UPDATE, DELETE ON semel_records, semel_answers, semel_history, semel_remembered
+             TO {role};
          GRANT SELECT ON semel_meta TO {role}"
     );
     raw_sql(AssertSqlSafe(grants)).execute(&owner).await.unwrap();
@@ -80,6 +81,7 @@ async fn a_role_that_may_only_change_rows_is_enough_for_a_service() {
     store.remember("recipe".into(), "text".into()).await.unwrap();
     let record = reserved(&store, "completed").await;
     assert_eq!(swap(&store, completion(&record)).await, Swapped::Done);
+    assert_eq!(store.drop_answers(10).await.unwrap().items, []);
     let doubtful = reserved(&store, "removed").await;
     assert_eq!(store.remove(vec![doubtful.expected()]).await.unwrap().items, [Swapped::Done]);
     let mut tx = pool.begin().await.unwrap();

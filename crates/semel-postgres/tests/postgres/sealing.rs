@@ -14,8 +14,8 @@ use std::sync::Arc;
 /// As somebody does who knows that there is a sum.
 async fn tamper_and_add_up(pool: &PgPool, key: &RecordKey, tampering: &Tampering) {
     tamper(pool, key, tampering).await;
-    let sql = "SELECT response_status, response_headers, response_schema, body_kind, body FROM semel_records
-        WHERE key = $1 AND response_status IS NOT NULL";
+    let sql = "SELECT response_status, headers, response_schema, body_kind, body
+        FROM semel_records JOIN semel_answers USING (operation_id) WHERE key = $1";
     let Some(row) = sqlx::query(sql).bind(&key.key).fetch_optional(pool).await.unwrap() else { return };
     let status = u16::try_from(row.get::<i32, _>(0)).unwrap();
     let sum = answer_sum(status, row.get(1), row.get(2), (row.get(3), row.get(4)));
@@ -28,30 +28,39 @@ pub(crate) async fn tamper(pool: &PgPool, key: &RecordKey, tampering: &Tampering
         let last = format!("octet_length({column}) - 1");
         format!("{column} = set_byte({column}, {last}, get_byte({column}, {last}) # 1)")
     };
-    let moved = |column: &str, from: &RecordKey| {
-        format!("{column} = (SELECT {column} FROM semel_records WHERE key = '{}')", from.key)
+    let id_of =
+        |key: &RecordKey| format!("(SELECT operation_id FROM semel_records WHERE key = '{}')", key.key);
+    let moved = |table: &str, column: &str, from: &RecordKey| {
+        format!("{column} = (SELECT {column} FROM {table} WHERE operation_id = {})", id_of(from))
     };
-    let set = match tampering {
-        Tampering::FlippedBit => flip("body"),
-        Tampering::CutOff => "body = substring(body FROM 1 FOR octet_length(body) - 1)".into(),
-        Tampering::BodyOf(other) => moved("body", other),
-        Tampering::Headers(headers) => format!("response_headers = '{headers}'"),
-        Tampering::Status(status) => format!("response_status = {status}"),
-        Tampering::PlainBody(body) => {
-            format!("body_kind = 'stored', body = convert_to('{}', 'UTF8')", body.replace('\'', "''"))
+    let (answers, records) = ("semel_answers", "semel_records");
+    let changes = match tampering {
+        Tampering::FlippedBit => vec![(answers, flip("body"))],
+        Tampering::CutOff => {
+            vec![(answers, "body = substring(body FROM 1 FOR octet_length(body) - 1)".into())]
         }
-        Tampering::FlippedCheckpoint => flip("checkpoint"),
-        Tampering::CheckpointOf(other) => moved("checkpoint", other),
-        Tampering::LeaseOver => "lease_until = 0".into(),
+        Tampering::BodyOf(other) => vec![(answers, moved(answers, "body", other))],
+        Tampering::Headers(headers) => vec![(answers, format!("headers = '{headers}'"))],
+        Tampering::Status(status) => vec![(records, format!("response_status = {status}"))],
+        Tampering::PlainBody(body) => vec![
+            (records, "body_kind = 'stored'".into()),
+            (answers, format!("body = convert_to('{}', 'UTF8')", body.replace('\'', "''"))),
+        ],
+        Tampering::FlippedCheckpoint => vec![(records, flip("checkpoint"))],
+        Tampering::CheckpointOf(other) => vec![(records, moved(records, "checkpoint", other))],
+        Tampering::LeaseOver => vec![(records, "lease_until = 0".into())],
     };
-    let sql = format!("UPDATE semel_records SET {set} WHERE key = '{}'", key.key);
-    let changed = raw_sql(AssertSqlSafe(sql)).execute(pool).await.unwrap();
-    assert_eq!(changed.rows_affected(), 1, "{tampering:?}");
+    for (table, set) in changes {
+        let sql = format!("UPDATE {table} SET {set} WHERE operation_id = {}", id_of(key));
+        let changed = raw_sql(AssertSqlSafe(sql)).execute(pool).await.unwrap();
+        assert_eq!(changed.rows_affected(), 1, "{tampering:?}");
+    }
 }
 
 async fn holds_no_canary(pool: &PgPool) {
     let canary: String = CANARY.bytes().map(|byte| format!("{byte:02x}")).collect();
-    let rows = raw_sql("SELECT r::text FROM semel_records r").fetch_all(pool).await.unwrap();
+    let rows = "SELECT r::text FROM semel_records r UNION ALL SELECT a::text FROM semel_answers a";
+    let rows = raw_sql(rows).fetch_all(pool).await.unwrap();
     assert!(!rows.is_empty());
     for row in rows {
         let row: String = row.get(0);

@@ -263,7 +263,7 @@ impl WebhookIntake {
         // are counted from 1 again. That the other one failed is no proof that this one did nothing, and would let it be executed
         // twice, or be told as refused although it succeeded. That it happened makes nobody execute anything.
         if by_key && !matches!(settlement.evidence, Evidence::Completed { .. }) {
-            let known = set_down(&self.engine, &record, &settlement).await?;
+            let known = set_down(&self.engine, &record, &settlement, now).await?;
             let answer = if known {
                 WebhookAnswer::of(WebhookResult::Known)
             } else {

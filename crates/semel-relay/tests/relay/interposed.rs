@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use semel::{
     Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, OperationId, Page, Record,
-    RecordKey, Store, StoreError, StoreFuture, Swap, Swapped,
+    RecordKey, Store, StoreError, StoreFuture, Swap, Swapped, Timestamp,
 };
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -33,6 +33,7 @@ struct Plan {
     reached: Notify,
     away: AtomicBool,
     dues: AtomicUsize,
+    drops: AtomicUsize,
     looked_at: AtomicUsize,
     swaps: Mutex<Vec<usize>>,
     meet: Mutex<Option<Arc<Barrier>>>,
@@ -74,6 +75,11 @@ impl Interposed {
     /// How many calls were made.
     pub(crate) fn calls(&self) -> usize {
         self.plan.calls.load(Ordering::SeqCst)
+    }
+
+    /// How often it was asked to drop answers.
+    pub(crate) fn drops(&self) -> usize {
+        self.plan.drops.load(Ordering::SeqCst)
     }
 
     /// How often it was asked what is due.
@@ -158,6 +164,11 @@ impl Store for Interposed {
             }
             Ok(answer)
         })
+    }
+
+    fn drop_answers(&self, at_most: usize) -> StoreFuture<'_, Answer<Timestamp>> {
+        self.plan.drops.fetch_add(1, Ordering::SeqCst);
+        self.call(self.inner.drop_answers(at_most))
     }
 
     fn remember(&self, name: String, value: Bytes) -> StoreFuture<'_, Bytes> {

@@ -4,6 +4,7 @@ use crate::interposed::Interposed;
 use bytes::Bytes;
 use semel::fingerprint::{Command, Recipe};
 use semel::observe::{Event, Observer};
+use semel::transition::state_at;
 use semel::{
     Body, Created, Decision, Engine, EngineOptions, HistoryLine, Incoming, ManualClock, MemoryStore,
     OperationId, Outcome, Policy, Record, RecordKey, State, Store, StoredResponse, Ticket, Timestamp,
@@ -259,7 +260,8 @@ impl Shop {
     }
 
     pub(crate) async fn state(&self, id: OperationId) -> State {
-        self.record(id).await.expect("the operation is there").state
+        let mut found = self.store.find(vec![id]).await.unwrap();
+        state_at(&found.items.remove(0).expect("the operation is there"), found.now)
     }
 
     pub(crate) async fn history(&self, id: OperationId) -> Vec<HistoryLine> {

@@ -26,16 +26,12 @@ async fn a_spoilt_record_is_damage_told_by_operation_id_without_key_or_body() {
         "owner = x'00'",
         "fingerprint = x''",
         "expires_at = 5",
-        "response_status = 200, response_headers = '[]', body_kind = 'secret-body', state = 'completed'",
-        "response_status = 200, response_headers = '{secret-body}', body_kind = 'dropped'",
+        "response_status = 200, body_kind = 'secret-body', state = 'completed'",
+        "response_status = 200, body_kind = 'dropped'",
         // What is left of an answer is no answer that was never there.
-        "response_headers = '[]'",
         "response_schema = 'v1'",
         "body_kind = 'stored'",
         "response_sum = 0",
-        "body = x'00'",
-        "response_status = 200, response_headers = '[]', body_kind = 'dropped', body = x'00', \
-         state = 'completed', completed_at = 1, expires_at = 5",
         "state = 'unknown', dead_letter = 2",
         "resource_type = 'payment'",
         "dead_letter = 1",

@@ -2,7 +2,8 @@
 
 use crate::fixture::{Place, create, draft, read};
 use rusqlite::Connection;
-use semel::Created;
+use semel::columns::answer_sum;
+use semel::{Body, Created, DueKind, OperationId, State, Store as _, Timestamp};
 use semel_sqlite::{OpenError, SqliteOptions, SqliteStore};
 
 #[tokio::test]
@@ -55,9 +56,9 @@ async fn a_newer_file_is_refused_and_both_versions_are_named() {
     conn.execute("UPDATE semel_meta SET value = 99 WHERE name IN ('schema_version', 'compatible_with')", [])
         .unwrap();
     let error = SqliteStore::open(place.path()).await.unwrap_err();
-    assert!(matches!(error, OpenError::Newer { found: 99, known: 2, .. }), "{error:?}");
+    assert!(matches!(error, OpenError::Newer { found: 99, known: 3, .. }), "{error:?}");
     let text = error.to_string();
-    assert!(text.contains("99") && text.contains("up to 2"), "{text}");
+    assert!(text.contains("99") && text.contains("up to 3"), "{text}");
 }
 
 #[tokio::test]
@@ -73,23 +74,92 @@ async fn a_newer_file_that_only_has_more_in_it_is_opened_and_left_as_it_is() {
     assert_eq!(conn.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap(), 99);
 }
 
+/// Files of earlier versions, each with a record in progress, one that is completed, one whose body is to go first, one with a checkpoint, a
+/// tombstone, and one that lasts for ever.
+const RECORDS_OF_EARLIER_VERSIONS: &str = "
+INSERT INTO semel_records (key_hash, operation_id, tenant, operation, key, fingerprint, recipe, state, version, attempt,
+    owner, origin, due_kind, due_at, created_at, lease_until, completed_at, body_expires_at, expires_at, purge_at,
+    reconcile_attempts, dead_letter, checkpoint, response_status, response_headers, body_kind, response_sum, body)
+SELECT CAST('0123456789abcde' || n AS BLOB), CAST('operation-id-00' || n AS BLOB), 'tenant', 'operation', name,
+    zeroblob(32), zeroblob(16), state, 2, 1, zeroblob(16), 'first', due_kind,
+    CASE due_kind WHEN 'body' THEN body_expires WHEN 'window' THEN expires WHEN 'purge' THEN purge ELSE 5 END, 5, 5,
+    CASE WHEN expires IS NOT NULL THEN 6 END, body_expires, expires, purge, 0, 0, checkpoint,
+    CASE WHEN state = 'completed' THEN 201 END,
+    CASE WHEN state = 'completed' THEN '[[\"content-type\",\"application/json\"]]' END,
+    CASE WHEN state = 'completed' THEN 'stored' END, CASE WHEN state = 'completed' THEN SUM END,
+    CASE WHEN state = 'completed' THEN CAST('{}' AS BLOB) END
+FROM (SELECT 1 AS n, 'under way' AS name, 'in_progress' AS state, 'lease' AS due_kind, NULL AS body_expires,
+        NULL AS expires, NULL AS purge, NULL AS checkpoint
+    UNION ALL SELECT 2, 'done', 'completed', 'window', NULL, 8000000000000, 9000000000000, NULL
+    UNION ALL SELECT 3, 'body first', 'completed', 'body', 7000000000000, 8000000000000, 9000000000000, NULL
+    UNION ALL SELECT 4, 'checkpoint', 'completed', 'body', 7000000000000, 8000000000000, 9000000000000, x'01'
+    UNION ALL SELECT 5, 'tombstone', 'expired', 'purge', NULL, 10, 9000000000000, NULL
+    UNION ALL SELECT 6, 'for ever', 'completed', 'window', NULL, 8000000000000, NULL, NULL
+    UNION ALL SELECT 7, 'dropped', 'completed', 'window', NULL, 8000000000000, 9000000000000, NULL);
+UPDATE semel_records SET body_kind = 'dropped', body = NULL WHERE key = 'dropped'";
+
 #[tokio::test]
-async fn a_file_of_the_first_version_gets_what_it_lacks_and_keeps_what_it_has() {
-    let place = Place::new();
-    let store = place.open().await;
-    create(&store, draft("kept")).await;
-    store.close().await;
-    let conn = Connection::open(place.path()).unwrap();
-    conn.execute_batch(
-        "DROP TABLE semel_outbox; DROP TABLE semel_outbox_lanes; DROP TABLE semel_outbox_publishers;
-         DROP TABLE semel_outbox_dropped; DROP TABLE semel_inbox; DROP TABLE semel_inbox_effects;
-         DELETE FROM semel_meta WHERE name = 'compatible_with';
-         UPDATE semel_meta SET value = 1 WHERE name = 'schema_version'",
-    )
-    .unwrap();
-    assert!(read(&place.open().await, "kept").await.is_some());
-    let lanes: i64 = conn.query_row("SELECT count(*) FROM semel_outbox_lanes", [], |row| row.get(0)).unwrap();
-    assert_eq!(lanes, 64);
+async fn a_file_of_an_earlier_version_gets_what_it_lacks_and_keeps_what_it_has() {
+    let schemas = [include_str!("../../src/schema_1.sql"), include_str!("../../src/schema_2.sql")];
+    for version in 1..=schemas.len() {
+        let place = Place::new();
+        let conn = Connection::open(place.path()).unwrap();
+        schemas[..version].iter().for_each(|schema| conn.execute_batch(schema).unwrap());
+        let headers = r#"[["content-type","application/json"]]"#;
+        let sum = answer_sum(201, headers, None, ("stored", Some(b"{}")));
+        let records = RECORDS_OF_EARLIER_VERSIONS.replace("SUM", &sum.to_string());
+        conn.execute_batch(&records).unwrap();
+        let sql =
+            "INSERT INTO semel_meta (name, value) VALUES ('schema_version', ?1), ('compatible_with', 1)";
+        conn.execute(sql, [i64::try_from(version).unwrap()]).unwrap();
+
+        let store = place.open().await;
+        let find = async |name: &str| {
+            // By their ids: their hashes are made up.
+            let sql = "SELECT operation_id FROM semel_records WHERE key = ?1";
+            let id = conn.query_row(sql, [name], |row| row.get(0)).map(OperationId::from_bytes).unwrap();
+            store.find(vec![id]).await.unwrap().items.pop().flatten().unwrap()
+        };
+        let purge = Some((DueKind::Purge, Timestamp::from_millis(9_000_000_000_000)));
+        let window = Some((DueKind::Window, Timestamp::from_millis(8_000_000_000_000)));
+        let lease = Some((DueKind::Lease, Timestamp::from_millis(5)));
+        for (name, due) in [
+            ("under way", lease),
+            ("done", purge),
+            ("body first", purge),
+            ("checkpoint", window),
+            ("tombstone", purge),
+            ("for ever", None),
+            ("dropped", purge),
+        ] {
+            let record = find(name).await;
+            assert_eq!(record.due(), due, "{name}");
+            let sql = "SELECT due_kind, due_at FROM semel_records WHERE key = ?1";
+            let written: (Option<String>, Option<i64>) =
+                conn.query_row(sql, [name], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+            let due = due.map(|(kind, at)| (kind.as_str().to_owned(), at.as_millis()));
+            assert_eq!(written.0.zip(written.1), due, "{name}");
+            let answer = record.response.map(|kept| (kept.status, kept.headers.len(), kept.body));
+            let expected = match record.state {
+                State::Completed if name == "dropped" => Some((201, 0, Body::Dropped)),
+                State::Completed => Some((201, 1, Body::Stored("{}".into()))),
+                _ => None,
+            };
+            assert_eq!(answer, expected, "{name}");
+            assert_eq!(
+                record.times.body_expires.is_some(),
+                ["body first", "checkpoint", "dropped"].contains(&name)
+            );
+        }
+        let lanes: i64 =
+            conn.query_row("SELECT count(*) FROM semel_outbox_lanes", [], |row| row.get(0)).unwrap();
+        assert_eq!(lanes, 64);
+        assert_eq!(create(&store, draft("new")).await, Created::Inserted);
+        store.close().await;
+        // What is no longer true of it is not told to older programs.
+        let sql = "SELECT value FROM semel_meta WHERE name = 'compatible_with'";
+        assert_eq!(conn.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap(), 3);
+    }
 }
 
 #[tokio::test]

@@ -11,8 +11,8 @@ use std::sync::Arc;
 /// As somebody does who knows that there is a sum.
 fn tamper_and_add_up(conn: &Connection, key: &RecordKey, tampering: &Tampering) {
     tamper(conn, key, tampering);
-    let sql = "SELECT response_status, response_headers, response_schema, body_kind, body FROM semel_records
-        WHERE key = ?1 AND response_status IS NOT NULL";
+    let sql = "SELECT response_status, headers, response_schema, body_kind, body
+        FROM semel_records JOIN semel_answers USING (operation_id) WHERE key = ?1";
     let answer = conn.query_row(sql, [&key.key], |row| {
         let (headers, schema): (String, Option<String>) = (row.get(1)?, row.get(2)?);
         let (kind, body): (String, Option<Vec<u8>>) = (row.get(3)?, row.get(4)?);
@@ -24,35 +24,49 @@ fn tamper_and_add_up(conn: &Connection, key: &RecordKey, tampering: &Tampering) 
     }
 }
 
+/// Where a column of a record or its answer is: a table, and the row of a key in it.
+fn place_of(column: &str) -> (&'static str, &'static str) {
+    match column {
+        "body" | "headers" => {
+            ("semel_answers", "operation_id = (SELECT operation_id FROM semel_records WHERE key = ?1)")
+        }
+        _ => ("semel_records", "key = ?1"),
+    }
+}
+
 pub(crate) fn tamper(conn: &Connection, key: &RecordKey, tampering: &Tampering) {
+    let read = |column: &str, key: &RecordKey| -> Vec<u8> {
+        let (table, row) = place_of(column);
+        conn.query_row(&format!("SELECT {column} FROM {table} WHERE {row}"), [&key.key], |row| row.get(0))
+            .unwrap()
+    };
+    let set = |column: &str, value: &dyn rusqlite::ToSql| {
+        let (table, row) = place_of(column);
+        let sql = format!("UPDATE {table} SET {column} = ?2 WHERE {row}");
+        conn.execute(&sql, params![key.key, value]).unwrap()
+    };
     let flip = |column: &str| {
-        let length = format!("length({column})");
-        let sql = format!("SELECT {column}, {length} FROM semel_records WHERE key = ?1");
-        let mut bytes: Vec<u8> = conn.query_row(&sql, [&key.key], |row| row.get(0)).unwrap();
+        let mut bytes = read(column, key);
         *bytes.last_mut().unwrap() ^= 1;
-        let sql = format!("UPDATE semel_records SET {column} = ?1 WHERE key = ?2");
-        conn.execute(&sql, params![bytes, key.key]).unwrap()
-    };
-    let moved = |column: &str, from: &RecordKey| {
-        let sql = format!(
-            "UPDATE semel_records SET {column} = (SELECT {column} FROM semel_records WHERE key = ?1) WHERE key = ?2"
-        );
-        conn.execute(&sql, [&from.key, &key.key]).unwrap()
-    };
-    let set = |what: &str, value: &dyn rusqlite::ToSql| {
-        let sql = format!("UPDATE semel_records SET {what} WHERE key = ?2");
-        conn.execute(&sql, params![value, key.key]).unwrap()
+        set(column, &bytes)
     };
     let changed = match tampering {
         Tampering::FlippedBit => flip("body"),
-        Tampering::CutOff => set("body = substr(body, 1, length(body) - ?1)", &1),
-        Tampering::BodyOf(other) => moved("body", other),
-        Tampering::Headers(headers) => set("response_headers = ?1", headers),
-        Tampering::Status(status) => set("response_status = ?1", status),
-        Tampering::PlainBody(body) => set("body_kind = 'stored', body = ?1", &body.as_bytes()),
+        Tampering::CutOff => {
+            let mut bytes = read("body", key);
+            bytes.pop();
+            set("body", &bytes)
+        }
+        Tampering::BodyOf(other) => set("body", &read("body", other)),
+        Tampering::Headers(headers) => set("headers", headers),
+        Tampering::Status(status) => set("response_status", status),
+        Tampering::PlainBody(body) => {
+            assert_eq!(set("body_kind", &"stored"), 1);
+            set("body", &body.as_bytes())
+        }
         Tampering::FlippedCheckpoint => flip("checkpoint"),
-        Tampering::CheckpointOf(other) => moved("checkpoint", other),
-        Tampering::LeaseOver => set("lease_until = ?1", &0),
+        Tampering::CheckpointOf(other) => set("checkpoint", &read("checkpoint", other)),
+        Tampering::LeaseOver => set("lease_until", &0),
     };
     assert_eq!(changed, 1, "{tampering:?}");
 }

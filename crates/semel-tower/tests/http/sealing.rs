@@ -43,7 +43,7 @@ async fn what_does_not_open_is_damage_and_is_not_carried_out_again() {
     }
     shop.engine.set_keyring(Some(keyring(&["a"])));
     assert_eq!(shop.send(&ask()).await.body, first.body);
-    let cut = "UPDATE semel_records SET body = substr(body, 1, length(body) - 1)";
+    let cut = "UPDATE semel_answers SET body = substr(body, 1, length(body) - 1)";
     assert_eq!(shop.connection().execute(cut, []).unwrap(), 1);
     let refused = shop.send(&ask()).await;
     assert_eq!((refused.status, refused.code().as_str()), (500, "idempotency_record_damaged"));

@@ -155,8 +155,7 @@ async fn what_is_completed_with_its_rows_is_sealed_too_even_if_the_commits_answe
         }
         let first = shop.send(&ask("plain")).await;
         assert_eq!((first.status, first.text(), first.is_replay()), (201, r#"{"id":1}"#, false));
-        let sealed =
-            "SELECT count(*) FROM semel_records WHERE body_kind = 'sealed' AND response_headers = '[]'";
+        let sealed = "SELECT count(*) FROM semel_records JOIN semel_answers USING (operation_id) WHERE body_kind = 'sealed' AND headers = '[]'";
         assert_eq!((shop.number(sealed).await, shop.payments().await), (1, 1));
         let replay = shop.send(&ask("plain")).await;
         assert_eq!((&replay.body, replay.is_replay()), (&first.body, true));

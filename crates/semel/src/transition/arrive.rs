@@ -5,7 +5,7 @@ use crate::history::{Actor, Happening};
 use crate::identity::{Fingerprint, OperationId, Owner, RecipeId, RecordKey};
 use crate::planted::{self, Bug};
 use crate::policy::{Expired, Policy, Stale};
-use crate::record::{Draft, Origin, Record, State, Times};
+use crate::record::{Body, Draft, Origin, Record, State, Times};
 use crate::time::{Timestamp, When};
 use core::time::Duration;
 
@@ -134,8 +134,18 @@ pub fn arrive(record: &Record, arrival: &Arrival<'_>, now: Timestamp) -> Arrived
         }
         State::InProgress => lease_over(record, arrival),
         State::Completed | State::FailedReplayable => {
-            let kept = record.response.as_ref().is_some_and(|kept| kept.body.is_kept());
-            if kept && standing != Standing::BodyOver { Arrived::Replay } else { Arrived::NotStored }
+            let body = record.response.as_ref().map(|response| &response.body);
+            let kept = body.is_some_and(Body::is_kept);
+            // It went with its window: `now` is of a moment before the record was read. It is refused, and never new work by this alone, for
+            // an answer that was lost looks the same.
+            let gone = body == Some(&Body::Dropped) && record.times.body_expires.is_none();
+            if kept && standing != Standing::BodyOver {
+                Arrived::Replay
+            } else if gone {
+                Arrived::Expired
+            } else {
+                Arrived::NotStored
+            }
         }
         State::FailedRetryable => Arrived::Take(take(record, arrival, Origin::Retry)),
         State::Unknown => Arrived::Unknown,

@@ -35,7 +35,7 @@ mod watch;
 
 pub use arrive::{Arrival, Arrived, Match, Reservation, arrive, reserve};
 pub use owner::{Act, Claim, act};
-pub use reap::{Standing, reap, standing};
+pub use reap::{Standing, reap, standing, state_at};
 pub use rewrite::rewrite;
 pub use settle::{About, Evidence, Polling, Settlement, poll, remark, settle};
 pub use watch::watch;

@@ -2,7 +2,7 @@
 
 use super::{Change, Refusal, next_version, put};
 use crate::planted::{self, Bug};
-use crate::record::{Body, Record, State};
+use crate::record::{Record, State};
 use crate::time::Timestamp;
 
 /// How a record stands to its windows at a moment, whether or not the reaper has come by.
@@ -33,16 +33,24 @@ pub fn standing(record: &Record, now: Timestamp) -> Standing {
     }
 }
 
-/// The reaper comes by.
+/// The state that a record is in at `now`. Where its window is over that is [`State::Expired`], whatever is written: a tombstone needs no
+/// writing.
+#[must_use]
+pub fn state_at(record: &Record, now: Timestamp) -> State {
+    match standing(record, now) {
+        Standing::Alive | Standing::BodyOver => record.state,
+        Standing::Tombstone | Standing::Gone => State::Expired,
+    }
+}
+
+/// The reaper comes by. Answers are not its business: stores keep them apart from records, and drop them by their time alone.
 ///
 /// # Errors
 /// [`Refusal::NotDue`]: there is nothing to drop.
 pub fn reap(record: &Record, now: Timestamp) -> Result<Change, Refusal> {
     match standing(record, now) {
-        Standing::Alive => Err(Refusal::NotDue),
         Standing::Gone => Ok(Change::Remove),
-        Standing::Tombstone if record.state == State::Expired => Err(Refusal::NotDue),
-        Standing::Tombstone => {
+        Standing::Tombstone if record.checkpoint.is_some() => {
             let mut next = next_version(record);
             next.state = State::Expired;
             next.response = None;
@@ -50,13 +58,6 @@ pub fn reap(record: &Record, now: Timestamp) -> Result<Change, Refusal> {
             next.times.body_expires = None;
             Ok(put(next, None))
         }
-        Standing::BodyOver => {
-            let mut next = next_version(record);
-            next.times.body_expires = None;
-            if let Some(response) = &mut next.response {
-                response.body = Body::Dropped;
-            }
-            Ok(put(next, None))
-        }
+        Standing::Alive | Standing::BodyOver | Standing::Tombstone => Err(Refusal::NotDue),
     }
 }

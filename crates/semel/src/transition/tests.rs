@@ -159,7 +159,7 @@ fn every_record() -> Vec<(&'static str, Record)> {
     let failed_once = acted(&reserved(), &retryable(), START);
     let retried = taken(&failed_once, &policy(), START);
     let took_over = taken(&reserved(), &resume, lease_over());
-    let completed = acted(&reserved(), &complete(), START);
+    let checkpointed = acted(&acted(&reserved(), &advance(), START), &complete(), START);
     let dead_letter =
         acted(&reserved(), &Act::Doubt { error: "timeout".into(), settling: Settling::Operator }, START);
     vec![
@@ -169,10 +169,10 @@ fn every_record() -> Vec<(&'static str, Record)> {
         ("in_progress, took over doubt", took_over),
         ("unknown", unknown()),
         ("unknown, dead letter", dead_letter),
-        ("completed", completed.clone()),
+        ("completed", acted(&reserved(), &complete(), START)),
         ("failed_replayable", acted(&reserved(), &fail(), START)),
         ("failed_retryable", failed_once),
-        ("expired", reaped(&completed, after(3600))),
+        ("expired", reaped(&checkpointed, after(3600))),
     ]
 }
 

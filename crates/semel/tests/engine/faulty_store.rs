@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use semel::{
     Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, OperationId, Page, Record,
-    RecordKey, Store, StoreError, StoreFuture, Swap, Swapped,
+    RecordKey, Store, StoreError, StoreFuture, Swap, Swapped, Timestamp,
 };
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -237,6 +237,10 @@ impl Store for FaultyStore {
 
     fn count_live(&self, tenant: String, at_most: u64) -> StoreFuture<'_, u64> {
         self.faring(Call::Count, 1, on!(count_live(tenant, at_most)))
+    }
+
+    fn drop_answers(&self, at_most: usize) -> StoreFuture<'_, Answer<Timestamp>> {
+        self.inner.drop_answers(at_most)
     }
 
     fn remember(&self, name: String, value: Bytes) -> StoreFuture<'_, Bytes> {

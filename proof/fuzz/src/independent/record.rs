@@ -58,42 +58,46 @@ pub(crate) fn read(columns: &[Value]) -> Option<Record> {
         last_error: maybe(&columns[20], text)?,
         recovery_point: maybe(&columns[21], text)?,
         checkpoint: maybe(&columns[22], bytes)?.map(Bytes::from),
-        response: response(&columns[25..30], &columns[31])?,
+        response: response(&columns[25..29], &columns[30], &columns[31])?,
         resource,
     };
     record.check().is_ok().then_some(record)
 }
 
-/// All of an answer, or nothing of it.
-fn response(columns: &[Value], body: &Value) -> Option<Option<StoredResponse>> {
-    if columns.iter().chain([body]).all(|column| *column == Value::Null) {
+/// All of an answer, or nothing of it. Headers and body are kept apart: without them there were none, or they were dropped.
+fn response(columns: &[Value], headers_apart: &Value, body_apart: &Value) -> Option<Option<StoredResponse>> {
+    if columns.iter().all(|column| *column == Value::Null) {
         return Some(None);
     }
-    let body = match (text(&columns[3])?.as_str(), maybe(body, bytes)?) {
+    let (schema_version, kind) = (maybe(&columns[1], text)?, text(&columns[2])?);
+    let status = u16::try_from(integer(&columns[0])?).ok()?;
+    let sum = i32::try_from(integer(&columns[3])?).ok()?;
+    let adds_up = |headers: &str, body: Option<&[u8]>| {
+        let schema = schema_version.as_deref().map(str::as_bytes);
+        let mut summed = status.to_le_bytes().to_vec();
+        for part in [Some(headers.as_bytes()), schema, Some(kind.as_bytes()), body] {
+            summed.extend(part.map_or([0xff; 8], |part| (part.len() as u64).to_le_bytes()));
+            summed.extend(part.unwrap_or_default());
+        }
+        sum == crc_32(&summed).cast_signed()
+    };
+    let (apart, body) = (maybe(headers_apart, text)?, maybe(body_apart, bytes)?);
+    let (headers, body, dropped) = match apart {
+        Some(spelt) if adds_up(&spelt, body.as_deref()) => (headers(&spelt)?, body, false),
+        // Of an answer before this one.
+        Some(_) if adds_up("[]", None) => (vec![], None, false),
+        Some(_) => return None,
+        None => (vec![], None, true),
+    };
+    let body = match (kind.as_str(), body) {
+        ("stored" | "sealed", None) if dropped => Body::Dropped,
         ("stored", Some(bytes)) => Body::Stored(bytes.into()),
         ("sealed", Some(bytes)) => Body::Sealed(bytes.into()),
         ("not_stored", None) => Body::NotStored,
         ("dropped", None) => Body::Dropped,
         _ => return None,
     };
-    let status = u16::try_from(integer(&columns[0])?).ok()?;
-    let (spelt, schema_version) = (text(&columns[1])?, maybe(&columns[2], text)?);
-    let bytes = match &body {
-        Body::Stored(bytes) | Body::Sealed(bytes) => Some(&bytes[..]),
-        _ => None,
-    };
-    let kind = text(&columns[3])?;
-    let parts =
-        [Some(spelt.as_bytes()), schema_version.as_deref().map(str::as_bytes), Some(kind.as_bytes()), bytes];
-    let mut summed = status.to_le_bytes().to_vec();
-    for part in parts {
-        summed.extend(part.map_or([0xff; 8], |part| (part.len() as u64).to_le_bytes()));
-        summed.extend(part.unwrap_or_default());
-    }
-    if integer(&columns[4])? != i64::from(crc_32(&summed).cast_signed()) {
-        return None;
-    }
-    Some(Some(StoredResponse { status, headers: headers(&spelt)?, body, schema_version }))
+    Some(Some(StoredResponse { status, headers, body, schema_version }))
 }
 
 /// By the definition, bit by bit.

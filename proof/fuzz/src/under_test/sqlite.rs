@@ -8,7 +8,8 @@ pub(crate) mod row;
 pub(crate) mod statements;
 
 /// The tables.
-pub(crate) const SCHEMA: [&str; 2] = [
+pub(crate) const SCHEMA: [&str; 3] = [
     include_str!("../../../../crates/semel-sqlite/src/schema_1.sql"),
     include_str!("../../../../crates/semel-sqlite/src/schema_2.sql"),
+    include_str!("../../../../crates/semel-sqlite/src/schema_3.sql"),
 ];

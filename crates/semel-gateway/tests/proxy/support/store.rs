@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use semel::{
     Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, MemoryStore, OperationId, Page,
-    Record, RecordKey, Store, StoreFuture, Swap, Swapped,
+    Record, RecordKey, Store, StoreFuture, Swap, Swapped, Timestamp,
 };
 use tokio::sync::watch;
 
@@ -44,6 +44,10 @@ impl Store for SlowStore {
 
     fn due(&self, query: DueQuery) -> StoreFuture<'_, Answer<Record>> {
         self.0.due(query)
+    }
+
+    fn drop_answers(&self, at_most: usize) -> StoreFuture<'_, Answer<Timestamp>> {
+        self.0.drop_answers(at_most)
     }
 
     fn remember(&self, name: String, value: Bytes) -> StoreFuture<'_, Bytes> {

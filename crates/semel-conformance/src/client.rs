@@ -6,8 +6,8 @@ use semel::transition::{
 };
 use semel::{
     Actor, Answer, Created, Cursor, Draft, DueKind, DueQuery, Expected, Filter, Fingerprint, HistoryEntry,
-    HistoryLine, OperationId, Owner, Policy, RecipeId, Record, RecordKey, State, Store, StoreError, Swap,
-    Swapped, Timestamp,
+    HistoryLine, OperationId, Owner, Policy, Purged, RecipeId, Record, RecordKey, State, Store, StoreError,
+    Swap, Swapped, Timestamp,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -363,6 +363,11 @@ impl Client {
     /// Drops answers that are over; when each of them ended.
     pub async fn drop_answers(&self, at_most: usize) -> Vec<Timestamp> {
         self.store.drop_answers(at_most).await.expect("the store drops answers").items
+    }
+
+    /// Removes records whose time is over, at most so many.
+    pub async fn purge(&self, at_most: usize) -> Vec<Purged> {
+        self.store.purge(at_most).await.expect("the store purges").items
     }
 
     /// What is due, and the store's now.

@@ -1,8 +1,10 @@
 //! Damaged records stand in nobody's way. Only a store's own tests can damage one, so that this is no rule of the suite: they call it.
 
-use crate::samples::{key, next, reserved};
+use crate::samples::{LONG, in_state, key, next, reserved};
 use crate::sealing::{Shop, Tampering};
-use semel::{Created, Draft, DueKind, DueQuery, Filter, Record, RecordKey, Store, Swap, Swapped, When};
+use semel::{
+    Created, Draft, DueKind, DueQuery, Filter, Record, RecordKey, State, Store, Swap, Swapped, When,
+};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +28,37 @@ pub async fn what_is_due_is_found_behind_damaged_records(store: &dyn Store, spoi
         met.sort_by(|one, other| one.key.cmp(&other.key));
         assert_eq!(met, sound, "in pages of {limit}");
     }
+}
+
+/// Checks that a record is purged only where all of it says that its time is over, and that those which stay for that are in nobody's way.
+/// For stores that keep what a record waits for in columns of their own: `spoil` sets columns of the record of a key, given as SQL.
+pub async fn only_what_is_over_in_every_respect_is_purged(
+    store: &dyn Store,
+    spoil: impl AsyncFn(&RecordKey, &str),
+) {
+    let ended = |number, purge| {
+        let mut draft = in_state(State::Completed, key(number));
+        draft.times.purge = Some(purge);
+        draft
+    };
+    let drafts = [reserved(key(0)), ended(1, When::In(LONG)), ended(2, When::NOW), ended(3, When::NOW)];
+    let keys = drafts.each_ref().map(|draft| draft.key.clone());
+    store.create(drafts.into()).await.expect("the store takes records");
+    spoil(&keys[0], "due_kind = 'purge', due_at = 1").await;
+    spoil(&keys[1], "due_kind = 'purge', due_at = 2").await;
+    spoil(&keys[2], "state = 'unknown', due_at = 3").await;
+    let purged = store.purge(1).await.expect("the store purges").items;
+    assert_eq!(purged.len(), 1, "one that is over, behind three that only seem to be");
+    assert!(store.purge(10).await.expect("the store purges").items.is_empty());
+    let present = async |key: &RecordKey| match store.read(vec![key.clone()]).await {
+        Ok(answer) => answer.items[0].is_some(),
+        Err(_damaged) => true,
+    };
+    let mut stayed = Vec::new();
+    for key in &keys {
+        stayed.push(present(key).await);
+    }
+    assert_eq!(stayed, [true, true, true, false]);
 }
 
 /// Checks that a listing shows the records around damaged ones and says how many these are, in pages of any length. `spoil` as above.

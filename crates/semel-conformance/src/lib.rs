@@ -54,7 +54,8 @@ pub use bench::{Bench, Checked, Rule, check};
 pub use client::{Came, Client, Request, Ticket};
 pub use damage::{
     an_answer_that_changed_by_accident_is_damage, listings_pass_over_damaged_records,
-    what_is_due_is_found_behind_damaged_records, writes_go_on_around_a_damaged_record,
+    only_what_is_over_in_every_respect_is_purged, what_is_due_is_found_behind_damaged_records,
+    writes_go_on_around_a_damaged_record,
 };
 pub use lossy::{Loss, LossyStore};
 pub use sealing::{CANARY, Tampering, sealing_keys, what_is_sealed_stands_no_tampering};
@@ -191,6 +192,14 @@ macro_rules! suite {
                 a_dropped_answer_is_not_in_anybodys_way,
                 a_removed_record_takes_its_answer_with_it,
                 several_who_drop_at_once_drop_each_answer_once,
+            }
+            purging {
+                what_is_over_is_removed_with_its_history_and_nothing_else,
+                what_has_not_ended_is_never_removed_however_old,
+                no_more_are_removed_than_asked_for_and_those_first_that_are_over_for_longest,
+                a_record_that_is_taken_up_again_is_not_removed,
+                a_key_that_was_purged_is_as_if_never_seen,
+                several_who_purge_at_once_remove_each_record_once,
             }
             batches {
                 an_empty_batch_is_answered_with_the_time,

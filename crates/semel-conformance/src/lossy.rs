@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use semel::{
-    Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, OperationId, Page, Record,
-    RecordKey, Store, StoreError, StoreFuture, Swap, Swapped, Timestamp,
+    Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, OperationId, Page, Purged,
+    Record, RecordKey, Store, StoreError, StoreFuture, Swap, Swapped, Timestamp,
 };
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -87,6 +87,10 @@ impl Store for LossyStore {
     // Dropped twice is dropped: an answer that is lost is nothing to find out about.
     fn drop_answers(&self, at_most: usize) -> StoreFuture<'_, Answer<Timestamp>> {
         self.inner.drop_answers(at_most)
+    }
+
+    fn purge(&self, at_most: usize) -> StoreFuture<'_, Answer<Purged>> {
+        self.inner.purge(at_most)
     }
 
     fn remember(&self, name: String, value: Bytes) -> StoreFuture<'_, Bytes> {

@@ -5,11 +5,11 @@
 use bytes::Bytes;
 use semel::{
     Answer, Body, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, ManualClock, MemoryStore,
-    OperationId, Page, Record, RecordKey, Store, StoreFuture, Swap, Swapped, Timestamp,
+    OperationId, Page, Purged, Record, RecordKey, Store, StoreFuture, Swap, Swapped, Timestamp,
 };
 use semel_conformance::rules::{
-    answers, batches, clock, counting, due, expiry, fencing, fidelity, find, history, leases, listing, races,
-    random_histories, remembering, replay, reserve,
+    answers, batches, clock, counting, due, expiry, fencing, fidelity, find, history, leases, listing,
+    purging, races, random_histories, remembering, replay, reserve,
 };
 use semel_conformance::{Hands, Lacking, Rule, Subject, check};
 use std::panic::catch_unwind;
@@ -57,6 +57,10 @@ enum Fault {
     CountsTheExpired,
     /// Says that it drops answers, and keeps them.
     KeepsAnswers,
+    /// Purges whatever is old, finished or not.
+    PurgesWhatIsOld,
+    /// Purges, and keeps the histories.
+    PurgesRecordsAlone,
 }
 
 use Fault::*;
@@ -201,7 +205,7 @@ impl Store for Broken {
     fn history(&self, id: OperationId) -> StoreFuture<'_, Vec<HistoryLine>> {
         Box::pin(async move {
             let mut lines = self.sound.history(id).await?;
-            if matches!(self.fault, KeepsHistory | TellsOfWhatDidNotHappen) {
+            if matches!(self.fault, KeepsHistory | PurgesRecordsAlone | TellsOfWhatDidNotHappen) {
                 let dead = self.dead.lock().unwrap();
                 let kept = dead.iter().filter(|(record, _)| record.operation_id == id);
                 lines.extend(kept.flat_map(|(_, lines)| lines.clone()));
@@ -248,6 +252,23 @@ impl Store for Broken {
             let mut items: Vec<Timestamp> = all.iter().filter_map(over).take(at_most).collect();
             items.sort_unstable();
             Ok(Answer { now, items })
+        })
+    }
+
+    fn purge(&self, at_most: usize) -> StoreFuture<'_, Answer<Purged>> {
+        Box::pin(async move {
+            let all = self.sound.list(Filter::default(), None, usize::MAX).await?.records;
+            let old =
+                |record: &Record| record.times.purge.unwrap_or(record.times.lease).has_come(self.clock.now());
+            for record in all.into_iter().filter(old) {
+                if self.fault == PurgesRecordsAlone {
+                    let history = self.sound.history(record.operation_id).await?;
+                    self.dead.lock().unwrap().push((record, history));
+                } else if self.fault == PurgesWhatIsOld {
+                    self.sound.remove(vec![record.expected()]).await?;
+                }
+            }
+            self.sound.purge(at_most).await
         })
     }
 
@@ -360,6 +381,9 @@ found_out! {
         expiry::a_window_that_is_over_is_read_off_the_time_and_the_record_goes_in_the_end;
     20 CountsTheExpired by a_store_that_counts_the_expired: counting::keys_are_counted_for_their_tenant_until_they_expire;
     21 KeepsAnswers by a_store_that_keeps_answers: answers::what_is_over_is_dropped_and_nothing_else_changes;
+    22 PurgesWhatIsOld by a_store_that_purges_what_is_old: purging::what_has_not_ended_is_never_removed_however_old;
+    23 PurgesRecordsAlone by a_store_that_purges_records_alone:
+        purging::what_is_over_is_removed_with_its_history_and_nothing_else;
 }
 
 /// And a sound one passes: the harness above does not fail for a reason of its own.

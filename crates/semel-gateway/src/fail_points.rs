@@ -9,8 +9,8 @@
 
 use bytes::Bytes;
 use semel::{
-    Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, OperationId, Page, Record,
-    RecordKey, Store, StoreError, StoreFuture, Swap, Swapped, Timestamp,
+    Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, OperationId, Page, Purged,
+    Record, RecordKey, Store, StoreError, StoreFuture, Swap, Swapped, Timestamp,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -116,6 +116,10 @@ impl Store for FailingStore {
 
     fn drop_answers(&self, at_most: usize) -> StoreFuture<'_, Answer<Timestamp>> {
         between_points!("drop_answers", self.0.drop_answers(at_most))
+    }
+
+    fn purge(&self, at_most: usize) -> StoreFuture<'_, Answer<Purged>> {
+        between_points!("purge", self.0.purge(at_most))
     }
 
     fn remember(&self, name: String, value: Bytes) -> StoreFuture<'_, Bytes> {

@@ -8,8 +8,8 @@ mod database;
 use crate::PgStore;
 use crate::listing::list_sql;
 use crate::statements::{
-    COUNT_LIVE, CREATE, CREATE_RESERVATION, DROP_ANSWERS, DUE, FIND, HISTORY, HOLD, READ, RECALL, REMOVE,
-    RESERVE, SWAP, SWAP_COMPLETION,
+    COUNT_LIVE, CREATE, CREATE_RESERVATION, DROP_ANSWERS, DUE, FIND, HISTORY, HOLD, PURGE, READ, RECALL,
+    REMOVE, RESERVE, SWAP, SWAP_COMPLETION,
 };
 use database::Database;
 use semel::{Filter, State};
@@ -117,6 +117,16 @@ async fn answers_are_found_and_dropped_by_their_time() {
             plan.contains("Index Cond: (ends_at <=") && plan.contains("Tid Scan on semel_answers"),
             "{plan}"
         );
+    }
+}
+
+#[tokio::test]
+async fn what_is_purged_is_found_by_what_it_waits_for() {
+    for mut tables in [Tables::empty().await, Tables::full().await] {
+        let plan = tables.goes_by(PURGE, "Index Scan using semel_records_due on semel_records").await;
+        assert!(plan.contains("Tid Scan on semel_records") && plan.contains("semel_history_pkey"), "{plan}");
+        let found = plan.split("CTE gone").next().unwrap();
+        assert!(!found.contains("Sort"), "sorts all that is over:\n{plan}");
     }
 }
 

@@ -562,6 +562,29 @@ pub(crate) const DROP_ANSWERS: &str = concat!(
 SELECT m.now, m.durable, ARRAY(SELECT ends_at FROM dropped ORDER BY ends_at) FROM moment m"
 );
 
+/// Removes records whose time is over, with their histories; those first that are over for longest. Found by the index, whose bounds are
+/// rows as in [`DUE`], and judged by the record itself: where its own time of removal has not come, or it has not ended, it stays.
+pub(crate) const PURGE: &str = concat!(
+    "WITH ",
+    moment!(),
+    ", over AS MATERIALIZED (
+  SELECT d.place FROM moment m, LATERAL (
+    SELECT r.ctid AS place, r.due_at FROM semel_records r
+    WHERE r.due_kind IS NOT NULL AND (r.due_kind, r.due_at) >= ('purge', -9223372036854775808)
+      AND (r.due_kind, r.due_at) <= ('purge', m.now)
+      AND r.purge_at <= m.now AND r.state NOT IN ('in_progress', 'unknown')
+    ORDER BY r.due_kind, r.due_at, r.operation_id LIMIT $3 FOR UPDATE SKIP LOCKED
+  ) d WHERE m.durable AND d.due_at % 1 = 0
+), gone AS (
+  DELETE FROM semel_records r USING over o WHERE r.ctid = o.place
+  RETURNING r.due_at, r.operation_id, r.operation
+), untold AS (
+  DELETE FROM semel_history h USING gone g WHERE h.operation_id = g.operation_id
+)
+SELECT m.now, m.durable, ARRAY(SELECT due_at FROM gone ORDER BY due_at, operation_id),
+  ARRAY(SELECT operation FROM gone ORDER BY due_at, operation_id) FROM moment m"
+);
+
 /// What waits for something that is due, after a place. The bounds are rows, as the index has them: the planner takes each for a third of
 /// the table, however little it knows of it, and goes by the index no further than to the limit. Of an equality it would expect next to
 /// nothing where it has no statistics, and a plan for the values would read all that is due to sort it. The rows come in the order of the index; that the moment is one row is

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use semel::transition::{Act, Claim};
 use semel::{
     Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, OperationId, Page, PassedOver,
-    Record, RecordKey, Store, StoreError, StoreFuture, Swap, Swapped, Timestamp,
+    Purged, Record, RecordKey, Store, StoreError, StoreFuture, Swap, Swapped, Timestamp,
 };
 use sqlx::postgres::PgConnection;
 use sqlx::{PgPool, Postgres, Transaction};
@@ -182,6 +182,10 @@ impl Store for PgStore {
 
     fn drop_answers(&self, at_most: usize) -> StoreFuture<'_, Answer<Timestamp>> {
         Box::pin(self.writing.drop_answers(at_most))
+    }
+
+    fn purge(&self, at_most: usize) -> StoreFuture<'_, Answer<Purged>> {
+        Box::pin(self.writing.purge(at_most))
     }
 
     fn remember(&self, name: String, value: Bytes) -> StoreFuture<'_, Bytes> {

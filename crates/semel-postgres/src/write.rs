@@ -8,9 +8,9 @@ use crate::plain::{Completion, bind_completions, lease_of_reservation};
 use crate::read::{Found, read};
 use crate::row::computed;
 use crate::statements;
-use crate::text::stored;
+use crate::text::{original, stored};
 use semel::{
-    Answer, Created, Draft, Expected, HistoryEntry, OperationId, StoreError, Swap, Swapped, Timestamp,
+    Answer, Created, Draft, Expected, HistoryEntry, OperationId, Purged, StoreError, Swap, Swapped, Timestamp,
 };
 use sqlx::postgres::{PgBindIterExt, PgRow};
 use std::collections::HashSet;
@@ -59,6 +59,18 @@ impl Wrote {
     /// When each of the answers ended that were dropped.
     fn ends(&self) -> Result<Vec<Timestamp>, StoreError> {
         Ok(computed::<Vec<i64>>(&self.row, 2)?.into_iter().map(Timestamp::from_millis).collect())
+    }
+
+    /// The records that were removed because their time was over.
+    fn purged(&self) -> Result<Vec<Purged>, StoreError> {
+        let (since, operations) =
+            (computed::<Vec<i64>>(&self.row, 2)?, computed::<Vec<String>>(&self.row, 3)?);
+        let purged = |(since, operation): (i64, String)| Purged {
+            // For whoever counts them: one that is spelt as none can be is told as it stands.
+            operation: original(&operation).unwrap_or(operation).into(),
+            since: Timestamp::from_millis(since),
+        };
+        Ok(since.into_iter().zip(operations).map(purged).collect())
     }
 
     /// Which of the items that were sent were done, counted from 0.
@@ -242,6 +254,15 @@ impl Writing {
         let mut progress = Progress::default();
         let ends = self.send(query, &mut progress).await?.ends().map_err(lost)?;
         progress.answer(ends)
+    }
+
+    /// Removes records whose time is over.
+    pub(crate) async fn purge(&self, at_most: usize) -> Result<Answer<Purged>, StoreError> {
+        let limit = i64::try_from(at_most).unwrap_or(i64::MAX);
+        let query = sqlx::query(statements::PURGE).bind(self.clock.floor()).bind(self.lossy).bind(limit);
+        let mut progress = Progress::default();
+        let purged = self.send(query, &mut progress).await?.purged().map_err(lost)?;
+        progress.answer(purged)
     }
 
     /// What became of each conditional write.

@@ -57,7 +57,7 @@ impl LeaseWatch {
             let written = write(&self.engine, batch).await?;
             for record in &written.put {
                 tracing::warn!(operation_id = %record.operation_id, "the lease ran out: the outcome is unknown");
-                count::count(&self.engine, record, Event::ZombieKey);
+                count::count(&self.engine, &record.key.operation, Event::ZombieKey);
                 count::written(&self.engine, record);
             }
             moved += written.put.len();

@@ -86,46 +86,62 @@ impl Reaper {
     /// The store did not answer. What was done before stays so; the rest is found the next time.
     pub async fn round(&self) -> Result<Reaped, StoreError> {
         // All at once: none is in another's way, and a store that groups commits has one for all.
-        let reaped = tokio::join!(self.drop_answers(), self.go_through(DueKind::Window), async {
-            match self.options.forget {
-                Forget::Hard => self.go_through(DueKind::Purge).await,
-                Forget::Soft => Ok(Reaped::default()),
-            }
-        },);
+        let reaped = tokio::join!(
+            self.go_through(Kind::Answers),
+            self.go_through(Kind::Windows(Walk::new(DueKind::Window))),
+            async {
+                match self.options.forget {
+                    Forget::Hard => self.go_through(Kind::Tombstones).await,
+                    Forget::Soft => Ok(Reaped::default()),
+                }
+            },
+        );
         Ok(reaped.0?.and(reaped.1?).and(reaped.2?))
     }
 
-    async fn drop_answers(&self) -> Result<Reaped, StoreError> {
+    async fn go_through(&self, mut kind: Kind) -> Result<Reaped, StoreError> {
         let (mut stride, mut reaped) = (Stride::new(self.options), Reaped::default());
         loop {
             let begun = Instant::now();
-            let dropped = in_time(&self.engine, self.engine.store().drop_answers(stride.batch)).await?;
-            reaped.reduced += dropped.items.len();
-            let Some(pause) = stride.next(&dropped, begun) else { return Ok(reaped) };
+            let Batch { over, done } = match &mut kind {
+                Kind::Answers => self.drop_answers(stride.batch).await?,
+                Kind::Windows(walk) => self.end_windows(walk, stride.batch).await?,
+                Kind::Tombstones => self.purge(stride.batch).await?,
+            };
+            reaped = reaped.and(done);
+            let Some(pause) = stride.next(&over, begun) else { return Ok(reaped) };
             tokio::time::sleep(pause).await;
         }
     }
 
-    async fn go_through(&self, kind: DueKind) -> Result<Reaped, StoreError> {
-        let (mut walk, mut reaped) = (Walk::new(kind), Reaped::default());
-        let mut stride = Stride::new(self.options);
-        loop {
-            let begun = Instant::now();
-            let Answer { now, items } = walk.next(&self.engine, stride.batch).await?;
-            let since = items.iter().filter_map(Record::due).map(|(_, since)| since).collect();
-            let judge = |record| {
-                let change = self.judge(&record, now).ok()?;
-                Some(Judged { record, change })
-            };
-            let written = write(&self.engine, items.into_iter().filter_map(judge).collect()).await?;
-            for record in &written.removed {
-                count::count(&self.engine, record, Event::TtlPruned);
-            }
-            reaped.reduced += written.put.len();
-            reaped.removed += written.removed.len();
-            let Some(pause) = stride.next(&Answer { now, items: since }, begun) else { return Ok(reaped) };
-            tokio::time::sleep(pause).await;
+    async fn drop_answers(&self, at_most: usize) -> Result<Batch, StoreError> {
+        let over = in_time(&self.engine, self.engine.store().drop_answers(at_most)).await?;
+        Ok(Batch { done: Reaped { reduced: over.items.len(), removed: 0 }, over })
+    }
+
+    async fn end_windows(&self, walk: &mut Walk, at_most: usize) -> Result<Batch, StoreError> {
+        let Answer { now, items } = walk.next(&self.engine, at_most).await?;
+        let since = items.iter().filter_map(Record::due).map(|(_, since)| since).collect();
+        let judge = |record| {
+            let change = self.judge(&record, now).ok()?;
+            Some(Judged { record, change })
+        };
+        let written = write(&self.engine, items.into_iter().filter_map(judge).collect()).await?;
+        for record in &written.removed {
+            count::count(&self.engine, &record.key.operation, Event::TtlPruned);
         }
+        let done = Reaped { reduced: written.put.len(), removed: written.removed.len() };
+        Ok(Batch { over: Answer { now, items: since }, done })
+    }
+
+    async fn purge(&self, at_most: usize) -> Result<Batch, StoreError> {
+        let Answer { now, items } = in_time(&self.engine, self.engine.store().purge(at_most)).await?;
+        for purged in &items {
+            count::count(&self.engine, &purged.operation, Event::TtlPruned);
+        }
+        let done = Reaped { reduced: 0, removed: items.len() };
+        let since = items.into_iter().map(|purged| purged.since).collect();
+        Ok(Batch { over: Answer { now, items: since }, done })
     }
 
     fn judge(&self, record: &Record, now: Timestamp) -> Result<Change, Refusal> {
@@ -141,6 +157,21 @@ impl Reaper {
         }
         Ok(change)
     }
+}
+
+/// What there is to forget.
+enum Kind {
+    Answers,
+    /// Of records that hold a checkpoint.
+    Windows(Walk),
+    Tombstones,
+}
+
+/// What one batch of a round came to.
+struct Batch {
+    /// Since when what it dealt with was over, earliest first.
+    over: Answer<Timestamp>,
+    done: Reaped,
 }
 
 /// How much goes into one batch of a round, and how long after it the next one comes.

@@ -106,6 +106,15 @@ fn answers_are_found_and_dropped_by_their_time() {
 }
 
 #[test]
+fn what_is_purged_is_found_by_what_it_waits_for() {
+    let conn = file();
+    goes_by(&conn, statements::PURGE, "semel_records_due (due_kind=? AND due_at<?)");
+    let plan = plan(&conn, statements::PURGE);
+    assert!(!plan.iter().any(|step| step.contains("TEMP B-TREE")), "{plan:?}");
+    goes_by(&conn, statements::ANY_HISTORY, "PRIMARY KEY (operation_id>? AND operation_id<?)");
+}
+
+#[test]
 fn history_and_what_is_remembered_are_found_by_primary_key() {
     let conn = file();
     for sql in [statements::REMOVE_HISTORY, statements::TELL, HISTORY] {

@@ -6,7 +6,7 @@ use crate::transaction::Fence;
 use bytes::Bytes;
 use rusqlite::Connection;
 use semel::columns::{KeyHash, key_hash};
-use semel::{Answer, Created, Draft, Expected, StoreError, Swap, Swapped, Timestamp};
+use semel::{Answer, Created, Draft, Expected, Purged, StoreError, Swap, Swapped, Timestamp};
 use tokio::sync::oneshot;
 
 /// The transaction that a job runs in.
@@ -104,6 +104,12 @@ impl Wrote for Timestamp {
     }
 }
 
+impl Wrote for Purged {
+    fn wrote(&self) -> bool {
+        true
+    }
+}
+
 impl Wrote for Swapped {
     fn wrote(&self) -> bool {
         *self == Self::Done
@@ -143,6 +149,10 @@ pub(crate) fn remove(expected: Vec<Expected>) -> (Box<dyn Job>, Waiting<Answer<S
 
 pub(crate) fn drop_answers(at_most: usize) -> (Box<dyn Job>, Waiting<Answer<Timestamp>>) {
     batch(at_most, 1, |conn, at_most, now| statements::drop_answers(conn, *at_most, now))
+}
+
+pub(crate) fn purge(at_most: usize) -> (Box<dyn Job>, Waiting<Answer<Purged>>) {
+    batch(at_most, 1, |conn, at_most, now| statements::purge(conn, *at_most, now))
 }
 
 /// Keeps a value under a name.

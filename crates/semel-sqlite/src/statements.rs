@@ -7,8 +7,8 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use semel::columns::{AnswerColumns, Apart, KeyHash, key_hash};
 use semel::planted::{self, Bug};
 use semel::{
-    Created, Draft, Expected, HistoryEntry, OperationId, Record, RecordKey, StoreError, Swap, Swapped,
-    Timestamp,
+    Created, Draft, Expected, HistoryEntry, OperationId, Purged, Record, RecordKey, StoreError, Swap,
+    Swapped, Timestamp,
 };
 
 /// Reserves: inserts a record if there is none of its key.
@@ -43,6 +43,18 @@ pub(crate) const DROP_ANSWERS: &str = "DELETE FROM semel_answers WHERE (ends_at,
 
 pub(crate) const REMOVE: &str = "DELETE FROM semel_records
   WHERE operation_id = ?2 AND version = ?1 AND +tenant = ?3 AND +operation = ?4 AND +key = ?5";
+
+// Found by the index, and judged by the record itself: where its own time of removal has not come, or it has not ended, it stays.
+/// Removes records whose time is over, those first that are over for longest.
+pub(crate) const PURGE: &str = "DELETE FROM semel_records WHERE id IN (
+    SELECT id FROM semel_records
+    WHERE due_kind = 'purge' AND due_at <= ?1 AND purge_at <= ?1 AND state NOT IN ('in_progress', 'unknown')
+    ORDER BY due_at, operation_id LIMIT ?2)
+  RETURNING due_at, operation_id, operation";
+
+/// Whether there is a history of any of these operations.
+pub(crate) const ANY_HISTORY: &str =
+    "SELECT 1 FROM semel_history WHERE operation_id BETWEEN ?1 AND ?2 LIMIT 1";
 
 pub(crate) const REMOVE_HISTORY: &str = "DELETE FROM semel_history WHERE operation_id = ?1";
 
@@ -222,6 +234,31 @@ pub(crate) fn drop_answers(
         conn.prepare_cached(DROP_ANSWERS)?.execute(params![end, id])?;
     }
     Ok(over.into_iter().map(|(end, _)| Timestamp::from_millis(end)).collect())
+}
+
+/// Removes records whose time is over, with their histories; those first that are over for longest.
+pub(crate) fn purge(conn: &Connection, at_most: usize, now: Timestamp) -> Result<Vec<Purged>, Fault> {
+    let limit = i64::try_from(at_most).unwrap_or(i64::MAX);
+    let mut statement = conn.prepare_cached(PURGE)?;
+    let gone =
+        statement.query_map([now.as_millis(), limit], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    let mut gone = gone.collect::<rusqlite::Result<Vec<(i64, Vec<u8>, String)>>>()?;
+    gone.sort_unstable();
+    // Few have a history, and ids that were made one after the other stand together there: mostly one look is enough for all.
+    let ids = || gone.iter().map(|(_, id, _)| id);
+    if let (Some(first), Some(last)) = (ids().min(), ids().max())
+        && conn.prepare_cached(ANY_HISTORY)?.exists([first, last])?
+    {
+        let mut statement = conn.prepare_cached(REMOVE_HISTORY)?;
+        for id in ids() {
+            statement.execute([id])?;
+        }
+    }
+    let purged = |(since, _, operation): (i64, Vec<u8>, String)| Purged {
+        operation: operation.into(),
+        since: Timestamp::from_millis(since),
+    };
+    Ok(gone.into_iter().map(purged).collect())
 }
 
 // Both statements number their parameters alike, but for the first: the hash of the new row, or the version of the old one. What is to

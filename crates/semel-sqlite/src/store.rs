@@ -20,7 +20,7 @@ use semel::columns::key_hash;
 use semel::transition::{Act, Claim};
 use semel::{
     Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, OperationId, Page, PassedOver,
-    Record, RecordKey, Store, StoreError, StoreFuture, Swap, Swapped, Timestamp,
+    Purged, Record, RecordKey, Store, StoreError, StoreFuture, Swap, Swapped, Timestamp,
 };
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -288,6 +288,10 @@ impl Store for SqliteStore {
 
     fn drop_answers(&self, at_most: usize) -> StoreFuture<'_, Answer<Timestamp>> {
         Box::pin(self.write(job::drop_answers(at_most)))
+    }
+
+    fn purge(&self, at_most: usize) -> StoreFuture<'_, Answer<Purged>> {
+        Box::pin(self.write(job::purge(at_most)))
     }
 
     fn remember(&self, name: String, value: Bytes) -> StoreFuture<'_, Bytes> {

@@ -93,6 +93,6 @@ pub use engine::{
 pub use memory::{ManualClock, MemoryStore};
 #[cfg(feature = "std")]
 pub use store::{
-    Answer, Created, Cursor, DueQuery, Filter, Page, Store, StoreError, StoreFuture, Swap, Swapped,
+    Answer, Created, Cursor, DueQuery, Filter, Page, Purged, Store, StoreError, StoreFuture, Swap, Swapped,
     check_draft,
 };

@@ -2,9 +2,9 @@
 
 use crate::history::{HistoryEntry, HistoryLine};
 use crate::identity::{OperationId, RecordKey};
-use crate::record::{Body, Draft, Expected, Record, State, StoredResponse};
+use crate::record::{Body, Draft, DueKind, Expected, Record, State, StoredResponse};
 use crate::store::{
-    Answer, Created, Cursor, DueQuery, Filter, Page, Store, StoreFuture, Swap, Swapped, check_draft,
+    Answer, Created, Cursor, DueQuery, Filter, Page, Purged, Store, StoreFuture, Swap, Swapped, check_draft,
 };
 use crate::time::Timestamp;
 use crate::transition::state_at;
@@ -194,6 +194,23 @@ impl Contents {
         }
     }
 
+    /// What waits for something that is due, earliest first, with the moment of each.
+    fn due(&self, query: &DueQuery, now: Timestamp) -> Vec<(Timestamp, &Record)> {
+        let mut due: Vec<((Timestamp, OperationId), &Record)> = self
+            .records
+            .values()
+            .filter_map(|kept| {
+                let (kind, at) = kept.record.due()?;
+                let wanted = kind == query.kind && at.has_come(now);
+                wanted.then_some(((at, kept.record.operation_id), &kept.record))
+            })
+            .filter(|(place, _)| query.after.is_none_or(|after| *place > after))
+            .collect();
+        due.sort_by_key(|(place, _)| *place);
+        due.truncate(query.limit);
+        due.into_iter().map(|((at, _), record)| (at, record)).collect()
+    }
+
     fn find(&self, id: OperationId) -> Option<&Kept> {
         self.keys.get(&id).and_then(|key| self.records.get(key))
     }
@@ -299,19 +316,9 @@ impl Store for MemoryStore {
     fn due(&self, query: DueQuery) -> StoreFuture<'_, Answer<Record>> {
         Box::pin(async move {
             let (contents, now) = self.lock();
-            let mut due: Vec<((Timestamp, OperationId), &Record)> = contents
-                .records
-                .values()
-                .filter_map(|kept| {
-                    let (kind, at) = kept.record.due()?;
-                    let wanted = kind == query.kind && at.has_come(now);
-                    wanted.then_some(((at, kept.record.operation_id), &kept.record))
-                })
-                .filter(|(place, _)| query.after.is_none_or(|after| *place > after))
-                .collect();
-            due.sort_by_key(|(place, _)| *place);
-            due.truncate(query.limit);
-            Ok(Answer { now, items: due.into_iter().map(|(_, record)| without_body(record)).collect() })
+            let items =
+                contents.due(&query, now).into_iter().map(|(_, record)| without_body(record)).collect();
+            Ok(Answer { now, items })
         })
     }
 
@@ -334,6 +341,20 @@ impl Store for MemoryStore {
                 end
             };
             Ok(Answer { now, items: over.into_iter().map(drop).collect() })
+        })
+    }
+
+    fn purge(&self, at_most: usize) -> StoreFuture<'_, Answer<Purged>> {
+        Box::pin(async move {
+            let (mut contents, now) = self.lock();
+            let query = DueQuery { kind: DueKind::Purge, after: None, limit: at_most };
+            let over = contents.due(&query, now).into_iter();
+            let over: Vec<_> = over.map(|(since, record)| (since, record.expected())).collect();
+            let purge = |(since, expected): (Timestamp, Expected)| {
+                contents.remove(&expected);
+                Purged { operation: expected.key.operation, since }
+            };
+            Ok(Answer { now, items: over.into_iter().map(purge).collect() })
         })
     }
 

@@ -8,6 +8,7 @@ use crate::time::Timestamp;
 use bytes::Bytes;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 /// The future of a store's call.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
@@ -141,6 +142,15 @@ pub struct DueQuery {
     pub limit: usize,
 }
 
+/// A record that was removed because its time was over.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Purged {
+    /// Of which operation it was.
+    pub operation: Arc<str>,
+    /// Since when it was over.
+    pub since: Timestamp,
+}
+
 /// Why a store did not answer.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
@@ -215,6 +225,14 @@ pub trait Store: Send + Sync + 'static {
     /// for it, and its version stays. A record whose answer was dropped is read with a body that is [`Dropped`](crate::Body::Dropped);
     /// whoever judges it goes by the time, and notices no difference.
     fn drop_answers(&self, at_most: usize) -> StoreFuture<'_, Answer<Timestamp>>;
+
+    /// Removes records, with their histories, that wait for nothing but their removal ([`due`](crate::Record::due) says
+    /// [`Purge`](crate::DueKind::Purge)), where the moment for it has come by the store's now: those first whose moment came first, at
+    /// most so many, in this order. One that somebody's open transaction holds stays.
+    ///
+    /// That a record waits for this is the state machine's own word, so that nobody reads it and judges it once more. A store goes by the
+    /// record, all the same, and not by its index alone: where either says that the time has not come, or that it has not ended, it stays.
+    fn purge(&self, at_most: usize) -> StoreFuture<'_, Answer<Purged>>;
 
     /// Keeps `value` under `name` unless there is one already; returns the one that is there in the end. Recipes and the secret
     /// of keyed hashes live here, so that all instances agree.

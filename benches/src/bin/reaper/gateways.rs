@@ -7,12 +7,10 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long answers are kept, and how long it takes until as many are removed as are made: windows and tombstones, and a round of the
-/// reaper after each. wrk takes whole seconds.
+/// How long answers are kept, and how long it takes until as many are removed as are made: windows and tombstones, a round of the
+/// reaper after each, and once more as long, for what ends first was made without anybody who forgets. wrk takes whole seconds.
 const WINDOW: Duration = Duration::from_secs(1);
-const UNTIL_STEADY: Duration = Duration::from_secs(8);
-/// It comes by every second or later, so that what it does in a few of them is a matter of luck.
-const TIMES_AS_LONG: f64 = 2.0;
+const UNTIL_STEADY: Duration = Duration::from_secs(12);
 
 /// A service, and gateways before it, one at a time.
 pub(crate) struct Gateways {
@@ -33,8 +31,7 @@ impl Gateways {
         let files = tempfile::tempdir_in(directory.canonicalize()?)?;
         let nginx = Nginx::start(files.path(), None)?;
         let load = |span| Load::new(files.path(), connections, span);
-        let (until_steady, load) =
-            (load(UNTIL_STEADY)?, load(Duration::from_secs_f64(seconds * TIMES_AS_LONG))?);
+        let (until_steady, load) = (load(UNTIL_STEADY)?, load(Duration::from_secs_f64(seconds))?);
         Ok(Self { semel, nginx, files, until_steady, load })
     }
 

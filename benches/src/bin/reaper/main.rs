@@ -36,8 +36,9 @@ struct Arguments {
     /// Concurrent callers.
     #[arg(long, default_value_t = 64)]
     callers: usize,
-    /// How long each side is measured in a round.
-    #[arg(long, default_value_t = 4.0)]
+    /// How long each side is measured in a round. The reaper comes by every second or later, so that what it does in a few of them is a
+    /// matter of luck.
+    #[arg(long, default_value_t = 8.0)]
     seconds: f64,
     /// How long an answer is kept. A tombstone is kept three times as long: longer than the reaper is ever late, or it would find both
     /// over at once, and have less to do than it has where windows last for hours.
@@ -84,8 +85,9 @@ async fn side(
     let worker = Worker::new(engine, WorkerOptions { reaper, ..WorkerOptions::default() });
     let working = tokio::spawn(worker.run(std::future::pending()));
 
-    // Until tombstones end too, and the reaper has come by.
-    operations.run_at(rate, arguments.callers, window + tombstone + Duration::from_secs(1)).await;
+    // Until tombstones end too, and once more as long: the first of them ended at the speed at which they were made, without anybody
+    // beside them who forgets.
+    operations.run_at(rate, arguments.callers, (window + tombstone) * 2 + Duration::from_secs(2)).await;
     let half = Duration::from_secs_f64(arguments.seconds) / 2;
     let before = forgotten.count();
     let first = operations.run_at(rate, arguments.callers, half).await;
@@ -105,7 +107,7 @@ async fn side(
 async fn costs(store: Arc<dyn Store>, arguments: &Arguments) -> Result<(f64, f64), Box<dyn Error>> {
     let engine = Engine::with_options(store, EngineOptions::default());
     let at_once = Duration::ZERO;
-    let span = Duration::from_secs_f64(arguments.seconds) / 4;
+    let span = Duration::from_secs_f64(arguments.seconds) / 8;
     let tombstone = span * TOMBSTONE;
     let policy = Policy { retention: at_once, body_retention: at_once, tombstone, ..Policy::default() };
     let operations = Operations::through(engine.clone())?.with_policy(policy);

@@ -15,6 +15,7 @@ pub mod history;
 pub mod leases;
 pub mod listing;
 pub mod lost_acknowledgement;
+pub mod purging;
 pub mod races;
 pub mod random_histories;
 mod reference;

@@ -136,6 +136,7 @@ enum Step {
         key: u32,
     },
     DropAnswers,
+    Purge,
     /// A batch of creates, of one key several times too.
     CreateMany {
         keys: Vec<u32>,
@@ -167,6 +168,7 @@ fn steps() -> impl Strategy<Value = Vec<(bool, Step)>> {
         1 => keys.clone().prop_map(|key| Step::Remark { key }),
         3 => keys.clone().prop_map(|key| Step::Reap { key }),
         2 => Just(Step::DropAnswers),
+        3 => Just(Step::Purge),
         1 => proptest::collection::vec(keys, 1..5).prop_map(|keys| Step::CreateMany { keys }),
         2 => many().prop_map(|seen| Step::SwapMany { seen }),
         1 => many().prop_map(|seen| Step::RemoveMany { seen }),
@@ -228,6 +230,10 @@ impl Case {
             Step::DropAnswers => {
                 let answer = self.client().store.drop_answers(1_000).await.expect("the store drops answers");
                 self.reference.dropped(answer.now, &answer.items);
+            }
+            Step::Purge => {
+                let answer = self.client().store.purge(1_000).await.expect("the store purges");
+                self.reference.purged(answer.now, &answer.items);
             }
             Step::CreateMany { keys } => {
                 self.create(keys.into_iter().map(|number| reserved(key(number))).collect()).await;

@@ -3,8 +3,8 @@
 use crate::client::Client;
 use crate::samples::key;
 use semel::{
-    Body, Created, Draft, DueKind, Expected, Filter, HistoryLine, OperationId, Record, RecordKey, State,
-    Swap, Swapped, Timestamp,
+    Body, Created, Draft, DueKind, Expected, Filter, HistoryLine, OperationId, Purged, Record, RecordKey,
+    State, Swap, Swapped, Timestamp,
 };
 
 #[derive(Default)]
@@ -107,6 +107,27 @@ impl Reference {
                 }
             }
         }
+    }
+
+    /// These were removed: all whose time was over.
+    pub(super) fn purged(&mut self, now: Timestamp, told: &[Purged]) {
+        self.told(now);
+        let over = |held: &Held| match held.record.due() {
+            Some((DueKind::Purge, since)) if since.has_come(now) => Some((since, held.record.operation_id)),
+            _ => None,
+        };
+        let (mut gone, kept): (Vec<_>, _) =
+            std::mem::take(&mut self.held).into_iter().partition(|held| over(held).is_some());
+        gone.sort_by_key(|held| over(held));
+        self.held = kept;
+        self.gone.extend(gone.iter().map(|held| held.record.operation_id));
+        let expected: Vec<_> = gone
+            .iter()
+            .filter_map(|held| {
+                Some(Purged { operation: held.record.key.operation.clone(), since: over(held)?.0 })
+            })
+            .collect();
+        assert_eq!(told, expected, "at {now:?}");
     }
 
     /// What was there before the call; and whoever found what it expected gets it, or loses it to another item.

@@ -6,7 +6,8 @@ use crate::sealing::tamper;
 use semel::{RecordKey, Store as _, StoreError};
 use semel_conformance::{
     Tampering, an_answer_that_changed_by_accident_is_damage, listings_pass_over_damaged_records,
-    what_is_due_is_found_behind_damaged_records, writes_go_on_around_a_damaged_record,
+    only_what_is_over_in_every_respect_is_purged, what_is_due_is_found_behind_damaged_records,
+    writes_go_on_around_a_damaged_record,
 };
 use sqlx::{AssertSqlSafe, PgPool, raw_sql};
 use std::sync::Arc;
@@ -16,6 +17,17 @@ async fn what_is_due_behind_damaged_records_comes_all_the_same() {
     let database = Database::new().await;
     let (store, pool) = (open(&database).await, database.pool().await);
     what_is_due_is_found_behind_damaged_records(&store, async |key| spoil(&pool, key).await).await;
+}
+
+#[tokio::test]
+async fn an_index_alone_purges_nothing() {
+    let database = Database::new().await;
+    let (store, pool) = (open(&database).await, database.pool().await);
+    let spoil = async |key: &RecordKey, set: &str| {
+        let spoil = AssertSqlSafe(format!("UPDATE semel_records SET {set} WHERE key = $1"));
+        sqlx::query(spoil).bind(&*key.key).execute(&pool).await.unwrap();
+    };
+    only_what_is_over_in_every_respect_is_purged(&store, spoil).await;
 }
 
 #[tokio::test]

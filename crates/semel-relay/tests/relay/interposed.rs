@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use semel::{
-    Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, OperationId, Page, Record,
-    RecordKey, Store, StoreError, StoreFuture, Swap, Swapped, Timestamp,
+    Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, OperationId, Page, Purged,
+    Record, RecordKey, Store, StoreError, StoreFuture, Swap, Swapped, Timestamp,
 };
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -34,6 +34,7 @@ struct Plan {
     away: AtomicBool,
     dues: AtomicUsize,
     drops: AtomicUsize,
+    purges: AtomicUsize,
     looked_at: AtomicUsize,
     swaps: Mutex<Vec<usize>>,
     meet: Mutex<Option<Arc<Barrier>>>,
@@ -78,6 +79,10 @@ impl Interposed {
     }
 
     /// How often it was asked to drop answers.
+    pub(crate) fn purges(&self) -> usize {
+        self.plan.purges.load(Ordering::SeqCst)
+    }
+
     pub(crate) fn drops(&self) -> usize {
         self.plan.drops.load(Ordering::SeqCst)
     }
@@ -169,6 +174,11 @@ impl Store for Interposed {
     fn drop_answers(&self, at_most: usize) -> StoreFuture<'_, Answer<Timestamp>> {
         self.plan.drops.fetch_add(1, Ordering::SeqCst);
         self.call(self.inner.drop_answers(at_most))
+    }
+
+    fn purge(&self, at_most: usize) -> StoreFuture<'_, Answer<Purged>> {
+        self.plan.purges.fetch_add(1, Ordering::SeqCst);
+        self.call(self.inner.purge(at_most))
     }
 
     fn remember(&self, name: String, value: Bytes) -> StoreFuture<'_, Bytes> {

@@ -7,7 +7,8 @@ use semel::transition::{Change, Claim, act};
 use semel::{Body, Created, Draft, Filter, RecordKey, Store, StoreError, Swap, Swapped};
 use semel_conformance::{
     Tampering, an_answer_that_changed_by_accident_is_damage, listings_pass_over_damaged_records,
-    what_is_due_is_found_behind_damaged_records, writes_go_on_around_a_damaged_record,
+    only_what_is_over_in_every_respect_is_purged, what_is_due_is_found_behind_damaged_records,
+    writes_go_on_around_a_damaged_record,
 };
 use std::sync::Arc;
 
@@ -52,6 +53,14 @@ async fn a_spoilt_record_is_damage_told_by_operation_id_without_key_or_body() {
         let again = again.unwrap().items;
         assert!(matches!(&again[..], [Created::Damaged(_)]), "{set}: {again:?}");
     }
+}
+
+#[tokio::test]
+async fn an_index_alone_purges_nothing() {
+    let place = Place::new();
+    let store = place.open().await;
+    let spoil = async |key: &RecordKey, set: &str| spoil(&place, set, &key.key);
+    only_what_is_over_in_every_respect_is_purged(&store, spoil).await;
 }
 
 #[tokio::test]

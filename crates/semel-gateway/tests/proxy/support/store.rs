@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use semel::{
     Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, MemoryStore, OperationId, Page,
-    Record, RecordKey, Store, StoreFuture, Swap, Swapped, Timestamp,
+    Purged, Record, RecordKey, Store, StoreFuture, Swap, Swapped, Timestamp,
 };
 use tokio::sync::watch;
 
@@ -48,6 +48,10 @@ impl Store for SlowStore {
 
     fn drop_answers(&self, at_most: usize) -> StoreFuture<'_, Answer<Timestamp>> {
         self.0.drop_answers(at_most)
+    }
+
+    fn purge(&self, at_most: usize) -> StoreFuture<'_, Answer<Purged>> {
+        self.0.purge(at_most)
     }
 
     fn remember(&self, name: String, value: Bytes) -> StoreFuture<'_, Bytes> {

@@ -67,6 +67,19 @@ fn a_finished_record_waits_for_its_removal_or_first_for_the_end_of_its_checkpoin
     assert_eq!(reaped(&checkpointed(), after(3600)).due(), Some((DueKind::Purge, purge)));
 }
 
+/// Stores remove what waits for it without asking again ([`purge`](crate::Store::purge)).
+#[test]
+fn what_waits_for_its_removal_and_whose_moment_has_come_is_what_the_reaper_removes() {
+    for (name, record) in every_record() {
+        for now in
+            [START, after(3600), after(3600 + 7199), after(3600 + 7200), Timestamp::from_millis(i64::MAX)]
+        {
+            let purged = record.due().is_some_and(|(kind, at)| kind == DueKind::Purge && at.has_come(now));
+            assert_eq!(purged, reap(&record, now) == Ok(Change::Remove), "{name} at {now:?}");
+        }
+    }
+}
+
 #[test]
 fn an_answer_ends_with_its_body_or_with_its_window() {
     let completed = acted(&reserved(), &complete(), START);

@@ -190,7 +190,7 @@ macro_rules! suite {
                 an_answer_that_is_spelt_anew_is_the_one_that_is_read,
                 an_answer_without_anything_to_drop_takes_the_place_of_one_that_has,
                 a_dropped_answer_is_not_in_anybodys_way,
-                a_removed_record_takes_its_answer_with_it,
+                whoever_comes_after_a_removed_record_gets_nothing_of_its_answer,
                 several_who_drop_at_once_drop_each_answer_once,
             }
             purging {

@@ -1,7 +1,12 @@
 -- Answers in a table of their own, in the order in which their time is over. A record is not touched when its answer goes, and that its
 -- window is over is not written down at all.
 
-DROP VIEW semel_operations;
+-- First of all: what somebody completes meanwhile would be written to columns that are about to go.
+LOCK TABLE semel_records IN ACCESS EXCLUSIVE MODE;
+
+-- Programs of the versions before cannot store an outcome here any more. With this column under another name they cannot reserve either,
+-- so that they execute nothing.
+ALTER TABLE semel_records RENAME COLUMN origin TO taken_by;
 
 CREATE TABLE semel_answers (
     -- When it may be dropped: body_expires_at of its record, or expires_at.
@@ -38,8 +43,8 @@ SET due_kind = CASE WHEN checkpoint IS NOT NULL THEN 'window' WHEN purge_at IS N
     due_at = CASE WHEN checkpoint IS NOT NULL THEN expires_at ELSE purge_at END
 WHERE due_kind IN ('body', 'window');
 
--- For people. A moment after the year 9999 is infinity: a window that never ends.
-CREATE VIEW semel_operations AS
+-- For people. A moment after the year 9999 is infinity: a window that never ends. In the place of the one before, which others may refer to.
+CREATE OR REPLACE VIEW semel_operations AS
 SELECT
     operation_id, tenant, operation, key,
     CASE WHEN expires_at <= date_part('epoch', clock_timestamp()) * 1000 THEN 'expired' ELSE state END AS state,

@@ -51,6 +51,12 @@ pub enum OpenError {
         /// The version that is needed.
         known: i64,
     },
+    /// The role may not do all that requests need.
+    #[error("the role lacks rights that requests need: GRANT {missing} to it")]
+    NotAllowed {
+        /// Which, as `INSERT on semel_answers, …`.
+        missing: String,
+    },
     /// The URL cannot be understood.
     #[error("the URL names no PostgreSQL database: postgres://user:password@host:5432/database")]
     Url(#[source] sqlx::Error),

@@ -19,7 +19,7 @@ use sqlx::{AssertSqlSafe, Row, raw_sql};
 /// 30 000 records: most completed, few of each other state, a hundred tenants, a line of history for one in ten.
 const FILL: &str = "
 INSERT INTO semel_records (key_hash, operation_id, recipe, owner, version, attempt, reconcile_attempts, created_at,
-    lease_until, completed_at, expires_at, due_at, dead_letter, fingerprint, state, origin, due_kind, tenant, operation, key)
+    lease_until, completed_at, expires_at, due_at, dead_letter, fingerprint, state, taken_by, due_kind, tenant, operation, key)
 SELECT md5('k' || n)::uuid, md5('o' || n)::uuid, md5('r')::uuid, md5('w' || n)::uuid, 1, 1, 0, n, n, n, s.expires_at, n,
     n % 1000 = 2, '\\x00', s.state, 'first', s.due_kind, 'tenant-' || n % 100, 'operation-' || n % 10, 'key-' || n
 FROM generate_series(1, 30000) AS n, LATERAL (SELECT
@@ -109,7 +109,7 @@ async fn records_are_found_changed_and_removed_by_their_indexes() {
 #[tokio::test]
 async fn answers_are_found_and_dropped_by_their_time() {
     for mut tables in [Tables::empty().await, Tables::full().await] {
-        for sql in [READ, FIND, HOLD] {
+        for sql in [READ, FIND, SWAP.one, SWAP.many] {
             tables.goes_by(sql, "Index Scan using semel_answers_pkey on semel_answers").await;
         }
         let plan = tables.goes_by(DROP_ANSWERS, "semel_answers_pkey on semel_answers").await;

@@ -123,6 +123,19 @@ pub(crate) async fn check(pool: &PgPool) -> Result<(), OpenError> {
     if found < VERSION { Err(OpenError::NotMigrated { found, known: VERSION }) } else { Ok(()) }
 }
 
+/// Refuses a role that may not do all that requests need: one that can reserve and not complete would execute what it cannot remember.
+pub(crate) async fn check_privileges(pool: &PgPool) -> Result<(), OpenError> {
+    let missing = "SELECT string_agg(format('%s on %s', privilege, name), ', ' ORDER BY name, privilege)
+         FROM unnest(ARRAY['semel_records', 'semel_answers', 'semel_history', 'semel_remembered']) AS name,
+              unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS privilege
+         WHERE NOT has_table_privilege(name, privilege)";
+    let row = raw_sql(missing).fetch_one(&mut *pool.acquire().await?).await?;
+    match row.try_get::<Option<String>, _>(0)? {
+        Some(missing) => Err(OpenError::NotAllowed { missing }),
+        None => Ok(()),
+    }
+}
+
 struct Found {
     version: i64,
     compatible_with: i64,

@@ -166,6 +166,7 @@ impl PgOptions {
         } else {
             migration::check(pool).await?;
         }
+        migration::check_privileges(pool).await?;
         let server = Server { connections, prepared: self.prepared };
         let writing = Writing { server, clock: HighWater::default(), lossy: self.lossy_commits };
         Ok(PgStore { writing, damage: Arc::default(), lanes: self.lanes })

@@ -159,7 +159,7 @@ pub(crate) async fn act(
         return Err(ActError::NotDurable);
     }
     // A record that is gone is another operation by now, or will be.
-    let record = decode(&row, true)?.ok_or(ActError::Refused(Refusal::Fenced))?;
+    let record = decode(&row, false)?.ok_or(ActError::Refused(Refusal::Fenced))?;
     let (hash, expected) = (KeyHash::of(&record.key), record.expected());
     let (query, swap);
     let next = match semel::transition::act(&record, claim, act).map_err(ActError::Refused)? {

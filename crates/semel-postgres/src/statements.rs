@@ -10,8 +10,9 @@
 //!   two hundred and plans for a handful of rows: nested loops over the indexes. Without it, a plan that was made and kept
 //!   while the table was small would scan the whole of it at every call until the next ANALYZE.
 //! - **Nobody waits for an application's transaction.** Such a transaction holds the key's advisory lock: `create` tries it and
-//!   leaves out what it does not get; `swap` and `remove` skip rows that are locked. Among themselves, creates wait for each
-//!   other in the order of key hashes, and for swaps and removals, which wait for nobody. So there is no deadlock.
+//!   leaves out what it does not get; `swap`, `remove`, `purge` and `drop_answers` skip rows that are locked. Among themselves, creates wait
+//!   for each other in the order of key hashes, and for swaps and removals; a swap that writes an answer anew waits for one that is being
+//!   dropped. Those wait for nobody. So there is no deadlock.
 
 /// A statement in two forms: for a lone item, whose values are its parameters, and for a batch, with an array for each column.
 pub(crate) struct Statement {
@@ -22,7 +23,7 @@ pub(crate) struct Statement {
 /// The columns of a record but for those that never change.
 macro_rules! columns {
     () => {
-        "fingerprint, recipe, state, version, attempt, owner, origin, created_at, lease_until, completed_at, \
+        "fingerprint, recipe, state, version, attempt, owner, taken_by, created_at, lease_until, completed_at, \
          body_expires_at, expires_at, purge_at, reconcile_at, due_at, due_kind, reconcile_attempts, dead_letter, \
          last_error, recovery_point, checkpoint, resource_type, resource_id, response_status, response_schema, \
          body_kind, response_sum"
@@ -72,8 +73,8 @@ macro_rules! values {
     };
 }
 
-/// What goes into `semel_answers`: the parameters 13, 14, 27, 30, 32 and 35 of the item `a`, at the moment `m`.
-macro_rules! answer_values {
+/// When the answer of the item `a` ends: the parameters 13, 14 and 32, at the moment `m`.
+macro_rules! answer_end {
     ($item:ident) => {
         concat!(
             "coalesce(",
@@ -84,9 +85,15 @@ macro_rules! answer_values {
             $item!("14", "bigint"),
             " + m.now * (",
             $item!("32", "bigint"),
-            " >> 4 & 1)), ",
-            items!($item: "35" "uuid", "27" "text", "30" "bytea")
+            " >> 4 & 1))"
         )
+    };
+}
+
+/// What goes into `semel_answers`: the parameters 27, 30 and 35 of the item `a` beside the end of its answer.
+macro_rules! answer_values {
+    ($item:ident) => {
+        concat!(answer_end!($item), ", ", items!($item: "35" "uuid", "27" "text", "30" "bytea"))
     };
 }
 
@@ -110,6 +117,25 @@ macro_rules! answered {
     };
 }
 
+/// Removes what was kept of the answers of `done a`, where nothing of them is to be kept any more: the parameters are those of a swap.
+macro_rules! unanswered {
+    ($item:ident) => {
+        concat!(
+            ", unanswered AS (
+  DELETE FROM semel_answers s USING done a, moment m WHERE ",
+            $item!("26", "integer"),
+            " IS NOT NULL AND ",
+            $item!("27", "text"),
+            " IS NULL AND s.ends_at = ",
+            answer_end!($item),
+            " AND s.operation_id = ",
+            $item!("35", "uuid"),
+            "
+)"
+        )
+    };
+}
+
 /// Joins the answer `s` of the record `r`.
 macro_rules! its_answer {
     () => {
@@ -121,7 +147,7 @@ macro_rules! its_answer {
 macro_rules! read_columns {
     () => {
         "r.operation_id, r.tenant, r.operation, r.key, r.fingerprint, r.recipe, r.state, r.version, r.attempt, r.owner, \
-         r.origin, r.created_at, r.lease_until, r.completed_at, r.body_expires_at, r.expires_at, r.purge_at, \
+         r.taken_by, r.created_at, r.lease_until, r.completed_at, r.body_expires_at, r.expires_at, r.purge_at, \
          r.reconcile_at, r.reconcile_attempts, r.dead_letter, r.last_error, r.recovery_point, r.checkpoint, \
          r.resource_type, r.resource_id, r.response_status, r.response_schema, r.body_kind, r.response_sum, r.id"
     };
@@ -289,7 +315,7 @@ pub(crate) const RESERVE: &str = create_one!(
 macro_rules! reservation_columns {
     () => {
         "key_hash, operation_id, tenant, operation, key, fingerprint, recipe, owner, created_at, lease_until, due_at, \
-         due_kind, state, version, attempt, origin, reconcile_attempts, dead_letter"
+         due_kind, state, version, attempt, taken_by, reconcile_attempts, dead_letter"
     };
 }
 
@@ -401,14 +427,14 @@ pub(crate) const SWAP: Statement = Statement {
         held_one!("33", "34", "35"),
         columns!(),
         values!(one),
-        answered!(answer_values!(one), "done a", one!("27", "text")),
+        concat!(answered!(answer_values!(one), "done a", one!("27", "text")), unanswered!(one)),
         told!(one)
     ),
     many: swap!(
         held_many!("33", "34", "35"),
         columns!(),
         values!(many),
-        answered!(answer_values!(many), "done a", many!("27", "text")),
+        concat!(answered!(answer_values!(many), "done a", many!("27", "text")), unanswered!(many)),
         told!(many)
     ),
 };
@@ -511,17 +537,17 @@ pub(crate) const FIND: &str = read_by!("operation_id");
 
 /// The record of an operation for an act inside an application's transaction: its row is locked first, then its key's
 /// advisory lock taken, for a `create` of the same key would wait for a row that an open transaction has changed. No deadlock
-/// can come of the order: whoever holds the advisory lock, shared, is a `create`, which passes over a row that is only locked.
+/// can come of the order: whoever holds the advisory lock, shared, is a `create`, which passes over a row that is only locked. Its answer is
+/// left out: no act depends on it, and it would be that of a moment before the row was waited for.
 pub(crate) const HOLD: &str = concat!(
     "WITH ",
     moment!(),
     ", held AS MATERIALIZED (SELECT * FROM semel_records WHERE operation_id = $3::uuid FOR UPDATE)
 SELECT ",
     read_columns!(),
-    ", m.now, m.durable, s.headers, s.body,
+    ", m.now, m.durable,
   pg_advisory_xact_lock(('x' || right(replace(r.key_hash::text, '-', ''), 16))::bit(64)::bigint)
-FROM moment m LEFT JOIN held r ON true ",
-    its_answer!()
+FROM moment m LEFT JOIN held r ON true"
 );
 
 pub(crate) const HISTORY: &str = "SELECT at, version, happening, actor, attempt, note, pg_is_in_recovery()
@@ -543,8 +569,8 @@ FROM (SELECT FROM semel_records
     ") LIMIT $2) AS live"
 );
 
-/// Drops answers that are over, those that ended first. One at a time, by a lock of its own: others find nothing to do meanwhile, in place
-/// of waiting for rows that are about to be gone.
+/// Drops answers that are over, those that ended first. One at a time, by a lock of its own: others find nothing to do meanwhile, and the
+/// order is kept. A swap that writes one of them anew is not waited for.
 pub(crate) const DROP_ANSWERS: &str = concat!(
     "WITH ",
     moment!(),
@@ -554,7 +580,7 @@ pub(crate) const DROP_ANSWERS: &str = concat!(
     ")), over AS MATERIALIZED (
   SELECT d.place FROM turn t, LATERAL (
     SELECT s.ctid AS place, s.ends_at FROM semel_answers s WHERE s.ends_at <= t.now
-    ORDER BY s.ends_at, s.operation_id LIMIT $3
+    ORDER BY s.ends_at, s.operation_id LIMIT $3 FOR UPDATE SKIP LOCKED
   ) d WHERE d.ends_at % 1 = 0
 ), dropped AS (
   DELETE FROM semel_answers s USING over o WHERE s.ctid = o.place RETURNING s.ends_at

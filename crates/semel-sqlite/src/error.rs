@@ -163,7 +163,9 @@ impl From<rusqlite::Error> for Fault {
             }
             // A large record may have no room where small ones do.
             Some(ErrorCode::DiskFull) => Self::Job(unavailable(&error)),
-            _ => Self::Group(error),
+            // No error of SQLite's: what was read is not what it should be.
+            None => Self::Job(StoreError::Damaged(error.to_string())),
+            Some(_) => Self::Group(error),
         }
     }
 }

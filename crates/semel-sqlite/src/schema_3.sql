@@ -1,8 +1,6 @@
 -- Answers in a table of their own, in the order in which their time is over: what is over is the beginning of it. A record is not touched
 -- when its answer goes, and that its window is over is not written down at all.
 
-DROP VIEW semel_operations;
-
 CREATE TABLE semel_answers (
     -- When it may be dropped: body_expires_at of its record, or expires_at.
     ends_at      INTEGER NOT NULL,
@@ -29,7 +27,8 @@ WHERE due_kind = 'body' AND checkpoint IS NOT NULL;
 UPDATE semel_records SET due_kind = CASE WHEN purge_at IS NULL THEN NULL ELSE 'purge' END, due_at = purge_at
 WHERE due_kind IN ('body', 'window') AND checkpoint IS NULL;
 
--- For people with the sqlite3 shell.
+-- For people with the sqlite3 shell. Dropped no sooner: a view of somebody's that refers to it would be in the way of what is done above.
+DROP VIEW semel_operations;
 CREATE VIEW semel_operations AS
 SELECT
     lower(substr(hex(operation_id), 1, 8) || '-' || substr(hex(operation_id), 9, 4) || '-' || substr(hex(operation_id), 13, 4)

@@ -3,6 +3,7 @@
 use crate::error::Fault;
 use crate::row::{columns, decode, kept_apart, place_of_answer, stored_version};
 use bytes::Bytes;
+use rusqlite::types::{Value, ValueRef};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use semel::columns::{AnswerColumns, Apart, KeyHash, key_hash};
 use semel::planted::{self, Bug};
@@ -10,6 +11,7 @@ use semel::{
     Created, Draft, Expected, HistoryEntry, OperationId, Purged, Record, RecordKey, StoreError, Swap,
     Swapped, Timestamp,
 };
+use std::sync::Arc;
 
 /// Reserves: inserts a record if there is none of its key.
 pub const CREATE: &str = "INSERT INTO semel_records (
@@ -35,6 +37,9 @@ pub const SWAP: &str = "UPDATE semel_records SET
 /// Keeps headers and body of an answer until its time is over. They may be those of before, spelt otherwise.
 pub const KEEP_ANSWER: &str =
     "INSERT OR REPLACE INTO semel_answers (ends_at, operation_id, headers, body) VALUES (?1, ?2, ?3, ?4)";
+
+/// Keeps nothing more of an answer.
+pub(crate) const DROP_ANSWER: &str = "DELETE FROM semel_answers WHERE ends_at = ?1 AND operation_id = ?2";
 
 pub(crate) const ANSWERS_OVER: &str = "SELECT ends_at, operation_id FROM semel_answers
   WHERE ends_at <= ?1 ORDER BY ends_at, operation_id LIMIT ?2";
@@ -228,8 +233,9 @@ pub(crate) fn drop_answers(
 ) -> Result<Vec<Timestamp>, Fault> {
     let limit = i64::try_from(at_most).unwrap_or(i64::MAX);
     let mut statement = conn.prepare_cached(ANSWERS_OVER)?;
+    // Whatever they are: one that is damaged goes like any other.
     let over = statement.query_map([now.as_millis(), limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let over = over.collect::<rusqlite::Result<Vec<(i64, Vec<u8>)>>>()?;
+    let over = over.collect::<rusqlite::Result<Vec<(i64, Value)>>>()?;
     if let Some((end, id)) = over.last() {
         conn.prepare_cached(DROP_ANSWERS)?.execute(params![end, id])?;
     }
@@ -240,9 +246,12 @@ pub(crate) fn drop_answers(
 pub(crate) fn purge(conn: &Connection, at_most: usize, now: Timestamp) -> Result<Vec<Purged>, Fault> {
     let limit = i64::try_from(at_most).unwrap_or(i64::MAX);
     let mut statement = conn.prepare_cached(PURGE)?;
-    let gone =
-        statement.query_map([now.as_millis(), limit], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-    let mut gone = gone.collect::<rusqlite::Result<Vec<(i64, Vec<u8>, String)>>>()?;
+    // Whatever they are, but for the time that they were found by: one that is damaged goes like any other.
+    let gone = statement.query_map([now.as_millis(), limit], |row| {
+        let operation = String::from_utf8_lossy(bytes(row.get_ref(2)?)).into();
+        Ok((row.get(0)?, bytes(row.get_ref(1)?).to_vec(), operation))
+    })?;
+    let mut gone = gone.collect::<rusqlite::Result<Vec<(i64, Vec<u8>, Arc<str>)>>>()?;
     gone.sort_unstable();
     // Few have a history, and ids that were made one after the other stand together there: mostly one look is enough for all.
     let ids = || gone.iter().map(|(_, id, _)| id);
@@ -254,11 +263,15 @@ pub(crate) fn purge(conn: &Connection, at_most: usize, now: Timestamp) -> Result
             statement.execute([id])?;
         }
     }
-    let purged = |(since, _, operation): (i64, Vec<u8>, String)| Purged {
-        operation: operation.into(),
-        since: Timestamp::from_millis(since),
-    };
+    let purged = |(since, _, operation)| Purged { operation, since: Timestamp::from_millis(since) };
     Ok(gone.into_iter().map(purged).collect())
+}
+
+fn bytes(value: ValueRef<'_>) -> &[u8] {
+    match value {
+        ValueRef::Blob(bytes) | ValueRef::Text(bytes) => bytes,
+        ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => &[],
+    }
 }
 
 // Both statements number their parameters alike, but for the first: the hash of the new row, or the version of the old one. What is to
@@ -311,10 +324,15 @@ fn write(
     ])?;
     if written == 1
         && let (Some(answer), Some(end)) = (answer, draft.answer_ends())
-        && let Some(headers) = answer.headers_apart()
     {
         let id = draft.operation_id.as_bytes();
-        conn.prepare_cached(KEEP_ANSWER)?.execute(params![at(end), id, headers, answer.body])?;
+        match answer.headers_apart() {
+            Some(headers) => {
+                conn.prepare_cached(KEEP_ANSWER)?.execute(params![at(end), id, headers, answer.body])?
+            }
+            // There may have been one in its place: as it was before it was sealed, say.
+            None => conn.prepare_cached(DROP_ANSWER)?.execute(params![at(end), id])?,
+        };
     }
     Ok(written)
 }

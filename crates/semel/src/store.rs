@@ -222,8 +222,8 @@ pub trait Store: Send + Sync + 'static {
     /// ended first, at most so many; when each of them ended, in this order.
     ///
     /// They are kept apart from the records, in the order of their time, so that this touches no record: nobody reads, judges or swaps one
-    /// for it, and its version stays. A record whose answer was dropped is read with a body that is [`Dropped`](crate::Body::Dropped);
-    /// whoever judges it goes by the time, and notices no difference.
+    /// for it, and its version stays. A record whose answer was dropped is read with a body that is [`Dropped`](crate::Body::Dropped),
+    /// unless there was none; whoever judges it goes by the time, and notices no difference.
     fn drop_answers(&self, at_most: usize) -> StoreFuture<'_, Answer<Timestamp>>;
 
     /// Removes records, with their histories, that wait for nothing but their removal ([`due`](crate::Record::due) says

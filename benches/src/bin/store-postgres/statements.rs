@@ -12,7 +12,7 @@ pub(crate) struct Different {
 }
 
 const RESERVE: &str = "INSERT INTO semel_records (key_hash, operation_id, recipe, owner, version, attempt, \
-     reconcile_attempts, created_at, lease_until, due_at, dead_letter, fingerprint, state, origin, due_kind, tenant, \
+     reconcile_attempts, created_at, lease_until, due_at, dead_letter, fingerprint, state, taken_by, due_kind, tenant, \
      operation, key)";
 
 impl Different {

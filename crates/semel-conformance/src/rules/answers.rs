@@ -122,7 +122,7 @@ pub async fn a_dropped_answer_is_not_in_anybodys_way(bench: Bench) -> Checked {
     Ok(())
 }
 
-pub async fn a_removed_record_takes_its_answer_with_it(bench: Bench) -> Checked {
+pub async fn whoever_comes_after_a_removed_record_gets_nothing_of_its_answer(bench: Bench) -> Checked {
     let client = bench.client();
     let record = client.insert(in_state(State::Completed, key(1))).await;
     client.remove(record.expected()).await;

@@ -1,9 +1,9 @@
 //! A record that cannot be what was written.
 
 use crate::database::Database;
-use crate::fixture::{create, draft, key, open};
+use crate::fixture::{create, draft, key, number, open, read};
 use crate::sealing::tamper;
-use semel::{RecordKey, Store as _, StoreError};
+use semel::{Body, RecordKey, State, Store as _, StoreError, StoredResponse, Swap, Swapped, When};
 use semel_conformance::{
     Tampering, an_answer_that_changed_by_accident_is_damage, listings_pass_over_damaged_records,
     only_what_is_over_in_every_respect_is_purged, what_is_due_is_found_behind_damaged_records,
@@ -11,12 +11,45 @@ use semel_conformance::{
 };
 use sqlx::{AssertSqlSafe, PgPool, raw_sql};
 use std::sync::Arc;
+use std::time::Duration;
 
 #[tokio::test]
 async fn what_is_due_behind_damaged_records_comes_all_the_same() {
     let database = Database::new().await;
     let (store, pool) = (open(&database).await, database.pool().await);
     what_is_due_is_found_behind_damaged_records(&store, async |key| spoil(&pool, key).await).await;
+}
+
+/// As when it is sealed: its headers are in the store no more, in whatever form.
+#[tokio::test]
+async fn nothing_stays_of_an_answer_that_is_spelt_anew_as_nothing() {
+    let database = Database::new().await;
+    let (store, pool) = (open(&database).await, database.pool().await);
+    let response =
+        |headers| StoredResponse { status: 201, headers, body: Body::NotStored, schema_version: None };
+    let mut anew = Vec::new();
+    for name in ["large", "larger", "small"] {
+        let mut draft = draft(name);
+        let headers = vec![("location".into(), "/payments/secret".into())];
+        (draft.state, draft.response) = (State::Completed, Some(response(headers)));
+        (draft.times.completed, draft.times.expires) =
+            (Some(When::NOW), Some(When::In(Duration::from_secs(60))));
+        create(&store, draft.clone()).await;
+        let there = read(&store, name).await.unwrap();
+        draft.version += 1;
+        draft.times = there.times.map(When::At);
+        if name != "small" {
+            draft.response = Some(response(vec![]));
+        }
+        anew.push(Swap { expected: there.expected(), next: Box::new(draft), history: None });
+    }
+    let kept = "SELECT count(*) FROM semel_answers";
+    assert_eq!(number(&pool, kept).await, 3);
+    // One alone, and one among others: the statements differ.
+    assert_eq!(store.swap(vec![anew.remove(0)]).await.unwrap().items, [Swapped::Done]);
+    assert_eq!(number(&pool, kept).await, 2);
+    assert_eq!(store.swap(anew).await.unwrap().items, [Swapped::Done, Swapped::Done]);
+    assert_eq!(number(&pool, kept).await, 1);
 }
 
 #[tokio::test]

@@ -133,10 +133,18 @@ async fn a_database_of_the_version_before_gets_answers_apart_and_keeps_what_it_h
             .await
             .unwrap();
         raw_sql(RECORDS_OF_VERSION_2).execute(&pool).await.unwrap();
+        raw_sql("CREATE VIEW mine AS SELECT key, state FROM semel_operations").execute(&pool).await.unwrap();
         if by_script {
             raw_sql(AssertSqlSafe(migration_script())).execute(&pool).await.unwrap();
         }
         let store = open(&database).await;
+        assert_eq!(number(&pool, "SELECT count(*) FROM mine").await, 7, "what others made of the view stays");
+        // As the version before reserved. It could not complete any more, so it must not begin either.
+        let reserving = "INSERT INTO semel_records (key_hash, operation_id, tenant, operation, key, fingerprint, recipe, owner,
+                created_at, lease_until, due_at, due_kind, state, version, attempt, origin, reconcile_attempts, dead_letter)
+            SELECT md5('a')::uuid, md5('b')::uuid, 'tenant', 'operation', 'key', '', md5('c')::uuid, md5('d')::uuid, 5, 5, 5,
+                'lease', 'in_progress', 1, 1, 'first', 0, false";
+        assert!(raw_sql(reserving).execute(&pool).await.is_err());
         let purge = Some((DueKind::Purge, 9_000_000_000_000));
         for (name, expected) in [
             ("under way", Some((DueKind::Lease, 5))),

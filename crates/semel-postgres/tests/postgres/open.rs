@@ -75,6 +75,14 @@ async fn a_role_that_may_only_change_rows_is_enough_for_a_service() {
         Box::pin(async move { conn.execute(AssertSqlSafe(format!("SET ROLE {role}"))).await.map(drop) })
     });
     let pool = as_role.connect_with(database.options()).await.unwrap();
+    // Without one of them it would execute what it cannot remember.
+    let revoking = format!("REVOKE INSERT ON semel_answers FROM {role}");
+    raw_sql(AssertSqlSafe(revoking)).execute(&owner).await.unwrap();
+    let refused = PgOptions::new().without_migrating().open(pool.clone()).await;
+    let Err(OpenError::NotAllowed { missing }) = refused else { panic!("{refused:?}") };
+    assert_eq!(missing, "INSERT on semel_answers");
+    let granting = format!("GRANT INSERT ON semel_answers TO {role}");
+    raw_sql(AssertSqlSafe(granting)).execute(&owner).await.unwrap();
     let store = PgOptions::new().without_migrating().open(pool.clone()).await.unwrap();
     assert!(raw_sql("CREATE TABLE public.other ()").execute(&pool).await.is_err(), "it may not make tables");
 
@@ -82,6 +90,7 @@ async fn a_role_that_may_only_change_rows_is_enough_for_a_service() {
     let record = reserved(&store, "completed").await;
     assert_eq!(swap(&store, completion(&record)).await, Swapped::Done);
     assert_eq!(store.drop_answers(10).await.unwrap().items, []);
+    assert_eq!(store.purge(10).await.unwrap().items, []);
     let doubtful = reserved(&store, "removed").await;
     assert_eq!(store.remove(vec![doubtful.expected()]).await.unwrap().items, [Swapped::Done]);
     let mut tx = pool.begin().await.unwrap();

@@ -4,13 +4,16 @@ use crate::fixture::{Place, create, draft, key, read};
 use crate::sealing::tamper;
 use rusqlite::Connection;
 use semel::transition::{Change, Claim, act};
-use semel::{Body, Created, Draft, Filter, RecordKey, Store, StoreError, Swap, Swapped};
+use semel::{
+    Body, Created, Draft, Filter, RecordKey, State, Store, StoreError, StoredResponse, Swap, Swapped, When,
+};
 use semel_conformance::{
     Tampering, an_answer_that_changed_by_accident_is_damage, listings_pass_over_damaged_records,
     only_what_is_over_in_every_respect_is_purged, what_is_due_is_found_behind_damaged_records,
     writes_go_on_around_a_damaged_record,
 };
 use std::sync::Arc;
+use std::time::Duration;
 
 fn spoil(place: &Place, set: &str, name: &str) {
     let conn = Connection::open(place.path()).unwrap();
@@ -53,6 +56,57 @@ async fn a_spoilt_record_is_damage_told_by_operation_id_without_key_or_body() {
         let again = again.unwrap().items;
         assert!(matches!(&again[..], [Created::Damaged(_)]), "{set}: {again:?}");
     }
+}
+
+#[tokio::test]
+async fn what_is_over_goes_whatever_has_become_of_it() {
+    let place = Place::new();
+    let store = place.open().await;
+    for name in ["sound", "damaged"] {
+        let mut draft = completed(name, response(Body::Stored("{}".into())));
+        (draft.times.expires, draft.times.purge) = (Some(When::NOW), Some(When::NOW));
+        create(&store, draft).await;
+    }
+    spoil(&place, "operation = CAST(x'ff' AS TEXT), fingerprint = x''", "damaged");
+    let conn = Connection::open(place.path()).unwrap();
+    conn.execute_batch("UPDATE semel_answers SET headers = 'nonsense'").unwrap();
+    let (dropped, purged) = tokio::join!(store.drop_answers(10), store.purge(10));
+    assert_eq!((dropped.unwrap().items.len(), purged.unwrap().items.len()), (2, 2));
+    let left = "SELECT (SELECT count(*) FROM semel_records) + (SELECT count(*) FROM semel_answers)";
+    assert_eq!(conn.query_row(left, [], |row| row.get::<_, i64>(0)).unwrap(), 0);
+}
+
+/// As when it is sealed: its headers are in the store no more, in whatever form.
+#[tokio::test]
+async fn nothing_stays_of_an_answer_that_is_spelt_anew_as_nothing() {
+    let place = Place::new();
+    let store = place.open().await;
+    let draft = completed("large", response(Body::NotStored));
+    create(&store, draft.clone()).await;
+    let there = read(&store, "large").await.unwrap();
+    let mut next = draft;
+    next.version += 1;
+    next.times = there.times.map(When::At);
+    next.response = Some(StoredResponse { headers: vec![], ..response(Body::NotStored) });
+    let swap = Swap { expected: there.expected(), next: Box::new(next), history: None };
+    let conn = Connection::open(place.path()).unwrap();
+    let kept =
+        || conn.query_row("SELECT count(*) FROM semel_answers", [], |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(kept(), 1);
+    assert_eq!(store.swap(vec![swap]).await.unwrap().items, [Swapped::Done]);
+    assert_eq!(kept(), 0);
+}
+
+fn response(body: Body) -> StoredResponse {
+    let headers = vec![("location".into(), "/payments/secret".into())];
+    StoredResponse { status: 201, headers, body, schema_version: None }
+}
+
+fn completed(name: &str, response: StoredResponse) -> Draft {
+    let mut draft = draft(name);
+    (draft.state, draft.response) = (State::Completed, Some(response));
+    (draft.times.completed, draft.times.expires) = (Some(When::NOW), Some(When::In(Duration::from_secs(60))));
+    draft
 }
 
 #[tokio::test]

@@ -112,8 +112,11 @@ async fn a_file_of_an_earlier_version_gets_what_it_lacks_and_keeps_what_it_has()
         let sql =
             "INSERT INTO semel_meta (name, value) VALUES ('schema_version', ?1), ('compatible_with', 1)";
         conn.execute(sql, [i64::try_from(version).unwrap()]).unwrap();
+        conn.execute_batch("CREATE VIEW mine AS SELECT key, state FROM semel_operations").unwrap();
 
         let store = place.open().await;
+        let seen: i64 = conn.query_row("SELECT count(*) FROM mine", [], |row| row.get(0)).unwrap();
+        assert_eq!(seen, 7, "what others made of the view stays");
         let find = async |name: &str| {
             // By their ids: their hashes are made up.
             let sql = "SELECT operation_id FROM semel_records WHERE key = ?1";

@@ -106,6 +106,10 @@ pub enum Arrived {
     Forgotten,
 }
 
+/// By how much a record may have been read later than the moment that it is judged at: more than any call to a store takes, and the minute
+/// by which a moment may be behind the server's clock.
+const LONGEST_READING: Duration = Duration::from_secs(60);
+
 /// A request arrives and finds `record`.
 #[must_use]
 pub fn arrive(record: &Record, arrival: &Arrival<'_>, now: Timestamp) -> Arrived {
@@ -137,8 +141,11 @@ pub fn arrive(record: &Record, arrival: &Arrival<'_>, now: Timestamp) -> Arrived
             let body = record.response.as_ref().map(|response| &response.body);
             let kept = body.is_some_and(Body::is_kept);
             // It went with its window: `now` is of a moment before the record was read. It is refused, and never new work by this alone, for
-            // an answer that was lost looks the same.
-            let gone = body == Some(&Body::Dropped) && record.times.body_expires.is_none();
+            // an answer that was lost looks the same. One that is gone long before its time was lost.
+            let ends_soon = |end: Timestamp| end.after(now) <= LONGEST_READING;
+            let gone = body == Some(&Body::Dropped)
+                && record.times.body_expires.is_none()
+                && record.times.expires.is_some_and(ends_soon);
             if kept && standing != Standing::BodyOver {
                 Arrived::Replay
             } else if gone {

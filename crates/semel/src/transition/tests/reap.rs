@@ -129,6 +129,8 @@ fn an_answer_that_went_with_its_window_is_expired_and_never_new_work_by_that_alo
         assert_eq!(arriving(&dropped, &policy, after(3599)), Arrived::Expired);
     }
     assert_eq!(standing(&dropped, after(3599)), Standing::Alive, "nothing else is judged by it");
+    // Well within its window it did not end, it was lost: whoever is told so must not take a new key.
+    assert_eq!(arriving(&dropped, &policy(), after(3600 - 61)), Arrived::NotStored);
 }
 
 #[test]

@@ -35,8 +35,13 @@ impl Gateways {
         Ok(Self { semel, nginx, files, until_steady, load })
     }
 
-    /// One side of one round: new operations as fast as it goes.
-    pub(crate) fn side(&self, store: &str, reaping: bool) -> Result<Side, Box<dyn Error>> {
+    /// One side of one round: new operations as fast as it goes. `late` tells by how much what is to be forgotten is late.
+    pub(crate) fn side(
+        &self,
+        store: &str,
+        reaping: bool,
+        late: &dyn Fn() -> Result<f64, Box<dyn Error>>,
+    ) -> Result<Side, Box<dyn Error>> {
         let configuration = self.files.path().join("semel.toml");
         let (service, window, tombstone) =
             (self.nginx.service, WINDOW.as_secs(), (WINDOW * TOMBSTONE).as_secs());
@@ -65,7 +70,11 @@ impl Gateways {
         let answered = self.load.run(gateway.address, Kind::NewKeys)?;
         let gone = gateway.counted(FORGOTTEN)? - before;
         let seconds = answered.requests as f64 / answered.per_second;
-        Ok(Side { made_per_second: answered.per_second, forgotten_per_second: gone as f64 / seconds })
+        Ok(Side {
+            made_per_second: answered.per_second,
+            forgotten_per_second: gone as f64 / seconds,
+            late: late()?,
+        })
     }
 }
 

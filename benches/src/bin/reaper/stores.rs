@@ -56,10 +56,14 @@ impl Stores {
 
     /// One without a record.
     pub(crate) async fn open(&self) -> Result<Arc<dyn Store>, Failure> {
-        let address = self.empty().await?;
-        Ok(match address.strip_prefix("sqlite:") {
-            Some(file) => Arc::new(SqliteStore::open(file).await?),
-            None => Arc::new(PgStore::connect(&address).await?),
-        })
+        at(&self.empty().await?).await
     }
+}
+
+/// The one at this address, with what is in it.
+pub(crate) async fn at(address: &str) -> Result<Arc<dyn Store>, Failure> {
+    Ok(match address.strip_prefix("sqlite:") {
+        Some(file) => Arc::new(SqliteStore::open(file).await?),
+        None => Arc::new(PgStore::connect(address).await?),
+    })
 }

@@ -26,7 +26,8 @@ pub enum Forget {
 pub struct ReaperOptions {
     /// Hard or soft. Default: hard.
     pub forget: Forget,
-    /// At most so many records in one commit, and up to four times as many the later it is. Default 512.
+    /// How many records go into the first commit of a round. The next ones take as many as the store forgets in twenty milliseconds, from a
+    /// quarter of this to four times as many: a larger batch costs less for each record, and others may have to wait for it. Default 512.
     pub batch: usize,
     /// How long the store has for others between two batches, at least. It gets as long as the last batch took, and less the later the reaper
     /// is beyond a second, down to this where it is late by two: one that falls behind for politeness never catches up. Default 10 ms.
@@ -45,8 +46,11 @@ const ON_TIME: Duration = Duration::from_secs(1);
 /// What is forgotten later than this is late. In between it is so by degrees.
 const LATE: Duration = Duration::from_secs(2);
 
-/// So many times as much goes into a batch then: what a commit costs, however much is in it, is paid less often.
-const HURRY: f64 = 4.0;
+/// How long a batch should take: what a commit costs, however much is in it, is paid as rarely as others can bear.
+const LONG: Duration = Duration::from_millis(20);
+
+/// A batch is at most so many times as large as the first one, and where that takes too long it is so many times smaller.
+const STRETCH: usize = 4;
 
 /// Drops answers whose time is over, and removes records when their tombstones' time is over. A record that holds a checkpoint becomes a
 /// tombstone without one before that; of all others it is read off the time that they are.
@@ -196,10 +200,54 @@ impl Stride {
         if over.items.len() < self.batch || *last > until {
             return None;
         }
+        let took = begun.elapsed();
+        let (smallest, largest) =
+            (self.options.batch.div_ceil(STRETCH), self.options.batch.saturating_mul(STRETCH));
+        let fitting = self.batch as f64 * LONG.div_duration_f64(took.max(Duration::from_micros(1)));
+        self.batch = (fitting as usize).clamp(smallest, largest);
         let behind = over.now.after(*first).saturating_sub(ON_TIME);
         let late = behind.div_duration_f64(LATE.saturating_sub(ON_TIME)).min(1.0);
-        let hurry = (self.options.batch as f64 * (HURRY - 1.0) * late) as usize;
-        self.batch = self.options.batch.saturating_add(hurry);
-        Some(self.options.pause.max(begun.elapsed().mul_f64(1.0 - late)))
+        Some(self.options.pause.max(took.mul_f64(1.0 - late)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SINCE: Timestamp = Timestamp::from_millis(1_000_000);
+
+    /// As many as were asked for, so late, in a batch that took so long: the pause after it.
+    async fn full(stride: &mut Stride, late: Duration, took: Duration) -> Option<Duration> {
+        let begun = Instant::now();
+        tokio::time::advance(took).await;
+        let over = Answer { now: SINCE.plus(late), items: vec![SINCE; stride.batch] };
+        stride.next(&over, begun)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn batches_are_as_large_as_others_can_bear() {
+        let mut stride = Stride::new(ReaperOptions::default());
+        let on_time = Duration::from_millis(500);
+        for (took, next) in [(10, 1024), (5, 2048), (1, 2048), (40, 1024), (80, 256), (900, 128), (0, 2048)] {
+            full(&mut stride, on_time, Duration::from_millis(took)).await;
+            assert_eq!(stride.batch, next, "after {took} ms");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_later_the_shorter_the_pause() {
+        for (late, pause) in [(500, 40), (1_000, 40), (1_500, 20), (2_000, 10), (60_000, 10)] {
+            let mut stride = Stride::new(ReaperOptions::default());
+            let paused = full(&mut stride, Duration::from_millis(late), Duration::from_millis(40)).await;
+            assert_eq!(paused, Some(Duration::from_millis(pause)), "late by {late} ms");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_batch_that_is_not_full_is_the_last() {
+        let mut stride = Stride::new(ReaperOptions::default());
+        let over = Answer { now: SINCE, items: vec![SINCE; stride.batch - 1] };
+        assert_eq!(stride.next(&over, Instant::now()), None);
     }
 }

@@ -33,8 +33,8 @@ struct Plan {
     reached: Notify,
     away: AtomicBool,
     dues: AtomicUsize,
-    drops: AtomicUsize,
-    purges: AtomicUsize,
+    drops: Mutex<Vec<usize>>,
+    purges: Mutex<Vec<usize>>,
     looked_at: AtomicUsize,
     swaps: Mutex<Vec<usize>>,
     meet: Mutex<Option<Arc<Barrier>>>,
@@ -78,13 +78,14 @@ impl Interposed {
         self.plan.calls.load(Ordering::SeqCst)
     }
 
-    /// How often it was asked to drop answers.
-    pub(crate) fn purges(&self) -> usize {
-        self.plan.purges.load(Ordering::SeqCst)
+    /// Each time that it was asked to drop answers: how many at most.
+    pub(crate) fn drops(&self) -> Vec<usize> {
+        self.plan.drops.lock().unwrap().clone()
     }
 
-    pub(crate) fn drops(&self) -> usize {
-        self.plan.drops.load(Ordering::SeqCst)
+    /// Each time that it was asked to remove what is over: how many at most.
+    pub(crate) fn purges(&self) -> Vec<usize> {
+        self.plan.purges.lock().unwrap().clone()
     }
 
     /// How often it was asked what is due.
@@ -172,12 +173,12 @@ impl Store for Interposed {
     }
 
     fn drop_answers(&self, at_most: usize) -> StoreFuture<'_, Answer<Timestamp>> {
-        self.plan.drops.fetch_add(1, Ordering::SeqCst);
+        self.plan.drops.lock().unwrap().push(at_most);
         self.call(self.inner.drop_answers(at_most))
     }
 
     fn purge(&self, at_most: usize) -> StoreFuture<'_, Answer<Purged>> {
-        self.plan.purges.fetch_add(1, Ordering::SeqCst);
+        self.plan.purges.lock().unwrap().push(at_most);
         self.call(self.inner.purge(at_most))
     }
 

@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     #[arg(value_name = "COMMAND", conflicts_with = "into")]
     of: Vec<String>,
 
-    /// Write all pages into this directory.
+    /// Write all pages into this directory, which is made if it is not there.
     #[arg(long, value_name = "DIRECTORY")]
     into: Option<PathBuf>,
 }
@@ -34,6 +34,7 @@ pub(crate) fn run(arguments: &Arguments) -> io::Result<ExitCode> {
     let mut all = Cli::command().disable_help_subcommand(true);
     all.build();
     if let Some(directory) = &arguments.into {
+        std::fs::create_dir_all(directory)?;
         for (name, page) in pages(&all)? {
             std::fs::write(directory.join(name), page)?;
         }

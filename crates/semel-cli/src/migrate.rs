@@ -1,10 +1,10 @@
 //! `semel migrate`: the tables that the records are kept in.
 
 use clap::Args;
+use semel_gateway::{StoreUrl, StoreUrlError};
 use semel_postgres::{Migrated, PgOptions, migration_script, migrations};
 use semel_sqlite::SqliteStore;
 use std::io::{self, Write as _};
-use std::path::Path;
 use std::process::ExitCode;
 
 /// Make the tables that Semel keeps its records in, or bring them to the newest
@@ -14,7 +14,7 @@ use std::process::ExitCode;
 /// role that the service runs as may not create tables, or where a deploy shall
 /// not begin before it is done. It can be repeated, and several may do it at once:
 /// what is there already is left alone. Instances of the version before go on
-/// working meanwhile.
+/// working meanwhile, unless the changelog names the step as an exception.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
@@ -59,8 +59,8 @@ pub(crate) enum MigrateError {
     #[error("a store in memory has no tables: name one that lasts, as postgres://… or sqlite:path")]
     Memory,
     // The URL itself is not repeated: it may hold a password.
-    #[error("the store's URL is neither postgres://user:password@host:5432/database nor sqlite:path")]
-    Url,
+    #[error("this names no store")]
+    Url(#[from] StoreUrlError),
     #[error(transparent)]
     Postgres(#[from] semel_postgres::OpenError),
     #[error(transparent)]
@@ -74,12 +74,13 @@ pub(crate) enum MigrateError {
 /// Migrates, or prints how to.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, MigrateError> {
     let words = match &arguments.store {
-        _ if arguments.print => migration_script(),
-        None => return Err(MigrateError::Url),
-        Some(store) => {
+        Some(store) if !arguments.print => {
+            let store: StoreUrl = store.parse()?;
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime.map_err(MigrateError::Machinery)?.block_on(migrate(store))?
+            runtime.map_err(MigrateError::Machinery)?.block_on(migrate(&store))?
         }
+        // Without a store it is told to print.
+        _ => migration_script(),
     };
     match io::stdout().write_all(words.as_bytes()) {
         // Whoever reads along has had enough (`semel migrate --print | head`): no reason to complain.
@@ -88,19 +89,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, MigrateError> {
     }
 }
 
-/// Migrates the store of this URL; what there is to say about it.
-async fn migrate(store: &str) -> Result<String, MigrateError> {
-    match store.split_once(':') {
-        Some(("postgres" | "postgresql", _)) => Ok(told(PgOptions::new().migrate(store).await?)),
-        Some(("sqlite", path)) if !path.is_empty() => {
-            let new = !Path::new(path).exists();
-            SqliteStore::open(path).await?.close().await;
-            let what = if new { "was made, with" } else { "has" };
-            Ok(format!("{path} {what} the newest tables: opening a SQLite file migrates it.\n"))
-        }
-        Some(("memory", _)) => Err(MigrateError::Memory),
-        _ => Err(MigrateError::Url),
+/// Migrates a store; what there is to say about it.
+async fn migrate(store: &StoreUrl) -> Result<String, MigrateError> {
+    if let Some(url) = store.postgres() {
+        return Ok(told(PgOptions::new().migrate(url).await?));
     }
+    let Some(path) = store.file() else {
+        return Err(MigrateError::Memory);
+    };
+    let new = !path.exists();
+    SqliteStore::open(path).await?.close().await;
+    let what = if new { "was made, with" } else { "has" };
+    Ok(format!("{} {what} the newest tables: opening a SQLite file migrates it.\n", path.display()))
 }
 
 fn told(Migrated { from, to, .. }: Migrated) -> String {

@@ -14,8 +14,9 @@ use std::process::ExitCode;
 /// requests under way end by the rules that they began with. If anything is wrong with
 /// the file, the old configuration stays in force, and you are told what and where.
 ///
-/// Addresses, store, store_timeout and [logs] cannot change so: that needs a restart, and
-/// the whole file is refused until they are as before. Environment variables are those
+/// `listen`, `[admin] listen`, `store`, `store_timeout`, `[logs]`, `[telemetry]`, and
+/// `waiters` and `waiters_per_tenant` in `[quota]` cannot change so: that needs a restart,
+/// and the whole file is refused until they are as before. Environment variables are those
 /// that the process was started with.
 ///
 /// SIGHUP does the same, and tells the log alone.

@@ -120,21 +120,25 @@ fn a_sqlite_file_is_made_and_migrated_by_opening_it() {
 
 #[test]
 fn what_cannot_be_migrated_is_told_in_one_line_without_the_password() {
+    let directory = tempfile::tempdir().unwrap();
     for (store, words) in [
-        ("mysql://root:s3cret@localhost/payments", "neither postgres://"),
-        ("payments", "neither postgres://"),
-        ("sqlite:", "neither postgres://"),
+        ("mysql://root:s3cret@localhost/payments", "there is no store of that kind"),
+        ("payments", "a store begins with its kind"),
+        ("sqlite:", "the file is missing"),
+        ("sqlite:semel.db?mode=ro", "takes no options"),
+        ("sqlite://semel.db", "two slashes"),
         ("memory:", "has no tables"),
         ("postgres://root:s3cret@localhost:no-port/payments", "names no PostgreSQL database"),
         // Nobody listens there.
         ("postgres://root:s3cret@127.0.0.1:1/payments", "onnection refused"),
         ("sqlite:/no/such/directory/semel.db", "does not exist"),
     ] {
-        let (said, why) = ends(&mut semel(["migrate", "--store", store]), 1);
+        let (said, why) = ends(semel(["migrate", "--store", store]).current_dir(directory.path()), 1);
         assert_eq!(said, "", "{store}");
         assert!(why.starts_with("semel: ") && why.contains(words), "{store}: {why}");
         assert_eq!(why.lines().count(), 1, "{store}: {why}");
         assert!(!why.contains("s3cret"), "{store}: {why}");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "{store} makes no file");
     }
 }
 
@@ -147,7 +151,7 @@ fn without_a_store_it_says_what_is_missing() {
 #[test]
 fn help_teaches() {
     let (help, _) = ends(semel(["migrate", "--help"]).env("SEMEL_STORE", "postgres://root:s3cret@db/x"), 0);
-    for words in ["Examples:", "--print", "SEMEL_STORE", "psql", "sqlite:path", "Exit status"] {
+    for words in ["Examples:", "--print", "SEMEL_STORE", "psql", "sqlite:path", "changelog", "Exit status"] {
         assert!(help.contains(words), "{words} is missing in {help}");
     }
     assert!(!help.contains("s3cret"), "{help}");

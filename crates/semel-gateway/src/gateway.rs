@@ -41,7 +41,7 @@ pub enum Stopped {
     /// Everything that was under way has ended.
     Drained,
     /// It was told to end at once, or waiting took too long. So many operations were still under way: their outcome will be unknown
-    /// once their leases are over.
+    /// once their leases are over. None: something else had not ended, such as a question to the service.
     CutOff {
         /// Operations without an outcome.
         operations: usize,

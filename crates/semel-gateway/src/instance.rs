@@ -1,7 +1,7 @@
 //! What a gateway and a worker of its own have in common: one store for as long as the process runs, and what a configuration makes of it.
 
 use crate::admin::{Admin, Readiness};
-use crate::config::Config;
+use crate::config::{Config, port_of};
 use crate::metrics::{Metrics, Survey};
 use crate::outbox::{Outbox, Publishing};
 use crate::reload::{Process, Reload};
@@ -135,13 +135,7 @@ impl Instance {
     }
 
     fn told(&self, process: Process, config: &Config, office: &Office) -> Telling {
-        let routes = config.routes.routes().iter();
-        let names = Names {
-            routes: routes.map(|route| (route.operation.clone(), route.pattern.path().to_owned())).collect(),
-            host: config.upstream.host().unwrap_or_default().to_owned(),
-            port: config.upstream.port_u16().unwrap_or(80),
-        };
-        Telling { names, survey: Survey::of(&self.admin(process, config, office)) }
+        Telling { names: names(config), survey: Survey::of(&self.admin(process, config, office)) }
     }
 
     /// What the process does beside the requests; none: others do.
@@ -180,6 +174,16 @@ impl Instance {
     }
 }
 
+/// What traces call the routes and the service.
+fn names(config: &Config) -> Names {
+    let routes = config.routes.routes().iter();
+    Names {
+        routes: routes.map(|route| (route.operation.clone(), route.pattern.path().to_owned())).collect(),
+        host: config.upstream.host().unwrap_or_default().to_owned(),
+        port: port_of(&config.upstream),
+    }
+}
+
 /// Whether the process works beside the requests itself.
 fn works(process: Process, config: &Config) -> bool {
     process == Process::Worker || config.worker.in_gateway
@@ -202,4 +206,20 @@ fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     socket.set_reuseaddr(!cfg!(windows))?;
     socket.bind(address)?;
     socket.listen(QUEUE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn traces_name_the_port_that_the_service_is_reached_at() {
+        for (upstream, port) in [("http://a", 80), ("https://a", 443), ("https://a:9443", 9443)] {
+            let text = format!("upstream = \"{upstream}\"\n");
+            let config = Config::from_toml(&text, Path::new("semel.toml")).unwrap();
+            let names = names(&config);
+            assert_eq!((names.host.as_str(), names.port), ("a", port));
+        }
+    }
 }

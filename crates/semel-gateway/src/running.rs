@@ -21,7 +21,9 @@ use semel_tower::IdempotencyLayer;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
@@ -152,30 +154,59 @@ impl Running {
     }
 
     /// Serves until `stop`, then lets what is under way end: see [`Gateway::run`]. The admin API answers until then, and says that
-    /// the gateway is not ready any more.
+    /// the gateway is not ready any more. What is done beside the requests ends after them; `force` ends the waiting for that too.
     pub async fn serve(self, stop: impl Future<Output = ()>, force: impl Future<Output = ()>) -> Stopped {
         let readiness = self.reloader.instance.readiness.clone();
         let (ended, end) = oneshot::channel::<()>();
         let (rest, resting) = oneshot::channel::<()>();
-        let working = tokio::spawn(self.reloader.run(resting));
+        let mut working = tokio::spawn(self.reloader.run(resting));
         let serving = admin::serve_at(self.admin_listener, self.admin_seat, async { drop(end.await) });
-        let administering = tokio::spawn(serving_to_the_end(serving));
+        let mut administering = tokio::spawn(serving_to_the_end(serving));
         let stop = async {
             stop.await;
             readiness.stopping();
         };
-        let stopped = self.seat.run(self.listener, &self.lanes, stop, force).await;
+        let is_forced = AtomicBool::new(false);
+        let mut force = pin!(async {
+            force.await;
+            is_forced.store(true, Relaxed);
+        });
+        let stopped = self.seat.run(self.listener, &self.lanes, stop, force.as_mut()).await;
         drop(rest);
+        let mut exporter = self.exporter;
+        let ending = async {
+            match stopped {
+                Stopped::Drained => drop((&mut working).await),
+                Stopped::CutOff { .. } => working.abort(),
+            }
+            let _gone = ended.send(());
+            let _ended = (&mut administering).await;
+            if let Some(exporter) = exporter.take() {
+                exporter.end(stopped != Stopped::Drained).await;
+            }
+        };
+        let force = async {
+            if !is_forced.load(Relaxed) {
+                force.await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = force => {}
+            () = ending => return stopped,
+        }
+        working.abort();
+        administering.abort();
+        if let Some(exporter) = exporter {
+            exporter.end(true).await;
+        }
         match stopped {
-            Stopped::Drained => drop(working.await),
-            Stopped::CutOff { .. } => working.abort(),
+            Stopped::Drained => {
+                tracing::warn!("stopped before what is done beside the requests had ended");
+                Stopped::CutOff { operations: 0 }
+            }
+            cut_off @ Stopped::CutOff { .. } => cut_off,
         }
-        let _gone = ended.send(());
-        let _ended = administering.await;
-        if let Some(exporter) = self.exporter {
-            exporter.end(stopped != Stopped::Drained).await;
-        }
-        stopped
     }
 }
 

@@ -73,7 +73,7 @@ impl PgOptions {
 
     /// Prepares no statement on the server. For PgBouncer and other poolers in transaction mode, where the server's connection
     /// may be another one from one transaction to the next. Each call is then a transaction of four round trips in place of a
-    /// statement of one.
+    /// statement of one. `statement-cache-capacity=0` in a URL says the same.
     #[must_use]
     pub fn without_prepared_statements(mut self) -> Self {
         self.prepared = false;
@@ -109,14 +109,15 @@ impl PgOptions {
     /// # Errors
     /// What is wrong with the URL, the server or its settings, and what to do about it.
     pub async fn connect(self, url: &str) -> Result<PgStore, OpenError> {
+        let this = self.told_by(url);
         let pool = PgPoolOptions::new()
-            .max_connections(self.max_connections)
+            .max_connections(this.max_connections)
             // Below the engine's own time limit: a full pool is told as such.
             .acquire_timeout(Duration::from_secs(1))
-            .connect_with(self.address(url)?)
+            .connect_with(this.address(url)?)
             .await?;
-        let connections = Connections::own(pool, self.max_connections);
-        self.open_over(connections).await
+        let connections = Connections::own(pool, this.max_connections);
+        this.open_over(connections).await
     }
 
     /// Brings the tables in the database of `url` to the newest version, and opens nothing. Opening does it by itself, unless told
@@ -126,12 +127,20 @@ impl PgOptions {
     /// What is wrong with the URL or the server, and what to do about it. Whether commits can be lost does not matter here.
     pub async fn migrate(self, url: &str) -> Result<Migrated, OpenError> {
         // Not from a pool, which tries on for a while and then says no more than that it took too long.
-        let mut conn = self.address(url)?.connect().await?;
-        let anything_goes = self.dangerously_accept_fsync_off().dangerously_accept_lossy_commits();
+        let this = self.told_by(url);
+        let mut conn = this.address(url)?.connect().await?;
+        let anything_goes = this.dangerously_accept_fsync_off().dangerously_accept_lossy_commits();
         anything_goes.check_server(&mut conn).await?;
         let migrated = migration::migrate_over(&mut conn).await?;
         conn.close().await?;
         Ok(migrated)
+    }
+
+    /// With what a URL says of the store, and the driver does not.
+    fn told_by(self, url: &str) -> Self {
+        let mut said = url.split_once('?').map_or("", |(_, query)| query).split('&');
+        let prepared = self.prepared && !said.any(|pair| pair == "statement-cache-capacity=0");
+        Self { prepared, ..self }
     }
 
     fn address(&self, url: &str) -> Result<PgConnectOptions, OpenError> {
@@ -206,6 +215,19 @@ impl PgOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_url_says_whether_statements_may_be_prepared() {
+        for (query, prepared) in [
+            ("", true),
+            ("?statement-cache-capacity=10", true),
+            ("?statement-cache-capacity=0", false),
+            ("?sslmode=prefer&statement-cache-capacity=0&application_name=shop", false),
+        ] {
+            let options = PgOptions::new().told_by(&format!("postgres://app@db/payments{query}"));
+            assert_eq!(options.prepared, prepared, "{query}");
+        }
+    }
 
     #[test]
     fn each_thing_that_is_not_durable_needs_a_word_of_its_own() {

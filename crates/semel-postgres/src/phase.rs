@@ -38,14 +38,17 @@ impl PgStore {
             Entered::Done(value) => return Ok(value),
             Entered::Now(step) => step,
         };
-        let failed = |phases: &Phases, error: StoreError| {
+        let failed = |phases: &mut Phases, error: StoreError| {
             phases.failed();
             PhaseError::Store(error)
         };
-        let begun = begin(self.pool()).await;
-        let mut transaction = begun.map_err(|error| failed(phases, unavailable(&error)))?;
-        let value = work(&mut *transaction).await.map_err(PhaseError::Application)?;
-        let act = step.act(&value).map_err(PhaseError::Kept)?;
+        let mut transaction = match begin(self.pool()).await {
+            Ok(transaction) => transaction,
+            Err(error) => return Err(failed(phases, unavailable(&error))),
+        };
+        let worked = work(&mut *transaction).await.map_err(PhaseError::Application);
+        let worked = worked.and_then(|value| Ok((step.act(&value).map_err(PhaseError::Kept)?, value)));
+        let (act, value) = worked.inspect_err(|_| phases.rolled_back())?;
         match self.commit_with(transaction, &step.claim(), &act).await {
             Ok(record) => {
                 phases.committed(record.as_ref());

@@ -630,8 +630,9 @@ FROM moment m LEFT JOIN LATERAL (
 ) r ON true"
 );
 
-pub(crate) const REMEMBER: &str =
-    "INSERT INTO semel_remembered (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
+/// Nothing where commits can be lost, unless they may: parameter 3.
+pub(crate) const REMEMBER: &str = "INSERT INTO semel_remembered (name, value) SELECT $1::text, $2::bytea
+WHERE $3::boolean OR current_setting('synchronous_commit') <> 'off' ON CONFLICT (name) DO NOTHING";
 /// One row even where there is none: what a standby does not know may be there all the same.
 pub(crate) const RECALL: &str = "SELECT r.value, pg_is_in_recovery()
 FROM (SELECT) AS always LEFT JOIN semel_remembered r ON r.name = $1";

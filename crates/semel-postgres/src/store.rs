@@ -9,7 +9,7 @@ use crate::row::computed;
 use crate::same_transaction::{self, Reserved, Terms};
 use crate::statements::{FIND, READ, RECALL, REMEMBER};
 use crate::text::stored;
-use crate::write::Writing;
+use crate::write::{Writing, not_durable};
 use crate::{listing, migration};
 use bytes::Bytes;
 use semel::transition::{Act, Claim};
@@ -191,10 +191,11 @@ impl Store for PgStore {
     fn remember(&self, name: String, value: Bytes) -> StoreFuture<'_, Bytes> {
         Box::pin(async move {
             let name = stored(&name);
-            self.writing.server.write(sqlx::query(REMEMBER).bind(&*name).bind(&*value)).await?;
+            let remember = sqlx::query(REMEMBER).bind(&*name).bind(&*value).bind(self.writing.lossy);
+            self.writing.server.write(remember).await?;
             // Whether it was written or not, this is what is there; and asking again is as good as having been answered.
             let kept = self.recall_stored(&name).await?;
-            kept.ok_or_else(|| StoreError::Damaged("what was remembered a moment ago is gone".into()))
+            kept.ok_or_else(not_durable)
         })
     }
 

@@ -316,7 +316,7 @@ impl Writing {
     }
 }
 
-fn not_durable() -> StoreError {
+pub(crate) fn not_durable() -> StoreError {
     StoreError::Unavailable(
         "synchronous_commit is off on this connection: nothing is written that could be lost".into(),
     )

@@ -50,6 +50,10 @@ pub(crate) async fn refused(
     now: Timestamp,
     (refusal, record): (Refusal, Box<Record>),
 ) -> Result<Heard, StoreError> {
+    // Another operation has its key by now, and the one that it is about is gone.
+    if refusal == Refusal::OtherOperation {
+        return Ok(Heard::Missing);
+    }
     let state = state_at(&record, now);
     let agrees = agrees(&settlement.evidence, state);
     // Somebody was quicker who asked the same. What others tell by themselves is for the history, unless that is over.
@@ -148,6 +152,8 @@ pub(crate) async fn keep(
         let swap = Swap { expected: record.expected(), next, history };
         let answer = in_time(engine, engine.store().swap(vec![swap])).await?;
         match answer.items.into_iter().next() {
+            // Another operation has its key by now, in whose history it has no place.
+            Some(Swapped::Changed(changed)) if changed.operation_id != record.operation_id => return Ok(()),
             Some(Swapped::Changed(changed)) => record = *changed,
             Some(Swapped::Locked) => {
                 return Err(StoreError::Unavailable("an open transaction holds the record".into()));

@@ -41,10 +41,13 @@ impl SqliteStore {
                 phases.committed(record.as_ref());
                 return Ok(value);
             }
-            Err(TransactionError::Application(GivenUp::Application(error))) => {
-                return Err(PhaseError::Application(error));
+            Err(TransactionError::Application(given_up)) => {
+                phases.rolled_back();
+                return Err(match given_up {
+                    GivenUp::Application(error) => PhaseError::Application(error),
+                    GivenUp::Kept(error) => PhaseError::Kept(error),
+                });
             }
-            Err(TransactionError::Application(GivenUp::Kept(error))) => return Err(PhaseError::Kept(error)),
             Err(TransactionError::Refused(refusal)) => {
                 phases.refused();
                 return Err(PhaseError::Refused(refusal));

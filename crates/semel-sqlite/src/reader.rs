@@ -5,6 +5,7 @@ use crate::error::{Fault, unavailable};
 use crate::statements::file_time;
 use rusqlite::Connection;
 use semel::{StoreError, Timestamp};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{mpsc, oneshot};
 
@@ -38,7 +39,12 @@ impl Reader {
             match message {
                 Some(ToReader::Read(read)) => {
                     drop(taking);
-                    read(self);
+                    // A panic of the application's closure costs its caller the answer, and nobody a reader.
+                    if catch_unwind(AssertUnwindSafe(|| read(self))).is_err() {
+                        tracing::error!(
+                            "what was to be read was given up: a closure of the application's panicked"
+                        );
+                    }
                 }
                 Some(ToReader::Stop) => taking.close(),
                 None => return,

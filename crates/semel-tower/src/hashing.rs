@@ -1,6 +1,7 @@
 //! The fingerprint of a request with a large body, made beside the threads that serve requests: whoever shares such a thread would wait
 //! for as long as it takes.
 
+use crate::layer::path;
 use crate::protection::Protection;
 use bytes::Bytes;
 use http::request::Parts;
@@ -55,7 +56,7 @@ impl Hashing {
         let request = HttpRequest {
             operation: &self.key.operation,
             method: &self.parts.method,
-            path: self.parts.uri.path(),
+            path: path(&self.parts),
             query: self.parts.uri.query(),
             headers: &self.parts.headers,
             body: &self.body,

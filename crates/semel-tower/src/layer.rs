@@ -172,5 +172,14 @@ fn operation_name(parts: &Parts) -> String {
     if let Some(route) = parts.extensions.get::<axum::extract::MatchedPath>() {
         return format!("{} {}", parts.method, route.as_str());
     }
-    format!("{} {}", parts.method, parts.uri.path())
+    format!("{} {}", parts.method, path(parts))
+}
+
+/// The path as the client has sent it: a router that another one nests is shown the rest of it alone.
+pub(crate) fn path(parts: &Parts) -> &str {
+    #[cfg(feature = "axum")]
+    if let Some(axum::extract::OriginalUri(whole)) = parts.extensions.get() {
+        return whole.path();
+    }
+    parts.uri.path()
 }

@@ -5,7 +5,7 @@ use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue};
 use semel::fingerprint::tenant_of_credential;
-use semel::{Engine, StoreError};
+use semel::{Engine, MAX_TENANT, StoreError};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -76,7 +76,8 @@ impl Found {
     const NOBODY: Self = Self::Nobody { challenges: Vec::new() };
 
     fn of(tenant: Option<String>) -> Self {
-        tenant.filter(|tenant| !tenant.is_empty()).map_or(Self::NOBODY, Self::Tenant)
+        let fits = |tenant: &String| (1..=MAX_TENANT).contains(&tenant.len());
+        tenant.filter(fits).map_or(Self::NOBODY, Self::Tenant)
     }
 }
 

@@ -173,7 +173,7 @@ impl<I: Clone + Send + 'static, O: Send + 'static> Lane<I, O> {
         };
         if idle_lane {
             // On a task of its own: the request that happened to start the batch may be cancelled, the others in it must not.
-            tokio::spawn(Arc::clone(self).run());
+            tokio::spawn(self.running().run());
         }
         match tokio::time::timeout(timeout, answer).await {
             Ok(Ok((answer, ride))) => {
@@ -204,21 +204,9 @@ impl<I: Clone + Send + 'static, O: Send + 'static> Lane<I, O> {
         items.pop().map(|item| (now, item)).ok_or_else(unfit)
     }
 
-    /// Sends batch after batch until nothing waits.
-    async fn run(self: Arc<Self>) {
-        let mut running = Running { lane: Arc::clone(&self), done: false };
-        while let Some((items, replies)) = self.next_batch() {
-            let count = items.len();
-            let (answer, ride) = self.send(items).await;
-            let outcome = match answer {
-                Ok(answer) => Ok(answer),
-                // Errors are whole, but a damaged record is one item's: the others are not to hear of it.
-                Err(StoreError::Damaged(_)) if count > 1 => Err(Unanswered::Apart),
-                Err(error) => Err(Unanswered::Failed(error)),
-            };
-            hand_out(outcome, ride, replies);
-        }
-        running.done = true;
+    /// Made before its task is: one that a runtime drops before it has begun counts as cut off, too.
+    fn running(self: &Arc<Self>) -> Running<I, O> {
+        Running { lane: Arc::clone(self), begun: false, done: false }
     }
 
     async fn send(&self, items: Vec<I>) -> (Result<Answer<O>, StoreError>, Option<Ride>) {
@@ -262,7 +250,27 @@ impl<I: Clone + Send + 'static, O: Send + 'static> Lane<I, O> {
 /// A lane's task. Cut off by a store that panics, or by a runtime that ends, its batch is lost; the ones after it must not be.
 struct Running<I: Clone + Send + 'static, O: Send + 'static> {
     lane: Arc<Lane<I, O>>,
+    begun: bool,
     done: bool,
+}
+
+impl<I: Clone + Send + 'static, O: Send + 'static> Running<I, O> {
+    /// Sends batch after batch until nothing waits.
+    async fn run(mut self) {
+        self.begun = true;
+        while let Some((items, replies)) = self.lane.next_batch() {
+            let count = items.len();
+            let (answer, ride) = self.lane.send(items).await;
+            let outcome = match answer {
+                Ok(answer) => Ok(answer),
+                // Errors are whole, but a damaged record is one item's: the others are not to hear of it.
+                Err(StoreError::Damaged(_)) if count > 1 => Err(Unanswered::Apart),
+                Err(error) => Err(Unanswered::Failed(error)),
+            };
+            hand_out(outcome, ride, replies);
+        }
+        self.done = true;
+    }
 }
 
 impl<I: Clone + Send + 'static, O: Send + 'static> Drop for Running<I, O> {
@@ -271,8 +279,10 @@ impl<I: Clone + Send + 'static, O: Send + 'static> Drop for Running<I, O> {
             return;
         }
         let mut queue = self.lane.lock();
-        if std::thread::panicking() && !queue.waiting.is_empty() {
-            tokio::spawn(Arc::clone(&self.lane).run());
+        if self.begun && std::thread::panicking() && !queue.waiting.is_empty() {
+            // A runtime that is going down drops it here and now, and it takes the lock then.
+            drop(queue);
+            tokio::spawn(self.lane.running().run());
         } else {
             queue.in_flight -= 1;
         }

@@ -4,13 +4,16 @@ use alloc::sync::Arc;
 use core::fmt;
 use uuid::Uuid;
 
+/// The longest name of a tenant, in bytes. Stores have it in an index, where there is room for so much and not for everything.
+pub const MAX_TENANT: usize = 255;
+
 /// What one record stands for: a client's key within a tenant and an operation.
 ///
 /// Two tenants, or two operations, never meet. `Debug` hides the key, which may carry what a client should not have
 /// put into it. A record is copied several times on its way through the engine, and its names with it: they are shared.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RecordKey {
-    /// Who asks: account, merchant, user or the keyed hash of a credential.
+    /// Who asks: account, merchant, user or the keyed hash of a credential. At most [`MAX_TENANT`] bytes.
     pub tenant: Arc<str>,
     /// What is asked for: the name of the operation, such as `create_payment`.
     pub operation: Arc<str>,

@@ -73,7 +73,7 @@ mod store;
 pub mod trace;
 
 pub use history::{Actor, Happening, HistoryEntry, HistoryLine};
-pub use identity::{Fingerprint, OperationId, Owner, RecipeId, RecordKey};
+pub use identity::{Fingerprint, MAX_TENANT, OperationId, Owner, RecipeId, RecordKey};
 pub use policy::{Expired, InFlight, Policy, Settling, Stale, StoreResponse};
 pub use record::{Body, Draft, DueKind, Expected, Origin, Record, Resource, State, StoredResponse, Times};
 pub use time::{Timestamp, When};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-const CALLS: [&str; 11] = [
+const CALLS: [&str; 13] = [
     "create",
     "swap",
     "remove",
@@ -13,6 +13,8 @@ const CALLS: [&str; 11] = [
     "list",
     "count_live",
     "due",
+    "drop_answers",
+    "purge",
     "remember",
     "recall",
 ];

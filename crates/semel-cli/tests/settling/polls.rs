@@ -1,7 +1,9 @@
 //! The service is asked.
 
-use crate::support::{Gateway, Service, config};
+use crate::support::{Gateway, Service, config, until};
 use serde_json::{Value, json};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
 
 const KEY: &str = "key-of-a-payment-0001";
 
@@ -118,4 +120,27 @@ fn an_answer_that_comes_late_and_what_the_service_says_when_asked_are_one_outcom
     assert_eq!(service.executions(), [json!([settled["operation_id"], 1])]);
     let there = gateway.operation(KEY).unwrap();
     assert_eq!((&there["state"], &there["attempt"]), (&json!("completed"), &json!(1)));
+}
+
+#[test]
+fn told_twice_to_end_it_waits_for_no_answer() {
+    let service = Service::start();
+    // Takes questions, and never answers.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    silent.set_nonblocking(true).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let rest = format!(
+        "[route.reconcile]\npoll = \"http://{}/operations/{{operation_id}}\"\nevery = \"100ms\"\n",
+        silent.local_addr().unwrap()
+    );
+    let gateway = Gateway::start(&config(directory.path(), "semel.toml", service.address, &rest));
+    assert_eq!(gateway.pay(KEY, "hang-up").status, 504);
+    let _question = until("it asks", || silent.accept().ok());
+
+    gateway.is_told_to_end();
+    until("it serves nobody", || TcpStream::connect(gateway.address).is_err().then_some(()));
+    assert_eq!(gateway.ask("/readyz").status, 503, "it waits for the answer");
+    // No request is under way any more by then.
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(gateway.stop(), Some(1), "and then it does not");
 }

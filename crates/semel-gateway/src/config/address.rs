@@ -49,6 +49,12 @@ pub(crate) fn upstream(text: &str) -> Result<Uri, Wrong> {
     Ok(uri)
 }
 
+/// The port that the service is reached at, whether its address names it or not.
+pub(crate) fn port_of(upstream: &Uri) -> u16 {
+    let default = if upstream.scheme() == Some(&Scheme::HTTPS) { 443 } else { 80 };
+    upstream.port_u16().unwrap_or(default)
+}
+
 /// An address to listen on: `127.0.0.1:8080`.
 pub(crate) fn listen(text: &str) -> Result<SocketAddr, Wrong> {
     const FORM: &str = "write an IP address and a port: \"127.0.0.1:8080\", \"0.0.0.0:8080\", \"[::1]:8080\"";
@@ -91,8 +97,7 @@ pub(crate) fn is_itself(upstream: &Uri, listen: SocketAddr) -> bool {
             || (address.is_unspecified() || address.is_loopback()) && listen.ip().is_unspecified()
             || address.is_unspecified() && listen.ip().is_loopback()
     });
-    let default = if upstream.scheme() == Some(&Scheme::HTTPS) { 443 } else { 80 };
-    same_host && upstream.port_u16().unwrap_or(default) == listen.port()
+    same_host && port_of(upstream) == listen.port()
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ mod telemetry;
 mod tls;
 mod units;
 
+pub(crate) use address::port_of;
 pub use error::{ConfigError, ConfigErrors, Place, Wrong};
 pub use fingerprint::FingerprintConfig;
 pub use outbox::{OutboxConfig, SinkConfig};
@@ -394,6 +395,12 @@ fn read_webhooks(sections: Vec<Section<'_, '_>>) -> Vec<WebhookConfig> {
     let mut webhooks: Vec<WebhookConfig> = Vec::new();
     for mut section in sections {
         let source = section.parsed("source", Kind { what: "a name", example: "provider" }, |text| {
+            if text == "unknown" {
+                return Err(Wrong::new(
+                    "\"unknown\" cannot be the name of a source: strangers are counted under it",
+                    "write another name: \"provider\"",
+                ));
+            }
             let good = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
             match !text.is_empty() && text.len() <= 100 && text.bytes().all(good) {
                 true => Ok(text.to_owned()),

@@ -28,9 +28,10 @@ use crate::tls::ClientTls;
 use bytes::Bytes;
 use connection::{Connection, Failure, GaveUp};
 use dial::Dial;
-use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRAILER, UPGRADE};
+use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRAILER, TRANSFER_ENCODING, UPGRADE};
 use http::response::Parts;
 use http::{HeaderValue, Request, Response, StatusCode, Uri, Version};
+use http_body::Body as _;
 use http2::Lines;
 use pool::Pool;
 use semel::OperationId;
@@ -252,6 +253,8 @@ impl Shared {
         let peer = extensions.get().map(|PeerAddress(address)| address.ip());
         let caller = extensions.remove::<Caller>();
         let mut target = self.target.request_target(request.uri());
+        let body = request.body();
+        let has_unknown_length = !body.is_end_stream() && body.size_hint().exact().is_none();
         let headers = request.headers_mut();
         // The body is asked for from the client when the first piece of it is wanted.
         headers.remove(EXPECT);
@@ -263,6 +266,10 @@ impl Shared {
         let version = match &self.way {
             Way::Http1(..) => {
                 headers.entry(HOST).or_insert_with(|| self.target.authority.clone());
+                if has_unknown_length {
+                    // Unless it is said, the HTTP library takes a GET or a HEAD for one without a body.
+                    headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+                }
                 Version::HTTP_11
             }
             Way::Http2(_) => {

@@ -17,15 +17,12 @@ use forward_auth::ForwardAuth;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName};
 use jwt::VerifiedToken;
-use semel::Engine;
 use semel::planted::{self, Bug};
+use semel::{Engine, MAX_TENANT};
 use semel_tower::{ByCredential, Claim, ClaimFuture, IdempotencyLayer, TenantSource};
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
-
-/// The longest name of a tenant.
-const MAX_TENANT: usize = 255;
 
 /// How the tenant of a request is found.
 #[derive(Clone, Debug)]

@@ -32,7 +32,7 @@ const WRONG: usize = 256;
 /// How often a client is asked whether it is still there, and how long it may take to say so.
 const SIGN_OF_LIFE_EVERY: Duration = Duration::from_secs(30);
 const SIGN_OF_LIFE_WITHIN: Duration = Duration::from_secs(20);
-/// How long a client may take to see that its idle connection is closed.
+/// How long a client may take to see that its idle connection is closed, and to take the last answer.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Serves a connection to its end.
@@ -81,8 +81,16 @@ pub(super) async fn serve<F>(
                 tracing::debug!(%peer, ?overdue, "a client takes too long");
                 connection.as_mut().graceful_shutdown();
                 match overdue {
-                    // Whether it has seen it or not.
-                    Overdue::Idle => drop(tokio::time::timeout(FAREWELL, connection.as_mut()).await),
+                    // Whether it has seen it or not. Requests that were on their way meanwhile are answered.
+                    Overdue::Idle => tokio::select! {
+                        biased;
+                        _ended = connection.as_mut() => {}
+                        () = async {
+                            tokio::time::sleep(FAREWELL).await;
+                            streams.others_have_ended(&limits).await;
+                            tokio::time::sleep(FAREWELL).await;
+                        } => {}
+                    },
                     // The library has no way to end the one stream. The others, which may be those of other clients behind a proxy, end
                     // before the connection does.
                     Overdue::NotTaken => tokio::select! {

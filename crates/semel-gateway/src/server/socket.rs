@@ -199,7 +199,11 @@ impl AsyncRead for ClientSocket {
             Some(End::Gone(gone)) => {
                 return Poll::Ready(gone.as_ref().map_err(|error| error.kind().into()).copied());
             }
-            Some(End::Malformed) => return Poll::Ready(Err(io::ErrorKind::InvalidData.into())),
+            Some(End::Malformed) => {
+                // Told again: if it came together with its head, the request had not begun when it was refused.
+                this.link.fail(BodyFailure::Malformed);
+                return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
+            }
             Some(End::Poisoned(_)) => {
                 this.hand_out_poison(buffer);
                 return Poll::Ready(Ok(()));

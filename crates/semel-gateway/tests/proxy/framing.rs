@@ -46,6 +46,15 @@ const SHAPES: &[&str] = &[
 
 const SMUGGLED: &str = "0\r\n\r\nPOST /smuggled HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n";
 
+/// Bodies that are said to be chunked.
+const BROKEN_BODIES: &[&str] = &[
+    "x\r\n",
+    "5 \r\nhello\r\n0\r\n\r\n",
+    "4\r\nhello\r\n0\r\n\r\n",
+    "5\nhello\r\n0\r\n\r\n",
+    "5\r\nhello\r\n0\n\r\n",
+];
+
 /// Sends it in one piece, and in two; alone, and behind another request.
 async fn is_refused(front: &Front, request: &str) {
     for first in ["", "GET /before HTTP/1.1\r\nHost: a\r\n\r\n"] {
@@ -99,13 +108,7 @@ async fn ambiguous_requests_are_refused_and_the_connection_is_closed() {
 async fn a_body_that_breaks_its_framing_is_refused_and_not_executed() {
     let service = Service::start();
     let front = Front::before(&service).await;
-    for body in [
-        "x\r\n",
-        "5 \r\nhello\r\n0\r\n\r\n",
-        "4\r\nhello\r\n0\r\n\r\n",
-        "5\nhello\r\n0\r\n\r\n",
-        "5\r\nhello\r\n0\n\r\n",
-    ] {
+    for body in BROKEN_BODIES {
         for apart in [false, true] {
             let mut client = front.connect().await;
             let head = Ask::new("POST /chunks")
@@ -124,6 +127,23 @@ async fn a_body_that_breaks_its_framing_is_refused_and_not_executed() {
         }
     }
     assert_eq!(service.executed(), 0);
+    assert!(front.records().await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_breaks_its_framing_is_not_the_services_fault_though_it_came_with_its_head() {
+    let service = Service::start();
+    let front = Front::before(&service).await;
+    for ask in [Ask::new("PUT /chunks"), Ask::new("POST /chunks").key("key-of-broken-chunks")] {
+        let head = ask.field("Transfer-Encoding: chunked").head();
+        for body in BROKEN_BODIES {
+            let mut client = front.connect().await;
+            client.write(format!("{head}{body}")).await;
+            let answer = client.answer().await;
+            assert_eq!((answer.status, answer.code().as_str()), (400, ""), "{head:?} {body:?}");
+            assert_eq!(client.rest().await, b"", "closed: {head:?} {body:?}");
+        }
+    }
     assert!(front.records().await.is_empty());
 }
 

@@ -1,6 +1,8 @@
 //! Clients that speak HTTP/2: the same promises, many requests on one connection.
 
-use crate::support::frames::{CANCEL, END_HEADERS, END_STREAM, HEADERS, frame, greeting, reset};
+use crate::support::frames::{
+    ACK, CANCEL, END_HEADERS, END_STREAM, HEADERS, PING, frame, greeting, next_frame, reset,
+};
 use crate::support::http2::{Http2, payment, payment_with, whole};
 use crate::support::{Ask, Front, Service, Setting};
 use bytes::Bytes;
@@ -160,6 +162,42 @@ async fn a_connection_without_requests_is_closed() {
     stream.write_all(b"PRI * HTTP/2.0\r\n").await.unwrap();
     let mut rest = Vec::new();
     tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut rest)).await.unwrap().unwrap();
+}
+
+/// The next frame, in bounded time.
+async fn arrives(stream: &mut TcpStream) -> (u8, u8, u32, Vec<u8>) {
+    let frame = tokio::time::timeout(Duration::from_secs(20), next_frame(stream)).await.unwrap();
+    frame.expect("the connection breaks off")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_was_on_its_way_when_an_idle_connection_closes_is_answered() {
+    let service = Service::start();
+    let setting = Setting::default().limits(|limits| limits.header_timeout = Duration::from_millis(300));
+    let front = setting.before(&service).await;
+    let mut client = TcpStream::connect(front.address).await.unwrap();
+    client.write_all(&greeting()).await.unwrap();
+    // It is told to go, and asked to say that it has heard so: what it began before that is served.
+    let asked = loop {
+        let (kind, flags, _, payload) = arrives(&mut client).await;
+        if (kind, flags) == (PING, 0) {
+            break payload;
+        }
+    };
+    // GET http://a/, with `x-wait: go`.
+    let head = [&[0x82, 0x86, 0x84, 0x41, 1, b'a', 0, 6][..], b"x-wait", &[2], b"go"].concat();
+    let request = frame(HEADERS, END_HEADERS | END_STREAM, 1, &head);
+    client.write_all(&[request, frame(PING, ACK, 0, &asked)].concat()).await.unwrap();
+    service.has_executed(1).await;
+    // Longer than a client is waited for that has asked for nothing.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    service.let_go("go");
+    loop {
+        let (_, flags, stream, _) = arrives(&mut client).await;
+        if stream == 1 && flags & END_STREAM != 0 {
+            break;
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

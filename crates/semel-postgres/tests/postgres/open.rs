@@ -43,6 +43,12 @@ async fn a_connection_whose_commits_can_be_lost_writes_nothing() {
     let refused = store.create(vec![draft("lossy")]).await;
     assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
     assert_eq!(read(&direct, "lossy").await, None);
+    let kept = async |store: &PgStore| store.remember("secret".into(), "value".into()).await;
+    let refused = kept(&store).await;
+    assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+    assert_eq!(direct.recall("secret".into()).await.unwrap(), None);
+    kept(&direct).await.unwrap();
+    assert_eq!(kept(&store).await.unwrap(), "value", "what is there already is durable");
 }
 
 #[tokio::test]
@@ -102,4 +108,17 @@ async fn a_role_that_may_only_change_rows_is_enough_for_a_service() {
 async fn what_is_no_url_is_told_as_such() {
     let refused = PgStore::connect("payments database").await;
     assert!(matches!(refused, Err(OpenError::Url(_))), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_url_can_say_that_nothing_is_to_be_prepared() {
+    let database = Database::new().await;
+    let url = database.url_by_pgbouncer();
+    let and = if url.contains('?') { '&' } else { '?' };
+    let store = PgStore::connect(&format!("{url}{and}statement-cache-capacity=0")).await.unwrap();
+    for number in 0..10 {
+        let name = format!("by a pooler {number}");
+        store.create(vec![draft(&name)]).await.unwrap();
+        assert!(read(&store, &name).await.is_some());
+    }
 }

@@ -22,9 +22,10 @@ impl<E: Into<Self>> From<InboxError<E>> for Failure {
     fn from(error: InboxError<E>) -> Self {
         match error {
             InboxError::Application(error) => error.into(),
-            // The second is nothing that the message can help; the log says what to do.
+            // The second and the third are nothing that the message can help; the log says what to do.
             InboxError::InProgress => Self::NotNow(InboxError::<Self>::InProgress.to_string()),
             InboxError::NotDurable => Self::NotNow(InboxError::<Self>::NotDurable.to_string()),
+            InboxError::NoTransaction => Self::NotNow(InboxError::<Self>::NoTransaction.to_string()),
             InboxError::Identity(error) => error.into(),
             InboxError::Refused(why) => Self::Failed(why),
             InboxError::Store(error) => error.into(),

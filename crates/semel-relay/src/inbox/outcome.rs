@@ -39,6 +39,11 @@ pub enum InboxError<E> {
         "synchronous_commit is off in this transaction: a message could be acknowledged and its effect lost"
     )]
     NotDurable,
+    /// The connection is in no transaction: the mark would be there without its effect.
+    #[error(
+        "the connection is in no transaction: begin one with sqlx (`pool.begin()`), and commit mark and effect with it"
+    )]
+    NoTransaction,
     /// An identity that cannot be one.
     #[error(transparent)]
     Identity(#[from] InvalidIdentity),

@@ -8,7 +8,7 @@ use semel::planted::{self, Bug};
 use sha2::{Digest as _, Sha256};
 use sqlx::postgres::{PgArguments, PgConnection};
 use sqlx::query::Query;
-use sqlx::{PgPool, Postgres, Row as _};
+use sqlx::{Connection as _, PgPool, Postgres, Row as _};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -123,12 +123,17 @@ impl PgInbox {
     /// server then rolls back, and neither its answer to COMMIT nor sqlx calls that an error.
     ///
     /// # Errors
-    /// [`InboxError::InProgress`] if another transaction is at it, or the database's own. Roll the transaction back.
+    /// [`InboxError::NoTransaction`] if none is open, [`InboxError::InProgress`] if another transaction is at it, or the database's own.
+    /// Roll the transaction back.
     pub async fn mark_in(
         &self,
         transaction: &mut PgConnection,
         message: &MessageId,
     ) -> Result<bool, InboxError<sqlx::Error>> {
+        // The mark would commit by itself: an effect that fails after it would never be tried again.
+        if !transaction.is_in_transaction() {
+            return Err(InboxError::NoTransaction);
+        }
         let marked = self.mark(transaction, Mark::Message, message.as_str()).await;
         marked.map_err(InboxError::Application)?.is_first()
     }

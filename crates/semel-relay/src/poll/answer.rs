@@ -3,21 +3,37 @@
 use crate::document::{InvalidDocument, ResourceDocument, ResponseDocument, SaidOutcome, Unkeepable};
 use crate::reconcile::Finding;
 use semel::Resource;
-use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
 
-/// The long form names the outcome, the short one is the response itself.
+/// Which form a document has. It is looked at by itself: whoever names an outcome, and says the rest in a way that is not understood,
+/// must not be read as if no outcome were named.
 #[derive(Deserialize)]
-#[serde(untagged)]
-enum Document {
-    Long { outcome: String, response: Option<ResponseDocument>, resource: Option<ResourceDocument> },
-    Short(WithResource),
+struct Form {
+    /// Whether there is an outcome, whatever it says.
+    #[serde(default, rename = "outcome", deserialize_with = "is_there")]
+    is_long: bool,
 }
 
+/// Names the outcome.
 #[derive(Deserialize)]
-struct WithResource {
+struct Long {
+    outcome: String,
+    response: Option<ResponseDocument>,
+    resource: Option<ResourceDocument>,
+}
+
+/// Is the response itself.
+#[derive(Deserialize)]
+struct Short {
     #[serde(flatten)]
     response: ResponseDocument,
     resource: Option<ResourceDocument>,
+}
+
+/// True for whatever is there, `null` included.
+fn is_there<'de, D: Deserializer<'de>>(member: D) -> Result<bool, D::Error> {
+    IgnoredAny::deserialize(member).map(|IgnoredAny| true)
 }
 
 /// The finding of an answer with status 200.
@@ -29,13 +45,17 @@ pub(super) fn read(body: &[u8], absence_is_proof: bool) -> Finding {
 }
 
 fn understand(body: &[u8], absence_is_proof: bool) -> Result<Finding, InvalidDocument> {
-    let (said, response, resource) = match serde_json::from_slice(body)? {
-        Document::Long { outcome, response, resource } => match SaidOutcome::from_name(&outcome) {
-            Some(said) => (Some(said), response, resource),
-            // Whoever answers may have outcomes of its own, such as `pending`: then nobody knows yet.
-            None => return Ok(Finding::Unclear("poll_outcome_open".into())),
-        },
-        Document::Short(WithResource { response, resource }) => (None, Some(response), resource),
+    let Form { is_long } = serde_json::from_slice(body)?;
+    let (said, response, resource) = if is_long {
+        let Long { outcome, response, resource } = serde_json::from_slice(body)?;
+        // Whoever answers may have outcomes of its own, such as `pending`: then nobody knows yet.
+        let Some(said) = SaidOutcome::from_name(&outcome) else {
+            return Ok(Finding::Unclear("poll_outcome_open".into()));
+        };
+        (Some(said), response, resource)
+    } else {
+        let Short { response, resource } = serde_json::from_slice(body)?;
+        (None, Some(response), resource)
     };
     let response = response.map(|given| given.stored(Unkeepable::Dropped)).transpose()?;
     let resource = resource.map(Resource::try_from).transpose()?;
@@ -118,7 +138,16 @@ mod tests {
             r#"{"status":99}"#,
             r#"{"status":600}"#,
             r#"{"outcome":"pending"}"#,
-            r#"{"outcome":7,"status":201}x"#,
+            r#"{"outcome":"pending","status":201}"#,
+            r#"{"status":200,"outcome":"pending","response":"waiting for the bank"}"#,
+            r#"{"status":200,"outcome":"failed","response":{"status":402,"body":{"error":"declined"}}}"#,
+            r#"{"status":200,"outcome":null}"#,
+            r#"{"outcome":7,"status":201}"#,
+            r#"{"outcome":"pending","outcome":"completed"}"#,
+            r#"{"status":402,"status":201}"#,
+            r#"["completed"]"#,
+            r#"["completed",null,null]"#,
+            r#"{"status":201}x"#,
             r#"{"status":201,"body":"","body_base64":""}"#,
             r#"{"status":201,"body":{}}"#,
             r#"{"status":201,"headers":{"a b":"c"}}"#,

@@ -12,11 +12,15 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::net::TcpStream;
 
 /// What the receiver answers is read up to this length, so that the connection can be used again.
 const LONGEST_ANSWER: usize = 64 * 1024;
+
+/// So long is the rest of an answer waited for. Its head has said what becomes of the event: who holds the rest back loses the
+/// connection and nothing else. Without an end the event would count as undelivered, though the receiver keeps it.
+const LONGEST_REST: Duration = Duration::from_millis(250);
 
 /// Connections that lie idle at most.
 const MOST_IDLE: usize = 64;
@@ -156,7 +160,8 @@ impl Webhook {
         let broken = |error: hyper::Error| Undelivered::Unreachable(format!("{}: {error}", self.authority));
         let (head, body) = connection.send_request(self.request(event)?).await.map_err(broken)?.into_parts();
         // The head is the answer; the rest only says whether the connection can be used again.
-        if Limited::new(body, LONGEST_ANSWER).collect().await.is_ok() {
+        let rest = Limited::new(body, LONGEST_ANSWER).collect();
+        if matches!(tokio::time::timeout(LONGEST_REST, rest).await, Ok(Ok(_))) {
             self.keep(connection);
         }
         Ok(head.status)

@@ -230,6 +230,17 @@ async fn a_mark_in_a_transaction_of_ones_own_commits_with_it() {
     assert_eq!(ledger.lines().await, ["pay_1"]);
 }
 
+#[tokio::test]
+async fn outside_of_a_transaction_nothing_is_marked() {
+    let ledger = Ledger::new().await;
+    let mut conn = ledger.pool.acquire().await.unwrap();
+    let refused = ledger.inbox.mark_in(&mut conn, &id("m1")).await.unwrap_err();
+    assert!(matches!(refused, InboxError::NoTransaction), "{refused:?}");
+    assert!(matches!(Failure::from(refused), Failure::NotNow(_)), "no fault of the message");
+    let handled = ledger.inbox.handle(&id("m1"), async |tx| enter(tx, "pay_1").await).await.unwrap();
+    assert_eq!((handled, ledger.lines().await.len()), (Handled::Now(()), 1));
+}
+
 /// Ledger entry and receipt, where the receipt fails.
 async fn half_failing(inbox: &PgInbox, message: &str, receipt_works: bool) -> Result<[bool; 2], Failure> {
     let Some(steps) = inbox.steps::<Failure>(&id(message)).await? else { return Ok([false; 2]) };

@@ -1,6 +1,6 @@
 //! The HTTP sink, against a real server.
 
-use crate::subject::{Subject, numbered};
+use crate::subject::{PATIENCE, Subject, numbered};
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
@@ -15,6 +15,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -170,6 +171,28 @@ async fn a_connection_that_was_closed_while_idle_is_replaced_unnoticed() {
     let partner = Partner::at(address).await;
     sink.publish(&event()).await.unwrap();
     assert_eq!(partner.got.borrow().len(), 1);
+}
+
+#[tokio::test]
+async fn a_receiver_that_holds_the_rest_of_its_answer_back_has_confirmed() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/events", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let mut open = Vec::new();
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.read_u8().await.unwrap();
+            stream.write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").await.unwrap();
+            open.push(stream);
+        }
+    });
+    let sink = Webhook::new(&url, WebhookSecret::parse(SECRET).unwrap()).unwrap();
+    // The second time over another connection: the first one's answer has not ended.
+    for _ in 0..2 {
+        let event = event();
+        let answer = tokio::time::timeout(PATIENCE, sink.publish(&event)).await;
+        answer.expect("the head of the answer is enough").unwrap();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

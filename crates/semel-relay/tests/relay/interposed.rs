@@ -38,8 +38,11 @@ struct Plan {
     looked_at: AtomicUsize,
     swaps: Mutex<Vec<usize>>,
     meet: Mutex<Option<Arc<Barrier>>>,
-    after_find: Mutex<Option<Pin<Box<dyn Future<Output = ()> + Send>>>>,
+    after_find: Mutex<Option<Deed>>,
+    before_swap: Mutex<Option<Deed>>,
 }
+
+type Deed = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Interposed {
     pub(crate) fn over(inner: Arc<dyn Store>) -> Self {
@@ -61,6 +64,11 @@ impl Interposed {
     /// Does this once the next record was found, before whoever looked for it is told.
     pub(crate) fn after_the_next_find(&self, deed: impl Future<Output = ()> + Send + 'static) {
         *self.plan.after_find.lock().unwrap() = Some(Box::pin(deed));
+    }
+
+    /// Does this before the next records are swapped.
+    pub(crate) fn before_the_next_swap(&self, deed: impl Future<Output = ()> + Send + 'static) {
+        *self.plan.before_swap.lock().unwrap() = Some(Box::pin(deed));
     }
 
     /// Waits until somebody is stopped.
@@ -129,7 +137,13 @@ impl Store for Interposed {
 
     fn swap(&self, batch: Vec<Swap>) -> StoreFuture<'_, Answer<Swapped>> {
         self.plan.swaps.lock().unwrap().push(batch.len());
-        self.call(self.inner.swap(batch))
+        let deed = self.plan.before_swap.lock().unwrap().take();
+        Box::pin(async move {
+            if let Some(deed) = deed {
+                deed.await;
+            }
+            self.call(self.inner.swap(batch)).await
+        })
     }
 
     fn remove(&self, batch: Vec<Expected>) -> StoreFuture<'_, Answer<Swapped>> {

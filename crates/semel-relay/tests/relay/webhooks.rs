@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use sha2::Sha256;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::oneshot;
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const NEW_SECRET: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
@@ -210,6 +211,32 @@ async fn that_something_failed_under_a_key_says_nothing_of_the_next_operation_un
         let precise = json!({ "operation_id": id.to_string(), "outcome": outcome });
         assert_eq!(sender.send("msg_2", &precise).await.result, WebhookResult::Settled);
         assert_eq!(sender.send("msg_3", &by_key).await.result, WebhookResult::Known);
+    }
+}
+
+/// The operation that it is about goes away while its word is looked at, and the next one takes its key.
+#[tokio::test(start_paused = true)]
+async fn a_word_about_an_operation_does_not_come_into_the_history_of_the_next_one_under_its_key() {
+    for (in_doubt, result) in [(false, WebhookResult::TooEarly), (true, WebhookResult::NoSuchOperation)] {
+        let sender = Sender::new().await;
+        let shop = &sender.shop;
+        let earlier = if in_doubt { shop.doubted(1).await } else { shop.abandoned(1).await };
+        let record = shop.record(earlier).await.unwrap();
+        let (tell, later) = oneshot::channel();
+        shop.store.before_the_next_swap({
+            let shop = shop.clone();
+            async move {
+                shop.store.remove(vec![record.expected()]).await.unwrap();
+                tell.send(shop.abandoned(1).await).unwrap();
+            }
+        });
+        assert_eq!(sender.send("msg_1", &completed(earlier)).await.result, result);
+        let id = later.await.unwrap();
+        assert_ne!(id, earlier);
+        assert_eq!((shop.record(earlier).await, shop.history(id).await.len()), (None, 0));
+        assert_eq!(shop.state(id).await, State::InProgress);
+        let again = sender.send("msg_1", &completed(earlier)).await.result;
+        assert_eq!((again, shop.history(id).await.len()), (WebhookResult::NoSuchOperation, 0));
     }
 }
 

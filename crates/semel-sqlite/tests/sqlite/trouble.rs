@@ -167,3 +167,18 @@ async fn reads_do_not_wait_for_a_writer_that_takes_its_time() {
     go_on.send(()).unwrap();
     slow.await.unwrap().unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reading_that_panics_costs_nobody_a_reader() {
+    let place = Place::new();
+    let store = place.open().await;
+    assert_eq!(create(&store, draft("kept")).await, Created::Inserted);
+    for _ in 0..3 {
+        let mistaken = |_: &rusqlite::Connection, _| -> rusqlite::Result<()> {
+            panic!("a mistake of the application's")
+        };
+        let given_up = store.query(mistaken).await;
+        assert!(matches!(given_up, Err(StoreError::Unavailable(_))), "{given_up:?}");
+    }
+    assert!(read(&store, "kept").await.is_some());
+}

@@ -1,10 +1,12 @@
 //! Whose key it is, what it is for, and that one key never stands for two requests.
 
 use crate::support::{Ask, KEY, Shop};
+use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use semel::Policy;
 use semel_tower::{IdempotencyLayer, Tenant};
+use tower::Layer as _;
 
 fn by_account(layer: IdempotencyLayer) -> IdempotencyLayer {
     layer.tenant(|parts| parts.headers.get("x-account")?.to_str().ok().map(str::to_owned))
@@ -107,10 +109,31 @@ async fn another_operations_same_key_is_a_fresh_operation() {
     assert!(operations.contains(&"POST /payments/{id}/notes".into()), "{operations:?}");
 }
 
+/// Which is shown the rest of the path alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_router_that_another_one_nests_has_operations_of_their_whole_path() {
+    let shop = Shop::open().await;
+    let layer = IdempotencyLayer::over(shop.engine.clone());
+    let till = || shop.till.clone().router();
+    let router = Router::new()
+        .nest("/accounts/{account}", till().layer(layer.clone()))
+        .nest_service("/first", layer.layer(till()))
+        .nest_service("/second", layer.layer(till()));
+    let server = crate::support::Server::start(router).await;
+    let at = |path: &str| Ask::new("POST", path).key(KEY).json(r#"{"amount":"10.00"}"#);
+    assert_eq!(at("/accounts/1/payments").send(&server).await.text(), "effect 1");
+    assert_eq!(at("/accounts/2/payments").send(&server).await.status, 422, "its path counts, all of it");
+    assert_eq!(at("/accounts/1/payments").send(&server).await.text(), "effect 1");
+    for (path, effect) in [("/first/payments", "effect 2"), ("/second/payments", "effect 3")] {
+        assert_eq!(at(path).send(&server).await.text(), effect, "{path}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_without_a_tenant_is_refused_where_the_application_names_tenants() {
     let shop = Shop::layered(by_account).await;
-    for ask in [Ask::payment(), Ask::payment().header("x-account", "")] {
+    let long = Ask::payment().header("x-account", "a".repeat(256));
+    for ask in [Ask::payment(), Ask::payment().header("x-account", ""), long] {
         let answer = shop.send(&ask).await;
         assert_eq!((answer.status, answer.code().as_str()), (401, "idempotency_scope_unresolved"));
         assert!(answer.header("www-authenticate").is_some());

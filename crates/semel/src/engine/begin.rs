@@ -3,7 +3,7 @@
 use super::quota::Admission;
 use super::{Engine, Ticket};
 use crate::fingerprint::Subject;
-use crate::identity::{Fingerprint, OperationId, Owner, RecipeId, RecordKey};
+use crate::identity::{Fingerprint, MAX_TENANT, OperationId, Owner, RecipeId, RecordKey};
 use crate::observe::Event;
 use crate::planted::{self, Bug};
 use crate::policy::{InFlight, Policy};
@@ -82,6 +82,9 @@ pub enum BeginError {
     /// The request cannot be fingerprinted under its own recipe: it was made with another secret than is configured.
     #[error("the configured fingerprint recipe cannot be computed here")]
     Recipe,
+    /// The tenant's name is longer than [`MAX_TENANT`].
+    #[error("the name of a tenant has {0} bytes, and may have {most} at most", most = MAX_TENANT)]
+    Tenant(usize),
 }
 
 /// Retries of a decision that lost on the version. Each loss means that somebody else's write went through, so running out
@@ -168,6 +171,10 @@ impl Engine {
 
     /// The request with its fingerprint, under a recipe that the store keeps.
     async fn asked<'a>(&self, incoming: &'a Incoming<'a>) -> Result<Asked<'a>, BeginError> {
+        let tenant = incoming.key.tenant.len();
+        if tenant > MAX_TENANT {
+            return Err(BeginError::Tenant(tenant));
+        }
         let recipe = incoming.subject.recipe();
         let recipe_id = recipe.id();
         let fingerprint = incoming.subject.fingerprint_under(recipe).map_err(|_| BeginError::Recipe)?;
@@ -358,7 +365,7 @@ impl Engine {
 /// What is counted of a request that does not execute; whoever executes was counted when it became the owner.
 fn told(begun: &Result<Decision, BeginError>) -> Option<Event> {
     match begun {
-        Ok(Decision::Execute(_)) | Err(BeginError::Recipe) => None,
+        Ok(Decision::Execute(_)) | Err(BeginError::Recipe | BeginError::Tenant(_)) => None,
         Ok(Decision::Replay(_) | Decision::NotStored(_)) => Some(Event::ReserveReplay),
         Ok(Decision::InProgress { .. }) => Some(Event::ReserveInProgress),
         Ok(Decision::Unknown { .. } | Decision::CannotTell { .. }) => Some(Event::ReserveUnknown),
@@ -383,6 +390,7 @@ fn decision(begun: &Result<Decision, BeginError>) -> Option<&'static str> {
         Ok(Decision::Expired { .. }) => "expired",
         Err(BeginError::Store(_)) => "store_error",
         Err(BeginError::Recipe) => "recipe_error",
+        Err(BeginError::Tenant(_)) => "tenant_error",
     })
 }
 

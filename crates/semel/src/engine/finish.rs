@@ -1,7 +1,7 @@
 //! How an attempt ends, and what happens if the store does not take it.
 
 use super::ticket::{Held, Written, write};
-use super::{Engine, Ticket};
+use super::{Engine, Ticket, moment_after};
 use crate::identity::RecordKey;
 use crate::planted::{self, Bug};
 use crate::policy::Policy;
@@ -205,7 +205,7 @@ impl Engine {
     pub(super) fn give_back(&self, key: RecordKey, claim: Claim, policy: Arc<Policy>) {
         let shared = Arc::clone(&self.shared);
         tokio::spawn(async move {
-            let deadline = tokio::time::Instant::now() + policy.lease;
+            let deadline = moment_after(policy.lease);
             let mut pause = FIRST_PAUSE;
             while tokio::time::Instant::now() < deadline {
                 if let Ok((_, Some(record))) = shared.batcher.read(&key).await

@@ -47,6 +47,12 @@ use tokio::sync::OnceCell;
 use uuid::Uuid;
 use waiters::Waiters;
 
+/// So long from now, or as good as never.
+fn moment_after(span: Duration) -> tokio::time::Instant {
+    const NEVER: Duration = Duration::from_secs(10 * 365 * 86_400);
+    tokio::time::Instant::now() + span.min(NEVER)
+}
+
 /// The engine over one store. Cheap to clone; all clones share batches and limits.
 #[derive(Clone)]
 pub struct Engine {

@@ -244,7 +244,8 @@ pub(super) async fn write(
             (Swapped::Changed(other), None) if other.operation_id != claim.operation_id => {
                 return Ok(Written::Done);
             }
-            (Swapped::Changed(record), _) => see(seen, *record),
+            // Whatever it is, an earlier version as well: a failover may have lost what was written last.
+            (Swapped::Changed(record), _) => *seen.lock().unwrap_or_else(PoisonError::into_inner) = *record,
             (Swapped::Missing, Some(_)) => return Ok(Written::Refused(Refusal::Fenced, None)),
             (Swapped::Damaged(why), _) => {
                 count_error();

@@ -1,7 +1,7 @@
 //! A bounded wait for another request's answer.
 
-use super::Engine;
 use super::begin::{Asked, BeginError, Decision};
+use super::{Engine, moment_after};
 use crate::identity::OperationId;
 use crate::planted::{self, Bug};
 use std::time::Duration;
@@ -26,7 +26,7 @@ impl Engine {
         let Some(_place) = self.shared.waiters.place(&asked.incoming.key.tenant) else {
             return Ok(still);
         };
-        let deadline = Instant::now() + patience;
+        let deadline = moment_after(patience);
         let mut pause = FIRST_PAUSE;
         while Instant::now() < deadline {
             tokio::time::sleep_until((Instant::now() + pause).min(deadline)).await;

@@ -6,7 +6,10 @@ use semel::{
     Batcher, Created, Draft, Fingerprint, MemoryStore, OperationId, Owner, Policy, RecipeId, RecordKey,
     Store, StoreError, Timestamp,
 };
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
@@ -260,6 +263,22 @@ fn a_runtime_that_ends_in_the_middle_of_a_call_leaves_the_lane_to_others() {
         while store.batches(Call::Create).is_empty() {
             tokio::task::yield_now().await;
         }
+    });
+    drop(first);
+    let created = runtime().block_on(batcher.create(&draft(1))).unwrap().1;
+    assert_eq!(created, Created::Inserted);
+}
+
+#[test]
+fn a_runtime_that_ends_before_a_call_has_begun_leaves_the_lane_to_others() {
+    let (_, batcher) = store();
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let first = runtime();
+    first.block_on(async {
+        let draft = draft(0);
+        let mut asking = pin!(batcher.create(&draft));
+        // Asked once: the task that sends it is there, and has not had its turn.
+        poll_fn(|context| Poll::Ready(asking.as_mut().poll(context).is_pending())).await
     });
     drop(first);
     let created = runtime().block_on(batcher.create(&draft(1))).unwrap().1;

@@ -1,7 +1,9 @@
 //! Fencing is by owner, never by a clock: what a late owner may still say, case by case.
 
 use crate::support::{LEASE, Shop, answer, completed, key, replayed, retryable};
-use semel::transition::{About, Change, Evidence, Refusal, Settlement, Windows, settle};
+use semel::transition::{
+    About, Change, Evidence, Refusal, Reservation, Settlement, Windows, reserve, settle,
+};
 use semel::{
     Actor, AdvanceError, Decision, Finish, Outcome, Owner, Policy, Stale, State, Store as _, Swap, Swapped,
     Ticket,
@@ -171,4 +173,29 @@ async fn every_identity_of_an_effect_is_the_same_on_every_attempt() {
     let second = shop.execute().await;
     assert_eq!((second.downstream_key("charge"), second.downstream_key("mail")), identities);
     second.finish(completed("once")).await.unwrap();
+}
+
+/// A failover that has lost the last writes of an owner: what the store has counts, and not what it said before.
+#[tokio::test(start_paused = true)]
+async fn an_owner_that_has_seen_more_than_the_store_has_goes_by_what_is_there() {
+    let shop = Shop::new();
+    let mut ticket = shop.execute().await;
+    let first = shop.record().await.unwrap();
+    for point in ["one", "two"] {
+        ticket.advance(point, None).await.unwrap();
+    }
+    let last = shop.record().await.unwrap();
+    assert!(last.version > first.version);
+    shop.memory.remove(vec![last.expected()]).await.unwrap();
+    let reservation = Reservation {
+        key: first.key.clone(),
+        operation_id: first.operation_id,
+        fingerprint: first.fingerprint,
+        recipe: first.recipe,
+        owner: first.owner,
+    };
+    shop.memory.create(vec![reserve(reservation, &shop.policy)]).await.unwrap();
+    assert_eq!(shop.record().await.unwrap().version, first.version);
+    assert!(matches!(ticket.finish(completed("once")).await, Ok(Finish::Stored)));
+    assert_eq!(replayed(shop.decide().await), "once");
 }

@@ -149,3 +149,12 @@ async fn looks_of_many_waiters_share_their_calls() {
         looks.len()
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_waiter_without_an_end_to_its_patience_gets_the_answer() {
+    let shop = Shop::with(waiting(Duration::MAX));
+    let ticket = shop.execute().await;
+    let waiter = waiter(&shop).await;
+    ticket.finish(completed("once")).await.unwrap();
+    assert_eq!(replayed(waiter.await.unwrap()), "once");
+}

@@ -48,7 +48,7 @@ impl PostgresBooks {
         let tables = |error: sqlx::Error| DatabaseError::Tables(error.into());
         let pool = PgPoolOptions::new().max_connections(16).connect(url).await.map_err(tables)?;
         let store = PgStore::new(pool.clone()).await?;
-        let mut tx = pool.begin().await.map_err(tables)?;
+        let mut tx = semel_postgres::begin(&pool).await.map_err(tables)?;
         for statement in TABLES {
             sqlx::query(statement).execute(&mut *tx).await.map_err(tables)?;
         }
@@ -84,8 +84,9 @@ impl PostgresBooks {
 
     pub(super) async fn sent(&self, payment: String) -> Result<(), BoxError> {
         let noting = sqlx::query("UPDATE receipts SET sent = true WHERE payment = $1").bind(payment);
-        noting.execute(self.store.pool()).await?;
-        Ok(())
+        let mut tx = semel_postgres::begin(self.store.pool()).await?;
+        noting.execute(&mut *tx).await?;
+        Ok(tx.commit().await?)
     }
 }
 

@@ -60,6 +60,8 @@ const BY_REFERENCE: &str = "SELECT id, amount_hundredths, currency, merchant_ref
 const NEWEST: &str = "SELECT id, amount_hundredths, currency, merchant_reference, status, charge_id
      FROM payments WHERE account = $1 ORDER BY created_at DESC, id DESC LIMIT $2";
 
+/// Every write is in a transaction that `semel_postgres::begin` began: a handler may be cut off, and sqlx alone would leave what it was
+/// just beginning open on a connection of the pool, for the next write to be lost in.
 #[derive(Clone)]
 pub(crate) struct PostgresDatabase {
     pub(super) store: PgStore,
@@ -72,7 +74,7 @@ impl PostgresDatabase {
         let tables = |error: sqlx::Error| DatabaseError::Tables(error.into());
         let pool = PgPoolOptions::new().max_connections(16).connect(url).await.map_err(tables)?;
         let store = PgStore::new(pool).await?;
-        let mut tx = store.pool().begin().await.map_err(tables)?;
+        let mut tx = semel_postgres::begin(store.pool()).await.map_err(tables)?;
         for statement in TABLES {
             sqlx::query(statement).execute(&mut *tx).await.map_err(tables)?;
         }
@@ -124,26 +126,27 @@ impl PostgresDatabase {
         fail_point: &FailPoint,
     ) -> Result<Replayable, ApiError> {
         let nothing_written = |error: sqlx::Error| ApiError::NothingWritten(error.into());
-        let mut tx = self.pool().begin().await.map_err(nothing_written)?;
+        let mut tx = semel_postgres::begin(self.pool()).await.map_err(nothing_written)?;
         let reply = conclude(&mut tx, account, conclusion, self.tells).await?;
         fail_point.reached("completing:in_transaction").await;
         Ok(operation.complete_in(tx, reply).await?)
     }
 
     pub(super) async fn settle(&self, account: &Account, conclusion: Conclusion) -> Result<Reply, GivenUp> {
-        let mut tx = self.pool().begin().await?;
+        let mut tx = semel_postgres::begin(self.pool()).await?;
         let reply = conclude(&mut tx, account, conclusion, self.tells).await?;
         tx.commit().await?;
         Ok(reply)
     }
 
     pub(super) async fn note_name(&self, name: OperationId, operation: OperationId) -> Result<(), BoxError> {
+        let mut tx = semel_postgres::begin(self.pool()).await?;
         sqlx::query("INSERT INTO gateway_names (name, operation) VALUES ($1, $2) ON CONFLICT DO NOTHING")
             .bind(name.to_string())
             .bind(operation.to_string())
-            .execute(self.pool())
+            .execute(&mut *tx)
             .await?;
-        Ok(())
+        Ok(tx.commit().await?)
     }
 
     pub(super) async fn named(&self, name: OperationId) -> Result<Option<String>, BoxError> {

@@ -161,9 +161,14 @@ impl Gateway {
     /// Tells it to end, and waits until it has.
     #[allow(dead_code, reason = "for the tests of what is seen from outside")]
     pub(crate) fn stop(mut self) -> Option<i32> {
+        self.is_told_to_end();
+        self.process.wait().unwrap().code()
+    }
+
+    /// SIGTERM.
+    pub(crate) fn is_told_to_end(&self) {
         let id = self.process.id().to_string();
         assert!(Command::new("kill").arg(id).status().unwrap().success());
-        self.process.wait().unwrap().code()
     }
 
     /// Kills it, without a warning.

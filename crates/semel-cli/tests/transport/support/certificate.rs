@@ -1,7 +1,11 @@
 //! An authority of the tests' own, and what it vouches for.
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use rustls::ServerConfig;
+use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Files for a server on this machine.
 pub(crate) struct Certificate {
@@ -29,6 +33,18 @@ impl Certificate {
         std::fs::write(&files.certificate, certificate.pem()).unwrap();
         std::fs::write(&files.key, key.serialize_pem()).unwrap();
         files
+    }
+
+    /// What a server needs that has them.
+    pub(crate) fn server(&self) -> ServerConfig {
+        let chain: Result<Vec<_>, _> = CertificateDer::pem_file_iter(&self.certificate).unwrap().collect();
+        let key = PrivateKeyDer::from_pem_file(&self.key).unwrap();
+        ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(chain.unwrap(), key)
+            .unwrap()
     }
 
     /// The settings that name them.

@@ -79,6 +79,26 @@ error: this [[webhook]] has no `secrets`
 }
 
 #[test]
+fn a_source_by_the_name_that_strangers_are_counted_under() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[[webhook]]
+source = "unknown"
+secrets = ["env:SEMEL_WEBHOOK_SECRET"]
+"#,
+        r#"
+error: "unknown" cannot be the name of a source: strangers are counted under it
+ --> semel.toml:3:10
+  |
+3 | source = "unknown"
+  |          ^^^^^^^^^
+  = help: write another name: "provider"
+"#,
+    );
+}
+
+#[test]
 fn a_webhook_secret_that_is_none() {
     told(
         r#"

@@ -9,12 +9,12 @@ pub(crate) const DATA: u8 = 0;
 pub(crate) const HEADERS: u8 = 1;
 pub(crate) const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
-const PING: u8 = 6;
+pub(crate) const PING: u8 = 6;
 pub(crate) const GOAWAY: u8 = 7;
 
 pub(crate) const END_STREAM: u8 = 1;
 pub(crate) const END_HEADERS: u8 = 4;
-const ACK: u8 = 1;
+pub(crate) const ACK: u8 = 1;
 
 pub(crate) const NO_ERROR: u32 = 0;
 pub(crate) const INTERNAL_ERROR: u32 = 2;
@@ -44,6 +44,17 @@ pub(crate) fn goes_away(last: u32, code: u32) -> Vec<u8> {
 /// What a client begins with.
 pub(crate) fn greeting() -> Vec<u8> {
     [PREFACE, &frame(SETTINGS, 0, 0, &[])].concat()
+}
+
+/// The next frame: its kind, its flags, its stream and what is in it; none at the end.
+pub(crate) async fn next_frame(stream: &mut TcpStream) -> Option<(u8, u8, u32, Vec<u8>)> {
+    let mut head = [0; 9];
+    stream.read_exact(&mut head).await.ok()?;
+    let [a, b, c, kind, flags, id @ ..] = head;
+    let length = u32::from_be_bytes([0, a, b, c]);
+    let mut payload = vec![0; length as usize];
+    stream.read_exact(&mut payload).await.ok()?;
+    Some((kind, flags, u32::from_be_bytes(id), payload))
 }
 
 /// How a service answers: frames, and whether it closes after them.
@@ -83,12 +94,7 @@ async fn serve(mut stream: TcpStream, requests: Arc<AtomicUsize>, script: Arc<Sc
     assert_eq!(preface, PREFACE);
     stream.write_all(&frame(SETTINGS, 0, 0, &[])).await.ok()?;
     loop {
-        let mut head = [0; 9];
-        stream.read_exact(&mut head).await.ok()?;
-        let [a, b, c, kind, flags, id @ ..] = head;
-        let (length, id) = (u32::from_be_bytes([0, a, b, c]), u32::from_be_bytes(id));
-        let mut payload = vec![0; length as usize];
-        stream.read_exact(&mut payload).await.ok()?;
+        let (kind, flags, id, payload) = next_frame(&mut stream).await?;
         match kind {
             SETTINGS if flags & ACK == 0 => stream.write_all(&frame(SETTINGS, ACK, 0, &[])).await.ok()?,
             PING if flags & ACK == 0 => stream.write_all(&frame(PING, ACK, 0, &payload)).await.ok()?,

@@ -111,6 +111,16 @@ pub enum OutOfStep {
         /// The phase whose call has no answer.
         sent: String,
     },
+    /// Another local phase was begun, and nobody knows yet what became of it.
+    #[error(
+        "the phase {entered:?} was entered while {open:?} may still be committed: was its future dropped, or its error passed over?"
+    )]
+    AnotherIsOpen {
+        /// The phase that was entered.
+        entered: String,
+        /// The phase that was begun before it.
+        open: String,
+    },
     /// The checkpoint is sealed, and does not open.
     #[error(transparent)]
     Damaged(StoreError),
@@ -141,6 +151,8 @@ pub struct Phases {
     interrupted: Interrupted,
     journal: Journal,
     entered: BTreeSet<String>,
+    /// The local phase that was begun last, as long as it is not known what became of it.
+    open: Option<String>,
 }
 
 /// Where a local phase stands.
@@ -196,6 +208,7 @@ impl Ticket {
             interrupted: Arc::clone(interrupted),
             journal: journal.inspect_err(|_| interrupt(interrupted, Some(Interruption::InDoubt)))?,
             entered: BTreeSet::new(),
+            open: None,
         })
     }
 
@@ -310,7 +323,7 @@ impl Phases {
         match written {
             Ok(Written::Done | Written::Refused(Refusal::AlreadyAdvanced, _)) => Ok(()),
             Ok(Written::Refused(refusal, _)) => {
-                self.refused();
+                self.interrupt(Interruption::InDoubt);
                 Err(PhaseError::Refused(refusal))
             }
             Err(error) => {
@@ -321,20 +334,24 @@ impl Phases {
     }
 
     /// Enters a local phase: for stores that share their transactions. What is to be done is done in one transaction together
-    /// with [`Step::act`], and then one of [`committed`](Self::committed), [`lost`](Self::lost), [`refused`](Self::refused) and
-    /// [`failed`](Self::failed) is called.
+    /// with [`Step::act`], and then one of [`committed`](Self::committed), [`rolled_back`](Self::rolled_back), [`lost`](Self::lost),
+    /// [`refused`](Self::refused) and [`failed`](Self::failed) is called. Until then no other phase is entered: its recovery point would take
+    /// the place of one that is being committed.
     ///
     /// # Errors
     /// The phases are out of step.
     pub fn local<T: Checkpoint>(&mut self, name: &str) -> Result<Entered<T>, OutOfStep> {
         match self.enter(name)? {
             Standing::Done(value) => self.decode(value).map(Entered::Done),
-            Standing::New => Ok(Entered::Now(Step {
-                claim: self.claim,
-                name: name.to_owned(),
-                journal: self.journal.clone(),
-                acts: self.acts.clone(),
-            })),
+            Standing::New => {
+                self.open = Some(name.to_owned());
+                Ok(Entered::Now(Step {
+                    claim: self.claim,
+                    name: name.to_owned(),
+                    journal: self.journal.clone(),
+                    acts: self.acts.clone(),
+                }))
+            }
             Standing::Sent => Err(self.out_of_step(OutOfStep::AnotherIsSent {
                 entered: format!("{name} (local)"),
                 sent: format!("{name} (foreign)"),
@@ -344,6 +361,7 @@ impl Phases {
 
     /// The transaction of a local phase has committed: this is the record as it is then.
     pub fn committed(&mut self, record: Option<&Record>) {
+        self.open = None;
         if let Some(record) = record
             && let Ok(journal) = Journal::of(record, &self.acts)
         {
@@ -367,25 +385,37 @@ impl Phases {
         {
             see(&self.seen, record);
             self.journal = journal;
+            self.open = None;
             return Ok(value);
         }
-        self.failed();
+        // It may be there all the same: it stays open.
+        self.interrupt(Interruption::Resumable);
         Err(lost)
     }
 
+    /// The work of a local phase failed, and nothing of it is there.
+    pub fn rolled_back(&mut self) {
+        self.open = None;
+    }
+
     /// The owner may not go on: nothing that this attempt says of the operation as a whole can be relied on.
-    pub fn refused(&self) {
+    pub fn refused(&mut self) {
+        self.open = None;
         self.interrupt(Interruption::InDoubt);
     }
 
-    /// The store failed in a local phase: the next attempt goes on after the last recovery point.
-    pub fn failed(&self) {
+    /// The store failed in a local phase, and nothing was written: the next attempt goes on after the last recovery point.
+    pub fn failed(&mut self) {
+        self.open = None;
         self.interrupt(Interruption::Resumable);
     }
 
     fn enter(&mut self, name: &str) -> Result<Standing, OutOfStep> {
         if name.is_empty() || name.contains(':') {
             return Err(self.out_of_step(OutOfStep::Name(name.to_owned())));
+        }
+        if let Some(open) = self.open.clone() {
+            return Err(self.out_of_step(OutOfStep::AnotherIsOpen { entered: name.to_owned(), open }));
         }
         if !self.entered.insert(name.to_owned()) {
             return Err(self.out_of_step(OutOfStep::Twice(name.to_owned())));

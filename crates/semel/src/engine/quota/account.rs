@@ -62,15 +62,11 @@ impl Account {
         tokio::pin!(counted);
         // Before looking: what is told after that is not missed.
         counted.as_mut().enable();
-        {
-            let mut known = self.known();
-            if !known.counting && known.next_count <= Instant::now() {
-                known.counting = true;
-                tokio::spawn(Arc::clone(self).count(Arc::clone(store), tenant.to_owned(), most, known.since));
-            }
-            if known.live.is_some() {
-                return Ok(());
-            }
+        if let Some((counting, since)) = self.next_count() {
+            tokio::spawn(counting.count(Arc::clone(store), tenant.to_owned(), most, since));
+        }
+        if self.known().live.is_some() {
+            return Ok(());
         }
         let in_time = tokio::time::timeout(patience, counted).await.is_ok();
         let known = self.known();
@@ -81,29 +77,12 @@ impl Account {
         }
     }
 
-    async fn count(self: Arc<Self>, store: Arc<dyn Store>, tenant: String, most: u64, since: u64) {
-        let begun = Instant::now();
-        let counting = Counting(&self);
-        let counted = tokio::time::timeout(LONGEST_COUNT, store.count_live(tenant, most)).await;
-        let counted =
-            counted.unwrap_or_else(|_| Err(StoreError::Unavailable("counting took too long".into())));
+    /// The next count, if it is time for it and nobody is at it, and how many keys were made since the last one.
+    fn next_count(self: &Arc<Self>) -> Option<(Counting, u64)> {
         let mut known = self.known();
-        match counted {
-            Ok(live) => {
-                known.live = Some(live);
-                known.since = known.since.saturating_sub(since);
-                known.failed = None;
-            }
-            Err(error) => {
-                tracing::warn!(%error, "the keys of a tenant could not be counted");
-                known.failed = Some(error);
-            }
-        }
-        // Without a first word nothing is admitted: then the next request asks again.
-        let pause = known.live.map_or(Duration::ZERO, |_| GOOD_FOR.max(begun.elapsed() * SHARE));
-        known.next_count = Instant::now() + pause;
-        drop(known);
-        drop(counting);
+        let is_time = !known.counting && known.next_count <= Instant::now();
+        known.counting |= is_time;
+        is_time.then(|| (Counting(Arc::clone(self)), known.since))
     }
 
     /// Whether it may make a new key now, as far as is known.
@@ -137,10 +116,35 @@ impl Account {
     }
 }
 
-/// A count under way, which ends however it ends: a store that panics must not keep others from counting again.
-struct Counting<'a>(&'a Account);
+/// A count under way, which ends however it ends: a store that panics, or a runtime that ends before its task has begun, must not keep others
+/// from counting again.
+struct Counting(Arc<Account>);
 
-impl Drop for Counting<'_> {
+impl Counting {
+    async fn count(self, store: Arc<dyn Store>, tenant: String, most: u64, since: u64) {
+        let begun = Instant::now();
+        let counted = tokio::time::timeout(LONGEST_COUNT, store.count_live(tenant, most)).await;
+        let counted =
+            counted.unwrap_or_else(|_| Err(StoreError::Unavailable("counting took too long".into())));
+        let mut known = self.0.known();
+        match counted {
+            Ok(live) => {
+                known.live = Some(live);
+                known.since = known.since.saturating_sub(since);
+                known.failed = None;
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the keys of a tenant could not be counted");
+                known.failed = Some(error);
+            }
+        }
+        // Without a first word nothing is admitted: then the next request asks again.
+        let pause = known.live.map_or(Duration::ZERO, |_| GOOD_FOR.max(begun.elapsed() * SHARE));
+        known.next_count = Instant::now() + pause;
+    }
+}
+
+impl Drop for Counting {
     fn drop(&mut self) {
         self.0.known().counting = false;
         self.0.counted.notify_waiters();

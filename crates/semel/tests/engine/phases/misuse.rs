@@ -1,9 +1,12 @@
 //! A program that does not know its own phases again is stopped, and the outcome is doubt.
 
-use super::desk::{Desk, Kind, Silence};
+use super::desk::{Desk, Kind, Place, Silence};
+use crate::faulty_store::Gate;
 use crate::support::{Shop, completed, retryable};
 use bytes::Bytes;
-use semel::{AtMostOnce, Deduplicated, Identity, Interruption, OutOfStep, PhaseError, Phases, Ticket};
+use semel::{
+    AtMostOnce, Deduplicated, Entered, Identity, Interruption, OutOfStep, PhaseError, Phases, Ticket,
+};
 use std::collections::BTreeMap;
 
 /// A call that is not to be made.
@@ -149,4 +152,42 @@ async fn an_attempt_has_one_set_of_phases() {
     assert!(matches!(ticket.phases(), Err(OutOfStep::TakenBefore)));
     in_doubt(&ticket);
     ticket.finish(completed("once")).await.unwrap();
+}
+
+/// Its transaction may be committed all the same, and another recovery point would take the place of its own.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_done_before_it_is_known_what_became_of_a_local_phase() {
+    for local in [true, false] {
+        let desk = Desk::open(Kind::Deduplicated);
+        let ticket = desk.shop.execute().await;
+        let mut phases = ticket.phases().unwrap();
+        let gate = Gate::new();
+        desk.stops(Place::BeforeTheRow, &gate);
+        tokio::select! {
+            created = desk.created(&mut phases) => panic!("{created:?}"),
+            () = gate.reached() => {}
+        }
+        let why = if local {
+            let Err(why) = phases.local::<()>("mailed") else { panic!("it is out of step") };
+            why
+        } else {
+            refused(&mut phases, "mailed").await
+        };
+        let OutOfStep::AnotherIsOpen { entered, open } = &why else { panic!("{why}") };
+        assert_eq!((entered.as_str(), open.as_str()), ("mailed", "created"));
+        in_doubt(&ticket);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_local_phase_that_is_known_to_have_left_nothing_holds_nobody_up() {
+    let ticket = Shop::new().execute().await;
+    let mut phases = ticket.phases().unwrap();
+    assert!(matches!(phases.local::<()>("created"), Ok(Entered::Now(_))));
+    phases.rolled_back();
+    assert!(matches!(phases.local::<()>("noted"), Ok(Entered::Now(_))));
+    assert_eq!(ticket.interruption(), None);
+    phases.failed();
+    assert!(matches!(phases.local::<()>("mailed"), Ok(Entered::Now(_))));
+    assert_eq!(ticket.interruption(), Some(Interruption::Resumable));
 }

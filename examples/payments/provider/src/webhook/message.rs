@@ -16,6 +16,7 @@ pub(super) struct Message {
 struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     operation_id: Option<&'a str>,
+    attempt: u32,
     outcome: &'static str,
     response: WebhookResponse,
     #[serde(rename = "type")]
@@ -37,6 +38,7 @@ impl Message {
             };
             let body = Body {
                 operation_id: transaction.operation_id.as_deref(),
+                attempt: transaction.attempt,
                 outcome: match outcome {
                     Outcome::Succeeded => "completed",
                     Outcome::Declined => "failed",

@@ -26,8 +26,8 @@ async fn an_outcome_is_told_with_the_answer_that_was_brought_along_or_with_the_o
         "status": 201, "headers": { "content-type": "application/json" }, "body": String::from_utf8_lossy(&charged.body),
     });
     let expected = json!({
-        "operation_id": OPERATION.1, "outcome": "completed", "response": own, "type": "charge.succeeded",
-        "data": charged.json(),
+        "operation_id": OPERATION.1, "attempt": 1, "outcome": "completed", "response": own,
+        "type": "charge.succeeded", "data": charged.json(),
     });
     assert_eq!(told.body, expected);
 
@@ -39,11 +39,12 @@ async fn an_outcome_is_told_with_the_answer_that_was_brought_along_or_with_the_o
     for (identity, mode, outcome, response) in
         [("order-2", "drop-after", "completed", &paid), ("order-3", "decline", "failed", &not_paid)]
     {
-        let _answer =
-            client.try_post("/charges", identity, &[OPERATION, ("x-provider-mode", mode)], &order).await;
+        let headers = [OPERATION, ("attempt", "2"), ("x-provider-mode", mode)];
+        let _answer = client.try_post("/charges", identity, &headers, &order).await;
         let told = receiver.next().await.body;
         assert_eq!((&told["outcome"], &told["response"]), (&outcome.into(), response));
         assert_eq!(told["data"]["identity"], identity);
+        assert_eq!(told["attempt"], 2);
     }
 
     // A replay is no outcome of its own, and neither is a refusal.

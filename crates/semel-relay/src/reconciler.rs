@@ -1,6 +1,7 @@
 //! Asks about unknown outcomes, and settles them by what it hears.
 
 use crate::backoff::exponential;
+use crate::bounded::in_time;
 use crate::count;
 use crate::due::Walk;
 use crate::reconcile::{Finding, Question};
@@ -8,8 +9,8 @@ use crate::rules::{Asking, OperationRules, Rules};
 use crate::testimony::{Heard, keep_about, testify};
 use crate::write::{Judged, write};
 use semel::planted::{self, Bug};
-use semel::transition::{About, Evidence, Polling, Settlement, Windows, poll};
-use semel::{Actor, DueKind, Engine, Owner, Policy, Record, Settling, StoreError, Timestamp};
+use semel::transition::{About, Evidence, Polling, Settlement, Windows, ask_as_well, poll};
+use semel::{Actor, DueKind, Engine, Filter, Owner, Policy, Record, Settling, State, StoreError, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -17,6 +18,9 @@ use tokio::task::JoinSet;
 /// Evidence that the store does not take is brought so many times; after that, the next question has to bring it.
 const TRIES: u32 = 4;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// How many records are listed at a time.
+const PAGE: usize = 256;
 
 /// The longest code that goes into a history.
 const LONGEST_CODE: usize = 200;
@@ -29,6 +33,7 @@ pub struct Reconciler {
     concurrent: usize,
     walk: Walk,
     asking: JoinSet<()>,
+    caught_up: bool,
 }
 
 impl Reconciler {
@@ -36,7 +41,7 @@ impl Reconciler {
     #[must_use]
     pub fn new(engine: Engine, rules: Rules, concurrent: usize) -> Self {
         let walk = Walk::new(DueKind::Reconcile);
-        Self { engine, rules, concurrent: concurrent.max(1), walk, asking: JoinSet::new() }
+        Self { engine, rules, concurrent: concurrent.max(1), walk, asking: JoinSet::new(), caught_up: false }
     }
 
     /// Claims and asks what is due by now, as far as there is room. It does not wait for the answers. Whether something is left
@@ -48,6 +53,9 @@ impl Reconciler {
     /// # Errors
     /// The store did not answer. What is out stays out; the rest is found the next time.
     pub async fn turn(&mut self) -> Result<bool, StoreError> {
+        if !self.caught_up {
+            self.caught_up = catch_up(&self.engine, &self.rules).await?;
+        }
         let turn = self.ask_what_is_due().await;
         if !matches!(turn, Ok((_, 0))) {
             self.walk.look_at_everything();
@@ -119,6 +127,36 @@ impl Reconciler {
         let Some(OperationRules { policy, asking: Some(asking) }) = rules else { return };
         let inquiry = Inquiry { engine: self.engine.clone(), policy, asking, record, now };
         self.asking.spawn(inquiry.run());
+    }
+}
+
+/// Doubt that a webhook alone was to end is not due for anything. Where the rules have another way by now, it becomes so; whether all of it did.
+///
+/// Once is enough: for as long as a reconciler lives, its rules are the same.
+async fn catch_up(engine: &Engine, rules: &Rules) -> Result<bool, StoreError> {
+    let in_doubt = Filter { state: Some(State::Unknown), dead_letter: Some(false), ..Filter::default() };
+    let is_left = |record: &Record| {
+        let rules = rules(&record.key.operation);
+        record.times.reconcile.is_none() && rules.is_some_and(|rules| polling(record, &rules).is_some())
+    };
+    let (mut from, mut locked) = (None, 0);
+    loop {
+        let page = in_time(engine, engine.store().list(in_doubt.clone(), from, PAGE)).await?;
+        let left = page.records.iter().filter(|record| is_left(record));
+        let left: Vec<_> = left.map(|record| record.operation_id).collect();
+        if !left.is_empty() {
+            // Listings leave something out, and what is written is whole.
+            let found = in_time(engine, engine.store().find(left)).await?;
+            let asked = found.items.into_iter().flatten().filter_map(|record| {
+                let change = ask_as_well(&record).ok()?;
+                Some(Judged { record, change })
+            });
+            locked += write(engine, asked.collect()).await?.locked;
+        }
+        from = page.next;
+        if from.is_none() {
+            return Ok(locked == 0);
+        }
     }
 }
 

@@ -16,7 +16,7 @@ const CALLERS: usize = 64;
 /// Until tombstones end too, and the reaper has come by.
 const LEAD: Duration = Duration::from_secs(4);
 
-/// How long it may take to change the records whose windows are to end.
+/// How long it may take to change the records whose windows are to end, at first: where it takes longer, they are changed once more, with more time.
 const CHANGING: Duration = Duration::from_secs(10);
 
 pub(crate) struct Steady {
@@ -42,13 +42,7 @@ pub(crate) fn run(
     rate: f64,
     span: Duration,
 ) -> Result<Steady, Failure> {
-    let begin = SystemTime::now() + CHANGING;
-    let first = i64::try_from(begin.duration_since(SystemTime::UNIX_EPOCH)?.as_millis())?;
-    let due = |place: usize| first + (place as f64 * 1000.0 / rate) as i64;
-    let records: Vec<_> =
-        numbers.enumerate().map(|(place, number)| (pattern.hash(number), due(place))).collect();
-    kept.ripen(&records)?;
-    std::thread::sleep(begin.duration_since(SystemTime::now()).unwrap_or_default());
+    ripen(kept, pattern, &numbers, rate)?;
     let store = kept.open()?;
     runtime.block_on(async {
         let forgotten = Arc::new(Forgotten::default());
@@ -73,4 +67,22 @@ pub(crate) fn run(
             late,
         })
     })
+}
+
+/// Has the windows of these records end from now on, one after the other at this rate.
+fn ripen(kept: &mut dyn Kept, pattern: &Pattern, numbers: &Range<u64>, rate: f64) -> Result<(), Failure> {
+    let mut changing = CHANGING;
+    loop {
+        let begin = SystemTime::now() + changing;
+        let first = i64::try_from(begin.duration_since(SystemTime::UNIX_EPOCH)?.as_millis())?;
+        let due = |place: usize| first + (place as f64 * 1000.0 / rate) as i64;
+        let records: Vec<_> =
+            numbers.clone().enumerate().map(|(place, number)| (pattern.hash(number), due(place))).collect();
+        kept.ripen(&records)?;
+        if let Ok(left) = begin.duration_since(SystemTime::now()) {
+            std::thread::sleep(left);
+            return Ok(());
+        }
+        changing *= 2;
+    }
 }

@@ -300,6 +300,29 @@ async fn where_only_a_webhook_tells_nobody_asks_and_nothing_gives_up() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn where_a_webhook_was_to_tell_and_does_not_any_more_somebody_asks_or_a_person_has_to() {
+    for somebody_asks in [true, false] {
+        let bank = Bank::completing("paid");
+        let shop = Shop::asking(bank.asking()).await;
+        let policy = Policy { settling: Settling::Webhook, ..Policy::default() };
+        let told = Shop { policy: Arc::new(policy), asking: None, ..shop.clone() };
+        let id = told.doubted(1).await;
+        told.pass(secs(3600));
+        turn(&told).await;
+        assert_eq!(told.record(id).await.unwrap().due(), None);
+        // The configuration has changed.
+        if somebody_asks {
+            turn(&shop).await;
+            assert_eq!(replayed(shop.request(1).await), (201, "paid".into()));
+            assert_eq!(bank.questions().len(), 1);
+        } else {
+            turn(&Shop { policy: Arc::new(Policy::default()), ..told }).await;
+            assert!(shop.record(id).await.unwrap().dead_letter);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_was_unknown_for_longer_than_its_retention_is_replayed_for_all_of_it() {
     let bank = Bank::unclear();
     let shop = Shop::asking(Asking { attempts: 1000, ..bank.asking() }).await;

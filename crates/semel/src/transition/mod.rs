@@ -37,7 +37,7 @@ pub use arrive::{Arrival, Arrived, Match, Reservation, arrive, reserve};
 pub use owner::{Act, Claim, act};
 pub use reap::{Standing, reap, standing, state_at};
 pub use rewrite::rewrite;
-pub use settle::{About, Evidence, Polling, Settlement, poll, remark, settle};
+pub use settle::{About, Evidence, Polling, Settlement, ask_as_well, poll, remark, settle};
 pub use watch::watch;
 
 use crate::history::{Actor, Happening, HistoryEntry};

@@ -149,3 +149,19 @@ pub fn poll(record: &Record, polling: &Polling, now: Timestamp) -> Result<Change
     next.times.reconcile = Some(When::In(polling.next));
     Ok(put(next, None))
 }
+
+/// Doubt that a webhook alone was to end is asked about as well, at once: the rules have changed since.
+///
+/// # Errors
+/// It is no such doubt.
+pub fn ask_as_well(record: &Record) -> Result<Change, Refusal> {
+    if record.state != State::Unknown || record.dead_letter {
+        return Err(Refusal::NotUnknown);
+    }
+    if record.times.reconcile.is_some() {
+        return Err(Refusal::NotDue);
+    }
+    let mut next = next_version(record);
+    next.times.reconcile = Some(When::NOW);
+    Ok(put(next, None))
+}

@@ -219,3 +219,19 @@ fn nobody_asks_where_a_webhook_will_tell() {
         acted(&reserved(), &Act::Doubt { error: "timeout".into(), settling: Settling::Webhook }, START);
     assert_eq!(poll(&record, &TWICE, after(1_000_000)), Err(Refusal::NotDue));
 }
+
+#[test]
+fn where_a_webhook_was_to_tell_somebody_may_ask_as_well() {
+    let doubted = |settling| acted(&reserved(), &Act::Doubt { error: "timeout".into(), settling }, START);
+    let Ok(Change::Put { next, history: None }) = ask_as_well(&doubted(Settling::Webhook)) else {
+        panic!("it is to be asked about")
+    };
+    let asked = next.at(lease_over());
+    assert_eq!(asked.due(), Some((crate::DueKind::Reconcile, lease_over())));
+    assert!(poll(&asked, &TWICE, lease_over()).is_ok());
+    let scheduled = doubted(Settling::Poll { first: Duration::from_secs(7) });
+    assert_eq!(ask_as_well(&scheduled), Err(Refusal::NotDue), "its time is set");
+    for record in [doubted(Settling::Operator), reserved()] {
+        assert_eq!(ask_as_well(&record), Err(Refusal::NotUnknown));
+    }
+}

@@ -27,7 +27,8 @@ pub struct ReaperOptions {
     /// Hard or soft. Default: hard.
     pub forget: Forget,
     /// How many records go into the first commit of a round. The next ones take as many as the store forgets in twenty milliseconds, from a
-    /// quarter of this to four times as many: a larger batch costs less for each record, and others may have to wait for it. Default 512.
+    /// quarter of this to four times as many: a larger batch costs less for each record, and others may have to wait for it. Where it is late by
+    /// two seconds it is four times as many in any case. Default 512.
     pub batch: usize,
     /// How long the store has for others between two batches, at least. It gets as long as the last batch took, and less the later the reaper
     /// is beyond a second, down to this where it is late by two: one that falls behind for politeness never catches up. Default 10 ms.
@@ -203,10 +204,12 @@ impl Stride {
         let took = begun.elapsed();
         let (smallest, largest) =
             (self.options.batch.div_ceil(STRETCH), self.options.batch.saturating_mul(STRETCH));
-        let fitting = self.batch as f64 * LONG.div_duration_f64(took.max(Duration::from_micros(1)));
-        self.batch = (fitting as usize).clamp(smallest, largest);
         let behind = over.now.after(*first).saturating_sub(ON_TIME);
         let late = behind.div_duration_f64(LATE.saturating_sub(ON_TIME)).min(1.0);
+        let fitting = self.batch as f64 * LONG.div_duration_f64(took.max(Duration::from_micros(1)));
+        // Where the store is slow, small batches would make the reaper later still.
+        let urgent = largest as f64 * late;
+        self.batch = (fitting.max(urgent) as usize).clamp(smallest, largest);
         Some(self.options.pause.max(took.mul_f64(1.0 - late)))
     }
 }
@@ -232,6 +235,15 @@ mod tests {
         for (took, next) in [(10, 1024), (5, 2048), (1, 2048), (40, 1024), (80, 256), (900, 128), (0, 2048)] {
             full(&mut stride, on_time, Duration::from_millis(took)).await;
             assert_eq!(stride.batch, next, "after {took} ms");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn late_in_a_slow_store_they_are_large_all_the_same() {
+        for (late, next) in [(1_000, 128), (1_250, 512), (1_500, 1024), (2_000, 2048), (60_000, 2048)] {
+            let mut stride = Stride::new(ReaperOptions::default());
+            full(&mut stride, Duration::from_millis(late), Duration::from_millis(900)).await;
+            assert_eq!(stride.batch, next, "late by {late} ms");
         }
     }
 

@@ -11,10 +11,6 @@ use std::time::{Duration, Instant};
 /// Earlier ones can corrupt the file when one connection resets the log while another one writes.
 const OLDEST_SQLITE: (i32, &str) = (3_051_003, "3.51.3");
 
-/// Pages of the log after which a commit also copies them into the file. How much is copied hardly depends on it (6 % less at
-/// 8,000 than at 1,000, with random keys among a million records), so short pauses win; twice SQLite's default halves the syncs.
-const CHECKPOINT_PAGES: i64 = 2_000;
-
 /// Refuses what cannot be a durable file, before SQLite would make something of it.
 pub(crate) fn check_path(path: &Path) -> Result<(), OpenError> {
     let text = path.to_string_lossy();
@@ -46,21 +42,13 @@ pub(crate) fn open_writer(path: &Path, options: &SqliteOptions) -> Result<Connec
         return Err(OpenError::ReadOnly { path: path.into() });
     }
     use_log(&conn, path, options.busy_timeout)?;
-    let synchronous = if options.fsync { "FULL" } else { "OFF" };
-    conn.pragma_update(None, "synchronous", synchronous).map_err(failed)?;
-    // On macOS an fsync alone leaves the data in the drive's cache. Elsewhere these two mean nothing.
-    conn.pragma_update(None, "fullfsync", options.fsync).map_err(failed)?;
-    conn.pragma_update(None, "checkpoint_fullfsync", options.fsync).map_err(failed)?;
-    conn.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES).map_err(failed)?;
+    sync_by(&conn, path, options)?;
     conn.pragma_update(None, "journal_size_limit", 64 << 20).map_err(failed)?;
     // In KiB, as negative numbers are. Small on purpose: where a commit has rearranged the pages of an index, SQLite looks through all
     // of its cache at the end of it (as long as the file is smaller than 1 GiB). What is not in it is in the system's.
     conn.pragma_update(None, "cache_size", -8 * 1024).map_err(failed)?;
     // What a savepoint keeps for rolling back needs no file.
     conn.pragma_update(None, "temp_store", "MEMORY").map_err(failed)?;
-    if options.fsync {
-        check_durability(&conn, path)?;
-    }
     schema::migrate(&mut conn, path, options.beside_other_tables)?;
     // A large transaction may need more for a moment; written early, its pages would be written twice. A migration may be as large as the
     // file, and is not for the memory.
@@ -72,6 +60,25 @@ pub(crate) fn open_writer(path: &Path, options: &SqliteOptions) -> Result<Connec
     }
     conn.set_prepared_statement_cache_capacity(128);
     Ok(conn)
+}
+
+/// Opens the file, which is there already, for copying the log into it.
+pub(crate) fn open_copier(path: &Path, options: &SqliteOptions) -> Result<Connection, OpenError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(path, flags).map_err(|error| opening(path, error))?;
+    sync_by(&conn, path, options)?;
+    Ok(conn)
+}
+
+/// Has commits, and copies of the log, synced, and reads back that they are; or not, where that was asked for.
+fn sync_by(conn: &Connection, path: &Path, options: &SqliteOptions) -> Result<(), OpenError> {
+    let failed = |error| opening(path, error);
+    let synchronous = if options.fsync { "FULL" } else { "OFF" };
+    conn.pragma_update(None, "synchronous", synchronous).map_err(failed)?;
+    // On macOS an fsync alone leaves the data in the drive's cache. Elsewhere these two mean nothing.
+    conn.pragma_update(None, "fullfsync", options.fsync).map_err(failed)?;
+    conn.pragma_update(None, "checkpoint_fullfsync", options.fsync).map_err(failed)?;
+    if options.fsync { check_durability(conn, path) } else { Ok(()) }
 }
 
 /// Opens the file, which is there already, for reading.

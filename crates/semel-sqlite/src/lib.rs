@@ -55,6 +55,7 @@ mod error;
 mod explain;
 mod job;
 mod listing;
+mod log_copier;
 mod options;
 mod phase;
 mod reader;

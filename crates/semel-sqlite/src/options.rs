@@ -25,6 +25,7 @@ pub struct SqliteOptions {
     pub(crate) max_file_size: Option<u64>,
     pub(crate) beside_other_tables: bool,
     pub(crate) fsync: bool,
+    pub(crate) log_pages: u32,
     pub(crate) clock: Arc<dyn Clock>,
 }
 
@@ -47,6 +48,7 @@ impl SqliteOptions {
             max_file_size: None,
             beside_other_tables: false,
             fsync: true,
+            log_pages: 2_000,
             clock: Arc::new(SystemClock::default()),
         }
     }
@@ -87,6 +89,14 @@ impl SqliteOptions {
     #[must_use]
     pub fn dangerously_without_fsync(mut self) -> Self {
         self.fsync = false;
+        self
+    }
+
+    /// After how many pages of SQLite's log (`semel.db-wal`) they are copied into the file, which happens beside the writer. Default 2,000, at
+    /// least 1. How much is copied hardly depends on it; a longer log takes more room, and more time to be read after a crash.
+    #[must_use]
+    pub fn log_pages(mut self, pages: u32) -> Self {
+        self.log_pages = pages.max(1);
         self
     }
 

@@ -4,6 +4,7 @@ use crate::clock::StoreClock;
 use crate::connection::{OpenedFile, check_path, open_reader, open_writer};
 use crate::error::{OpenError, TransactionError};
 use crate::job::{self, Job};
+use crate::log_copier::LogCopier;
 use crate::options::SqliteOptions;
 use crate::reader::{self, ReadQueue, Reader, ToReader, reading};
 use crate::same_transaction::start_clock;
@@ -85,7 +86,8 @@ impl SqliteStore {
                 let open = move || {
                     let mut conn = open_writer(&path, &options)?;
                     let fence = Fence::around(&mut conn).map_err(|error| opening(&path, error))?;
-                    Ok(Writer { conn, file: OpenedFile::new(&path), clock, counters, fence })
+                    let log = LogCopier::beside(&mut conn, &path, &options)?;
+                    Ok(Writer { conn, log, file: OpenedFile::new(&path), clock, counters, fence })
                 };
                 (open, move |writer: Writer| writer.run(queue))
             })

@@ -4,6 +4,7 @@ use crate::clock::StoreClock;
 use crate::connection::OpenedFile;
 use crate::error::{Fault, unavailable};
 use crate::job::{Job, Scope};
+use crate::log_copier::LogCopier;
 use crate::statements::{file_time, set_file_time};
 use crate::stats::Counters;
 use crate::transaction::Fence;
@@ -39,6 +40,7 @@ const ROLLBACK: &str = "ROLLBACK -- of the group";
 /// The writer's side of a store.
 pub(crate) struct Writer {
     pub(crate) conn: Connection,
+    pub(crate) log: LogCopier,
     pub(crate) file: OpenedFile,
     pub(crate) clock: Arc<StoreClock>,
     pub(crate) counters: Arc<Counters>,
@@ -47,7 +49,7 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// Works until every handle is gone or one says stop, and what was queued is done.
-    pub(crate) fn run(self, mut queue: mpsc::Receiver<ToWriter>) {
+    pub(crate) fn run(mut self, mut queue: mpsc::Receiver<ToWriter>) {
         let mut lookout = Lookout::default();
         let mut company = Company::default();
         while let Some(first) = lookout.next(&mut queue) {
@@ -68,6 +70,7 @@ impl Writer {
             self.work(group);
             company = Company { items, took: gathered.elapsed() };
         }
+        self.log.end(&mut self.conn);
     }
 
     fn work(&self, mut group: Vec<Box<dyn Job>>) {

@@ -6,7 +6,7 @@
 #![allow(clippy::expect_used, reason = "a test fails by a panic")]
 
 use semel_conformance::kill::{Dice, Ledger, Victim, work};
-use semel_sqlite::SqliteStore;
+use semel_sqlite::{SqliteOptions, SqliteStore};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -17,7 +17,8 @@ const CHILD: &str = "SEMEL_KILL_CHILD";
 const KILLS: u32 = 120;
 
 async fn open(path: &Path) -> Arc<SqliteStore> {
-    Arc::new(SqliteStore::open(path).await.expect("the file opens"))
+    // A short log, so that kills also meet copies of it into the file, and new beginnings.
+    Arc::new(SqliteOptions::new().log_pages(40).open(path).await.expect("the file opens"))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -25,7 +25,8 @@ enum Syncing {
 
 async fn open(directory: &Path, syncing: Syncing) -> Arc<SqliteStore> {
     let options = match syncing {
-        Syncing::AsItStands => SqliteOptions::new(),
+        // A short log, so that every round copies it into the file and begins it anew.
+        Syncing::AsItStands => SqliteOptions::new().log_pages(40),
         Syncing::Never => SqliteOptions::new().dangerously_without_fsync(),
     };
     Arc::new(options.open(directory.join("semel.db")).await.expect("the file opens"))

@@ -59,19 +59,31 @@ impl Pool {
         }
     }
 
-    /// Keeps a connection that is idle.
+    /// Keeps a connection that is idle, in place of the oldest one where there are as many as may be: one that nobody has used for long may be too
+    /// old for what comes next, and must not keep out one that is not.
     pub(super) fn keep(self: &Arc<Self>, connection: Box<Connection>) {
+        let lane = lanes::here();
         let counted = |count| (count < self.most).then_some(count + 1);
-        if self.count.fetch_update(Relaxed, Relaxed, counted).is_err() {
+        if self.count.fetch_update(Relaxed, Relaxed, counted).is_err() && !self.give_one_up(lane) {
             return;
         }
-        let lane = lanes::here();
         let mut idle = self.idle(lane);
         idle.connections.push((connection, Instant::now()));
         if !idle.is_watched {
             idle.is_watched = true;
             tokio::spawn(watch(Arc::downgrade(self), lane, self.expires_after));
         }
+    }
+
+    /// Closes the oldest connection of this lane, or of another where it has none. Its place stays counted: whether there is one now.
+    fn give_one_up(&self, lane: usize) -> bool {
+        let others = (0..self.lanes.len()).filter(|other| *other != lane);
+        std::iter::once(lane).chain(others).any(|lane| {
+            let mut idle = self.idle(lane);
+            let oldest = if idle.connections.is_empty() { None } else { Some(idle.connections.remove(0)) };
+            drop(idle);
+            oldest.is_some()
+        })
     }
 
     /// Drops what has expired. Whether anything is left.
@@ -118,9 +130,11 @@ mod tests {
         for _ in 0..2 {
             assert!(pool.take(Duration::MAX).is_none());
         }
+        let last: *const Connection = &*two;
         pool.put(one);
         pool.put(two);
         let kept = pool.take(Duration::MAX).expect("one was kept");
+        assert!(std::ptr::eq(&*kept, last), "the one that was used last");
         assert!(pool.take(Duration::MAX).is_none(), "and no other");
         // It can be kept again, and what has expired makes room.
         pool.put(kept);
@@ -129,6 +143,38 @@ mod tests {
         idle.connections[0].1 = Instant::now().checked_sub(limits.upstream_idle_timeout * 2).unwrap();
         drop(idle);
         assert!(!pool.tidy(lanes::here()));
+        assert_eq!(pool.count.load(Relaxed), 0);
+    }
+    #[tokio::test]
+    async fn what_is_too_old_for_a_request_keeps_nothing_out() {
+        let limits = Limits { upstream_idle_connections: 1, ..Limits::default() };
+        let pool = Pool::new(&limits);
+        let ((old, mut line), (young, _other_line)) = (connected().await, connected().await);
+        let freshness = Duration::from_secs(1);
+        pool.put(old);
+        pool.idle(lanes::here()).connections[0].1 = Instant::now().checked_sub(freshness * 2).unwrap();
+        assert!(pool.take(freshness).is_none());
+        pool.put(young);
+        assert!(pool.take(freshness).is_some(), "else every request would have to dial");
+        let read = tokio::io::AsyncReadExt::read(&mut line, &mut [0]).await;
+        assert!(matches!(read, Ok(0)), "the old one is closed");
+        assert_eq!(pool.count.load(Relaxed), 0);
+    }
+
+    #[tokio::test]
+    async fn a_lane_that_has_none_takes_the_place_of_anothers() {
+        let limits = Limits { upstream_idle_connections: 1, ..Limits::default() };
+        let lanes = [Mutex::default(), Mutex::default()].into();
+        let pool = Pool::new(&limits);
+        let mut pool = Arc::into_inner(pool).expect("nobody else has it");
+        pool.lanes = lanes;
+        let pool = Arc::new(pool);
+        let ((one, _line), (two, _other_line)) = (connected().await, connected().await);
+        pool.idle(1).connections.push((one, Instant::now()));
+        pool.count.store(1, Relaxed);
+        pool.put(two);
+        assert!(pool.idle(1).connections.is_empty());
+        assert!(pool.take(Duration::MAX).is_some());
         assert_eq!(pool.count.load(Relaxed), 0);
     }
 }

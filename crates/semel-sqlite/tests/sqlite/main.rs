@@ -14,6 +14,7 @@ mod damage;
 mod fixture;
 mod group_commit;
 mod listing;
+mod log;
 mod open;
 mod phases;
 mod same_transaction;

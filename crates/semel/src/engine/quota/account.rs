@@ -174,3 +174,37 @@ impl Drop for Pass {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MemoryStore;
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+    use tokio::runtime::{Builder, Runtime};
+
+    fn runtime() -> Runtime {
+        Builder::new_current_thread().enable_time().build().unwrap()
+    }
+
+    #[test]
+    fn a_runtime_that_ends_before_the_count_has_begun_keeps_nobody_from_counting() {
+        let account = {
+            let _time = runtime().enter();
+            Account::new(&Quota { live_keys: Some(1), new_keys: None })
+        };
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let counted = || account.counted(&store, "tenant", 1, Duration::from_secs(60));
+        let ending = runtime();
+        {
+            let _here = ending.enter();
+            let mut waiting = pin!(counted());
+            let polled = waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            assert!(polled.is_pending() && account.known().counting, "its task waits for its turn");
+        }
+        drop(ending);
+        assert!(!account.known().counting);
+        runtime().block_on(counted()).unwrap();
+        assert_eq!(account.known().live, Some(0));
+    }
+}

@@ -13,11 +13,12 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Threads that have a column of their own: how their names begin, and what the table calls them.
-const THREADS: [(&str, &str); 6] = [
+const THREADS: [(&str, &str); 7] = [
     ("semel-lane-", "Semel's lanes"),
     ("tokio-rt-worker", "tokio's workers"),
     ("semel-sqlite-wr", "SQLite's writer"),
     ("semel-sqlite-re", "SQLite's readers"),
+    ("semel-sqlite-lo", "copying SQLite's log"),
     ("postgres", "PostgreSQL"),
     ("nginx", "nginx"),
 ];

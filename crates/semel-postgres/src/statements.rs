@@ -588,18 +588,17 @@ pub(crate) const DROP_ANSWERS: &str = concat!(
 SELECT m.now, m.durable, ARRAY(SELECT ends_at FROM dropped ORDER BY ends_at) FROM moment m"
 );
 
-/// Removes records whose time is over, with their histories; those first that are over for longest. Found by the index, whose bounds are
-/// rows as in [`DUE`], and judged by the record itself: where its own time of removal has not come, or it has not ended, it stays.
+/// Removes records whose time is over, with their histories; those first that are over for longest. Found by the index as in [`DUE`], and judged
+/// by the record itself: where its own time of removal has not come, or it has not ended, it stays.
 pub(crate) const PURGE: &str = concat!(
     "WITH ",
     moment!(),
     ", over AS MATERIALIZED (
   SELECT d.place FROM moment m, LATERAL (
     SELECT r.ctid AS place, r.due_at FROM semel_records r
-    WHERE r.due_kind IS NOT NULL AND (r.due_kind, r.due_at) >= ('purge', -9223372036854775808)
-      AND (r.due_kind, r.due_at) <= ('purge', m.now)
+    WHERE r.due_kind = 'purge' AND r.due_at <= m.now
       AND r.purge_at <= m.now AND r.state NOT IN ('in_progress', 'unknown')
-    ORDER BY r.due_kind, r.due_at, r.operation_id LIMIT $3 FOR UPDATE SKIP LOCKED
+    ORDER BY r.due_kind, r.due_at, r.operation_id LIMIT (SELECT $3::bigint) FOR UPDATE SKIP LOCKED
   ) d WHERE m.durable AND d.due_at % 1 = 0
 ), gone AS (
   DELETE FROM semel_records r USING over o WHERE r.ctid = o.place
@@ -611,10 +610,10 @@ SELECT m.now, m.durable, ARRAY(SELECT due_at FROM gone ORDER BY due_at, operatio
   ARRAY(SELECT operation FROM gone ORDER BY due_at, operation_id) FROM moment m"
 );
 
-/// What waits for something that is due, after a place. The bounds are rows, as the index has them: the planner takes each for a third of
-/// the table, however little it knows of it, and goes by the index no further than to the limit. Of an equality it would expect next to
-/// nothing where it has no statistics, and a plan for the values would read all that is due to sort it. The rows come in the order of the index; that the moment is one row is
-/// what the planner cannot know, so nothing more is said of their order here, and whoever reads them sorts them.
+/// What waits for something that is due, after a place. The kind is an equality of its own: of bounds that are rows, the server ends a scan only
+/// where their first column is passed, so that it would go through all that is not due yet. The limit is not to be seen by the planner, which takes it
+/// for a tenth of what there is and goes by the index to come to it soonest; a limit that it knows to be above what it expects would have it read all that is due and sort it. The rows come in the order of the
+/// index; that the moment is one row is what the planner cannot know, so nothing more is said of their order here, and whoever reads them sorts them.
 pub(crate) const DUE: &str = concat!(
     "WITH ",
     reading_moment!(),
@@ -624,9 +623,8 @@ SELECT ",
     ", m.now, m.standby
 FROM moment m LEFT JOIN LATERAL (
   SELECT * FROM semel_records d
-  WHERE d.due_kind IS NOT NULL AND (d.due_kind, d.due_at, d.operation_id) > ($2::text, $4::bigint, $5::uuid)
-    AND (d.due_kind, d.due_at) <= ($2::text, m.now)
-  ORDER BY d.due_kind, d.due_at, d.operation_id LIMIT $3
+  WHERE d.due_kind = $2::text AND (d.due_at, d.operation_id) > ($4::bigint, $5::uuid) AND d.due_at <= m.now
+  ORDER BY d.due_kind, d.due_at, d.operation_id LIMIT (SELECT $3::bigint)
 ) r ON true"
 );
 

@@ -190,7 +190,7 @@ async fn what_is_not_due_yet_is_not_gone_through() {
             raw_sql(AssertSqlSafe(statement.to_owned())).execute(&mut tables.conn).await.unwrap();
         }
         for mode in ["force_generic_plan", "force_custom_plan"] {
-            let told = tables.explain("ANALYZE, BUFFERS, COSTS off, TIMING off", mode, sql, &arguments).await;
+            let told = tables.explain("ANALYZE, BUFFERS, COSTS off, TIMING off", mode, sql, arguments).await;
             let buffers = told.lines().find_map(|line| line.trim().strip_prefix("Buffers: shared ")).unwrap();
             let pages: u32 = buffers.split([' ', '=']).filter_map(|word| word.parse::<u32>().ok()).sum();
             assert!(pages < 50, "{kind}, {mode}: {pages} pages to find nothing\n{told}");

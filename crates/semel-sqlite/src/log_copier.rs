@@ -1,7 +1,7 @@
 //! Copies the log back into the file beside the writer, so that nobody's commit waits for it.
 //!
-//! SQLite would do it within a commit: hundreds of pages at random places and a sync of the file, several milliseconds in which nobody is
-//! answered. A thread with a connection of its own does most of it instead. It cannot have the log begun anew, for whoever keeps writing
+//! SQLite would do it within a commit: pages at random places and a sync of the file, several milliseconds in which nobody is answered.
+//! A thread with a connection of its own does most of it instead. It cannot have the log begun anew, for whoever keeps writing
 //! is always a few pages ahead of it: when the log is long, the writer copies what little is left, and its next commit begins anew.
 
 use crate::connection::open_copier;

@@ -145,6 +145,7 @@ mod tests {
         assert!(!pool.tidy(lanes::here()));
         assert_eq!(pool.count.load(Relaxed), 0);
     }
+
     #[tokio::test]
     async fn what_is_too_old_for_a_request_keeps_nothing_out() {
         let limits = Limits { upstream_idle_connections: 1, ..Limits::default() };

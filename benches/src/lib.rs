@@ -17,6 +17,7 @@ pub mod profile;
 pub mod reaping;
 pub mod results;
 pub mod table;
+pub mod work;
 
 use results::Entry;
 use serde::{Deserialize, Serialize};

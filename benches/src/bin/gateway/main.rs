@@ -1,17 +1,19 @@
 //! The gateway against nginx, and its protection against its own passing on.
 //!
 //! nginx is both the service (it returns a fixed answer) and the other proxy; wrk makes the load; all of it is on one machine. Every
-//! round measures each of them once, one after the other.
+//! round measures each of them once, one after the other. A service that takes next to nothing for an answer makes the most of what the
+//! gateway takes; so there is a second gateway, before a service that works a little.
 #![allow(clippy::print_stdout, reason = "a report is printed")]
 
 mod lone;
 
 use clap::Parser;
 use semel::Engine;
-use semel_benches::held::Gate;
+use semel_benches::held::{Gate, serve};
 use semel_benches::load::{Answered, Kind, Load, old_keys};
 use semel_benches::processes::{Gateway, Nginx};
 use semel_benches::profile::Profile;
+use semel_benches::work::{LONG, WORKING, Work};
 use semel_benches::{Bar, Comparison, caller, median, postgres, progress, report};
 use semel_postgres::PgStore;
 use semel_private_postgres::Cluster;
@@ -50,6 +52,8 @@ struct Sides {
     gate: Gate,
     nginx: Nginx,
     gateway: Gateway,
+    /// Before a service that works.
+    before_work: Gateway,
     /// PostgreSQL, with a database for the lone commits too.
     cluster: Option<Cluster>,
     files: tempfile::TempDir,
@@ -62,15 +66,17 @@ impl Sides {
         let files = tempfile::tempdir_in(&directory)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let cluster = if arguments.postgres { Some(postgres::start(&directory)?) } else { None };
-        let store = match &cluster {
-            Some(cluster) => cluster.url("postgres"),
-            None => format!("sqlite:{}", files.path().join("semel.db").display()),
+        let store = |name: &str| match &cluster {
+            Some(cluster) => runtime.block_on(postgres::database(cluster, name)),
+            None => Ok(format!("sqlite:{}", files.path().join(format!("{name}.db")).display())),
         };
         let gate = Gate::default();
         let nginx = Nginx::start(files.path(), Some(gate.serve(&runtime)?))?;
         let semel = semel_benches::binary(arguments.semel.as_deref())?;
-        let gateway = Gateway::start(&semel, nginx.service, &store)?;
-        Ok(Self { runtime, gate, nginx, gateway, cluster, files })
+        let gateway = Gateway::start(&semel, nginx.service, &store("semel")?)?;
+        let working = serve(&runtime, Work::lasting(LONG).router())?;
+        let before_work = Gateway::start(&semel, working, &store("working")?)?;
+        Ok(Self { runtime, gate, nginx, gateway, before_work, cluster, files })
     }
 
     /// Many clients at once.
@@ -84,7 +90,7 @@ impl Sides {
         let load = Load::new(self.files.path(), connections, span)?;
         let at = self.gateway.address;
         let (mut by_nginx, mut new, mut replays) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut conflicts, mut mismatches) = (Vec::new(), Vec::new());
+        let (mut conflicts, mut mismatches, mut new_work) = (Vec::new(), Vec::new(), Vec::new());
         for round in 0..=arguments.rounds {
             let rounds = arguments.rounds;
             progress(&format!(
@@ -101,12 +107,18 @@ impl Sides {
             let again = per_second("replays", &|| load.run(at, Kind::OldKeys))?;
             let held = per_second("conflicts", &|| self.gate.conflicts(&self.runtime, &load, at))?;
             let other = per_second("mismatches", &|| load.run(at, Kind::OtherBodies))?;
+            let working = |kind| load.run_at(self.before_work.address, WORKING, kind);
+            let passed_work =
+                per_second("passed on to a service that works 200 us", &|| working(Kind::WithoutKey))?;
+            let once_work =
+                per_second("new operations of a service that works 200 us", &|| working(Kind::NewKeys))?;
             if round > 0 {
                 by_nginx.push((passed, nginx));
                 new.push((once, passed));
                 replays.push((again, passed));
                 conflicts.push((held, passed));
                 mismatches.push((other, passed));
+                new_work.push((once_work, passed_work));
             }
         }
         // What PostgreSQL makes of it depends on where its server is; the bars are for the store that is built in.
@@ -116,6 +128,7 @@ impl Sides {
         };
         let mut comparisons = vec![
             of("new operations, by passed on", bar(0.7), &new),
+            of("new operations of a service that works 200 us, by passed on", bar(0.5), &new_work),
             of("replays, by passed on", bar(0.95), &replays),
             of("conflicts, by passed on", Bar::Open, &conflicts),
             of("mismatches, by passed on", Bar::Open, &mismatches),

@@ -153,7 +153,8 @@ impl Growth<'_> {
     /// At half of the rate that the rounds came to, or at less where there would be too few records for it.
     fn steady(&self, grown: &mut Side, rounds: &[(Round, Round)]) -> Result<steady::Steady, Failure> {
         let Some(pattern) = grown.pattern.clone() else { return Err("the store was not filled".into()) };
-        let span = Duration::from_secs_f64(self.arguments.seconds * 2.0);
+        // Long enough that a second by which the reaper is later in the end says little.
+        let span = Duration::from_secs_f64(self.arguments.seconds * 4.0);
         let left = (grown.stored - grown.forgotten) as f64;
         let fastest = median(&rounds.iter().map(|round| round.0.new.per_second).collect::<Vec<_>>());
         let rate = (fastest / 2.0).min(left / 4.0 / steady::ripe(1.0, span).max(1) as f64);

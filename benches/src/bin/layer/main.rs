@@ -11,6 +11,7 @@ use clap::Parser;
 use semel_benches::held::{Gate, reply, serve};
 use semel_benches::load::{Answered, Kind, Load, PAYMENTS, old_keys};
 use semel_benches::profile::Profile;
+use semel_benches::work::{LONG, WORKING, Work};
 use semel_benches::{Bar, Comparison, caller, postgres, progress, report};
 use semel_postgres::PgStore;
 use semel_private_postgres::Cluster;
@@ -19,7 +20,7 @@ use semel_tower::IdempotencyLayer;
 use std::error::Error;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::runtime::Runtime;
 
 #[derive(Parser)]
@@ -42,29 +43,18 @@ struct Arguments {
     directory: PathBuf,
 }
 
-/// How long the handlers take that take their time.
-const LONG: Duration = Duration::from_micros(200);
-
-/// A handler that works all that time, and one that waits: the timer rounds up, so that it is one to two milliseconds.
-const WORKING: &str = "/working";
+/// A handler that waits: the timer rounds up, so that it is one to two milliseconds.
 const WAITING: &str = "/waiting";
 
 /// The handlers. The first one answers at once.
-fn handlers(gate: &Gate) -> Router {
-    let working = async |_body: Bytes| {
-        let begun = Instant::now();
-        while begun.elapsed() < LONG {
-            std::hint::spin_loop();
-        }
-        reply()
-    };
+fn handlers(gate: &Gate, work: Work) -> Router {
     let waiting = async |_body: Bytes| {
         tokio::time::sleep(LONG).await;
         reply()
     };
     gate.router()
+        .merge(work.router())
         .route(PAYMENTS, post(async |_body: Bytes| reply()))
-        .route(WORKING, post(working))
         .route(WAITING, post(waiting))
 }
 
@@ -91,8 +81,9 @@ impl Sides {
             })
         })?;
         let gate = Gate::default();
-        let bare = serve(&runtime, handlers(&gate))?;
-        let layered = serve(&runtime, handlers(&gate).layer(layer))?;
+        let work = Work::lasting(LONG);
+        let bare = serve(&runtime, handlers(&gate, work))?;
+        let layered = serve(&runtime, handlers(&gate, work).layer(layer))?;
         Ok(Self { runtime, gate, bare, layered, files, _cluster: cluster })
     }
 }

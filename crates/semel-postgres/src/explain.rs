@@ -198,6 +198,15 @@ async fn what_is_not_due_yet_is_not_gone_through() {
     }
 }
 
+#[tokio::test]
+async fn the_server_compiles_nothing_on_connections_of_the_stores_own() {
+    let database = Database::new().await;
+    let store = PgStore::connect(&database.url()).await.unwrap();
+    let mut conn = store.writing.server.connections.pool.acquire().await.unwrap();
+    let jit: String = sqlx::query_scalar("SHOW jit").fetch_one(&mut *conn).await.unwrap();
+    assert_eq!(jit, "off");
+}
+
 /// Every combination of filters: 6 states or none, and 4 others given or not (dead letters in three ways).
 fn filters() -> impl Iterator<Item = Filter> {
     let states = State::ALL.into_iter().map(Some).chain([None]);

@@ -114,6 +114,7 @@ impl PgOptions {
             .max_connections(this.max_connections)
             // Below the engine's own time limit: a full pool is told as such.
             .acquire_timeout(Duration::from_secs(1))
+            .after_connect(move |conn, _| Box::pin(compiling_nothing(conn, this.prepared)))
             .connect_with(this.address(url)?)
             .await?;
         let connections = Connections::own(pool, this.max_connections);
@@ -209,6 +210,19 @@ impl PgOptions {
             return Err(OpenError::LossyCommits);
         }
         Ok(())
+    }
+}
+
+/// Has the server compile no statement on this connection. Among millions of records short statements look long to it, and compiling one takes longer
+/// than running it. Where the session may be somebody else's next, as behind PgBouncer, it is left as it is.
+async fn compiling_nothing(conn: &mut PgConnection, ours: bool) -> Result<(), sqlx::Error> {
+    if !ours {
+        return Ok(());
+    }
+    match raw_sql("SET jit = off").execute(conn).await {
+        // A server that does not know the setting does not compile.
+        Ok(_) | Err(sqlx::Error::Database(_)) => Ok(()),
+        Err(error) => Err(error),
     }
 }
 

@@ -334,8 +334,9 @@ impl<const FAULT: u8> Subject for With<FAULT> {
 }
 
 fn found_out<const FAULT: u8>(rule: Rule) {
-    let outcome = catch_unwind(|| check::<With<FAULT>>("broken_stores", "found_out", rule));
-    assert!(outcome.is_err(), "the rule holds, and must not");
+    // One random history may pass a fault by, once in a long while; twenty in a row do not.
+    let is_broken = || catch_unwind(|| check::<With<FAULT>>("broken_stores", "found_out", rule)).is_err();
+    assert!((0..20).any(|_| is_broken()), "the rule holds, and must not");
 }
 
 macro_rules! found_out {

@@ -3,10 +3,10 @@
 //! A handler that looked at the clock until its time is over would do less of it the busier the machine is, and what costs the machine more
 //! beside it would seem to cost less.
 
-use crate::held::{Reply, reply};
+use crate::held::reply;
 use axum::Router;
 use axum::body::Bytes;
-use axum::routing::{MethodRouter, post};
+use axum::routing::post;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -44,17 +44,13 @@ impl Work {
         black_box((0..self.turns).fold(0, mixed));
     }
 
-    /// A handler that does it and answers.
-    pub fn handler(self) -> MethodRouter {
-        post(async move |_body: Bytes| -> Reply {
+    /// A router with a handler at [`WORKING`] that does it and answers.
+    pub fn router(self) -> Router {
+        let handler = async move |_body: Bytes| {
             self.done();
             reply()
-        })
-    }
-
-    /// A service with this handler at [`WORKING`].
-    pub fn router(self) -> Router {
-        Router::new().route(WORKING, self.handler())
+        };
+        Router::new().route(WORKING, post(handler))
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) const PAIRS: [Pair; 7] = [
     pair(Who::GatewaySqlite, Who::IdempotentProxy, Bar::AtLeast(2.0), Bar::Open, Bar::AtMost(1.0)),
     pair(Who::GatewayPostgres, Who::Restate, Bar::Open, Bar::Open, Bar::Open),
     pair(Who::GatewayPostgres, Who::IdempotentProxy, Bar::Open, Bar::Open, Bar::Open),
-    pair(Who::LayerPostgres, Who::Textbook, Bar::AtLeast(2.0), Bar::AtMost(1.1), Bar::Open),
+    pair(Who::LayerPostgres, Who::Textbook, Bar::AtLeast(2.0), Bar::AtMost(1.1), Bar::AtMost(1.0)),
     pair(Who::LayerPostgres, Who::Dbos, Bar::AtLeast(2.0), Bar::Open, Bar::AtMost(1.0)),
     pair(Who::LayerPostgres, Who::Powertools, Bar::AtLeast(2.0), Bar::Open, Bar::AtMost(1.0)),
 ];

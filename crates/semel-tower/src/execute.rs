@@ -42,21 +42,25 @@ where
     parts.extensions.insert(operation.clone());
 
     let request = Request::from_parts(parts, B::from(body));
-    let serving = caught(async {
-        let response = inner.call(request).await.map_err(|error| Unserved::Error(error.into()))?;
-        Ok(receive(response, &config, &protection).await)
-    });
-    let mut served = pin!(async { serving.await.unwrap_or(Err(Unserved::Panicked)) });
     let mut answer = Some(answer);
-    let in_time = tokio::time::timeout(protection.timeout, &mut served).await;
-    let served = match in_time {
-        Ok(served) => served,
-        Err(_) => {
-            // The client is told now; the work goes on, and its late outcome still counts.
-            operation.doubt("timeout").await;
-            respond(&mut answer, config.unknown_to_first(operation.id(), None));
-            served.await
-        }
+    let served = {
+        // Pinned here and lent: handed over by value it would be in the future twice, and a third time beside what comes after it.
+        let serving = pin!(async {
+            let response = inner.call(request).await.map_err(|error| Unserved::Error(error.into()))?;
+            Ok(receive(response, &config, &protection).await)
+        });
+        let mut served = pin!(caught(serving));
+        let in_time = tokio::time::timeout(protection.timeout, &mut served).await;
+        let caught = match in_time {
+            Ok(caught) => caught,
+            Err(_) => {
+                // The client is told now; the work goes on, and its late outcome still counts.
+                Box::pin(operation.doubt("timeout")).await;
+                respond(&mut answer, config.unknown_to_first(operation.id(), None));
+                served.await
+            }
+        };
+        caught.unwrap_or(Err(Unserved::Panicked))
     };
     let response = conclude(&config, &protection, &operation, served).await;
     respond(&mut answer, response);

@@ -222,8 +222,8 @@ where
             }
         }
     };
-    // In a box: tokio moves what it is given several times, and this is large.
-    let executing = Box::pin(Trace::within(Trace::current(), executing));
+    // In a box before anything else is done with it: it is large, and moved several times.
+    let executing = Trace::within(Trace::current(), Box::pin(executing));
     if planted::bug(Bug::RequestsOwnTask) {
         executing.await;
     } else {

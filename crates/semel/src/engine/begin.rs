@@ -128,6 +128,7 @@ enum Next {
     Reserve,
 }
 
+// What is rare is boxed: a future is as large as the largest of what it may have to wait for, and every request has one.
 impl Engine {
     /// Reserves the operation, or finds out how it stands.
     ///
@@ -155,7 +156,7 @@ impl Engine {
         let decision = self.reserve(&asked).await?;
         match (decision, incoming.policy.in_flight) {
             (Decision::InProgress { operation_id, retry_after }, InFlight::Wait(patience)) => {
-                self.wait(&asked, operation_id, retry_after, patience).await
+                Box::pin(self.wait(&asked, operation_id, retry_after, patience)).await
             }
             (decision, _) => Ok(decision),
         }
@@ -201,7 +202,9 @@ impl Engine {
         // Given back by whatever does not make a key.
         let pass = match self.shared.admit(&asked.incoming.key.tenant).await? {
             Admission::Granted(pass) => pass,
-            Admission::Refused { retry_after } => return self.known_alone(asked, retry_after).await,
+            Admission::Refused { retry_after } => {
+                return Box::pin(self.known_alone(asked, retry_after)).await;
+            }
         };
         let draft = asked.draft();
         match self.shared.batcher.create(&draft).await {
@@ -214,7 +217,7 @@ impl Engine {
             Ok((_, Created::Damaged(why))) => Err(StoreError::Damaged(why).into()),
             Err(error @ StoreError::Lost(_)) => {
                 pass.used();
-                self.read_back(asked, Claim::of(&draft), error).await
+                Box::pin(self.read_back(asked, Claim::of(&draft), error)).await
             }
             Err(error) => Err(error.into()),
         }
@@ -240,7 +243,7 @@ impl Engine {
                 match self.shared.batcher.swap(&swap).await {
                     Ok((now, Swapped::Done)) => Ok(self.execute(asked, swap.next.at(now))),
                     Err(error @ StoreError::Lost(_)) => {
-                        self.read_back(asked, Claim::of(&swap.next), error).await
+                        Box::pin(self.read_back(asked, Claim::of(&swap.next), error)).await
                     }
                     other => lost(other?),
                 }

@@ -2,7 +2,8 @@
 //!
 //! SQLite would do it within a commit: pages at random places and a sync of the file, several milliseconds in which nobody is answered.
 //! A thread with a connection of its own does most of it instead. It cannot have the log begun anew, for whoever keeps writing
-//! is always a few pages ahead of it: when the log is long, the writer copies what little is left, and its next commit begins anew.
+//! is always a few pages ahead of it. When the log is long, the thread goes on until it is hardly behind; the writer copies what little
+//! is left then, and its next commit begins anew.
 
 use crate::connection::open_copier;
 use crate::error::OpenError;
@@ -11,11 +12,19 @@ use crate::schema::opening;
 use rusqlite::hooks::Wal;
 use rusqlite::{Connection, ErrorCode};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::JoinHandle;
 
-/// So many times as long as it is when copying begins, the log is the writer's to finish.
+/// So many times as long as it is when copying begins, the log is to be begun anew.
 const LONG: u32 = 4;
+
+/// So many times as long, the writer waits for the thread no more: it is slower than the writer, or cannot copy at all.
+const TOO_LONG: u32 = 8;
+
+/// The part of what copying begins at that is little enough for the writer: some milliseconds, where all of it is some ten.
+const LITTLE: u32 = 4;
 
 /// The thread that copies.
 pub(crate) struct LogCopier(JoinHandle<()>);
@@ -28,17 +37,17 @@ impl LogCopier {
         options: &SqliteOptions,
     ) -> Result<Self, OpenError> {
         let conn = open_copier(path, options)?;
-        // Room for one: being told twice is being told.
         let (wake, woken) = sync_channel(1);
-        let body = move || copy_when_told(&conn, &woken);
+        let mut log = Log::new(options.log_pages);
+        let thread = Arc::clone(&log.thread);
+        let body = move || copy_when_told(&conn, &woken, &thread);
         let thread = std::thread::Builder::new().name("semel-sqlite-log".into()).spawn(body);
         let thread = thread.map_err(OpenError::Thread)?;
-        let mut log = Log::new(options.log_pages);
         let after_commit = move |wal: &mut Wal, pages: std::ffi::c_int| {
             match log.has(u32::try_from(pages).unwrap_or(0)) {
                 Next::Nothing => {}
                 Next::Beside => drop(wake.try_send(())),
-                Next::Here => told(wal.checkpoint()),
+                Next::Here => drop(told(wal.checkpoint())),
             }
             // The transaction is durable already: whatever became of the copying, the commit has not failed.
             Ok(())
@@ -56,23 +65,25 @@ impl LogCopier {
     }
 }
 
-fn copy_when_told(conn: &Connection, woken: &Receiver<()>) {
+fn copy_when_told(conn: &Connection, woken: &Receiver<()>, thread: &Thread) {
     while woken.recv().is_ok() {
-        // Passive: it waits for nobody, and nobody for it.
-        told(conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())));
+        // Passive: it waits for nobody, and nobody for it. It says how many pages of the log are in the file now.
+        let copying = conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get::<_, i64>(2));
+        thread.is_done(told(copying).and_then(|pages| u32::try_from(pages).ok()));
     }
 }
 
 /// Nothing is lost where copying failed, and the next one tries again.
-fn told(copied: rusqlite::Result<()>) {
-    match copied {
-        Ok(()) => {}
+fn told<T>(copying: rusqlite::Result<T>) -> Option<T> {
+    match copying {
+        Ok(copied) => return Some(copied),
         // Another one is at it.
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {}
         Err(error) => {
             tracing::warn!(%error, "the log could not be copied into the file, and grows meanwhile")
         }
     }
+    None
 }
 
 /// What is to be done after a commit.
@@ -85,28 +96,58 @@ enum Next {
     Here,
 }
 
+/// What the thread is at.
+#[derive(Default)]
+struct Thread {
+    /// It was told to copy, and has not come to an end. Whoever else copies meanwhile is turned away.
+    is_copying: AtomicBool,
+    /// How many pages of the log it had copied then. They may be of the log before: then the writer copies more than it expects to, and
+    /// nothing else comes of it.
+    copied: AtomicU32,
+}
+
+impl Thread {
+    fn is_done(&self, copied: Option<u32>) {
+        if let Some(copied) = copied {
+            self.copied.store(copied, Ordering::Relaxed);
+        }
+        self.is_copying.store(false, Ordering::Release);
+    }
+}
+
 /// How long the log is.
 struct Log {
     /// After so many pages more, they are copied.
     every: u32,
     told_at: u32,
+    thread: Arc<Thread>,
 }
 
 impl Log {
     fn new(every: u32) -> Self {
-        Self { every: every.max(1), told_at: 0 }
+        Self { every: every.max(1), told_at: 0, thread: Arc::default() }
     }
 
     fn has(&mut self, pages: u32) -> Next {
         if pages < self.told_at {
             // It was begun anew.
             self.told_at = 0;
+            self.thread.copied.store(0, Ordering::Relaxed);
         }
-        if pages >= self.every.saturating_mul(LONG) {
+        if pages >= self.every.saturating_mul(TOO_LONG) {
             return Next::Here;
         }
-        if pages - self.told_at >= self.every {
+        if self.thread.is_copying.load(Ordering::Acquire) {
+            return Next::Nothing;
+        }
+        let is_long = pages >= self.every.saturating_mul(LONG);
+        if is_long && pages.saturating_sub(self.thread.copied.load(Ordering::Relaxed)) <= self.every / LITTLE
+        {
+            return Next::Here;
+        }
+        if is_long || pages - self.told_at >= self.every {
             self.told_at = pages;
+            self.thread.is_copying.store(true, Ordering::Relaxed);
             return Next::Beside;
         }
         Next::Nothing
@@ -115,19 +156,54 @@ impl Log {
 
 #[cfg(test)]
 mod tests {
+    use super::Next::{Beside, Here, Nothing};
     use super::*;
 
+    /// What is done after commits that leave the log so long, where the thread has copied all of it when the next one comes.
+    fn beside_a_fast_thread(log: &mut Log, pages: &[u32]) -> Vec<Next> {
+        let after = |pages: &u32| {
+            let next = log.has(*pages);
+            if next == Beside {
+                log.thread.is_done(Some(*pages));
+            }
+            next
+        };
+        pages.iter().map(after).collect()
+    }
+
     #[test]
-    fn the_thread_is_told_every_so_many_pages_and_the_writer_ends_a_long_log() {
+    fn the_thread_is_told_every_so_many_pages() {
         let mut log = Log::new(100);
-        let told: Vec<_> = [40, 99, 100, 150, 199, 210, 309, 310, 399, 400, 420, 10, 90, 130]
-            .map(|pages| log.has(pages))
-            .into();
-        use Next::{Beside, Here, Nothing};
-        let expected = [
-            Nothing, Nothing, Beside, Nothing, Nothing, Beside, Nothing, Beside, Nothing, Here, Here,
-            Nothing, Nothing, Beside,
-        ];
-        assert_eq!(told, expected);
+        let next = beside_a_fast_thread(&mut log, &[40, 99, 100, 150, 199, 210, 309, 310, 399]);
+        assert_eq!(next, [Nothing, Nothing, Beside, Nothing, Nothing, Beside, Nothing, Beside, Nothing]);
+        let next = beside_a_fast_thread(&mut log, &[10, 90, 130]);
+        assert_eq!(next, [Nothing, Nothing, Beside], "begun anew");
+    }
+
+    #[test]
+    fn a_long_log_is_the_threads_until_little_is_left_and_then_the_writers_to_end() {
+        let mut log = Log::new(100);
+        assert_eq!(beside_a_fast_thread(&mut log, &[100, 200, 300]), [Beside; 3]);
+        assert_eq!(log.has(400), Beside, "a hundred pages are left");
+        assert_eq!(log.has(420), Nothing, "whoever copies beside the thread is turned away");
+        log.thread.is_done(Some(400));
+        assert_eq!(log.has(430), Beside, "thirty are left");
+        log.thread.is_done(Some(430));
+        assert_eq!(
+            [log.has(440), log.has(455)],
+            [Here, Here],
+            "it is begun anew unless somebody reads what is in it"
+        );
+        assert_eq!(log.has(460), Beside, "else there is something for the thread again");
+        log.thread.is_done(Some(460));
+        assert_eq!(log.has(5), Nothing);
+        assert_eq!(log.has(400), Beside, "nothing of this log is copied");
+    }
+
+    #[test]
+    fn a_log_that_nobody_copies_is_the_writers() {
+        let mut log = Log::new(100);
+        assert_eq!(log.has(100), Beside);
+        assert_eq!([400, 799, 800, 840].map(|pages| log.has(pages)), [Nothing, Nothing, Here, Here]);
     }
 }

@@ -36,7 +36,7 @@ struct Arguments {
     #[arg(long, default_value_t = 7)]
     rounds: usize,
     /// Clients' connections; may be given several times.
-    #[arg(long, default_values_t = [64, 256])]
+    #[arg(long, default_values_t = [64, 256, 1024])]
     connections: Vec<usize>,
     /// How long each is measured in a round; under 20, since requests that are held longer are given up on.
     #[arg(long, default_value_t = 2.0)]

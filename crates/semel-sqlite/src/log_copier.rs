@@ -23,7 +23,7 @@ const LONG: u32 = 4;
 /// So many times as long, the writer waits for the thread no more: it is slower than the writer, or cannot copy at all.
 const TOO_LONG: u32 = 8;
 
-/// The part of what copying begins at that is little enough for the writer: some milliseconds, where all of it is some ten.
+/// The part of what copying begins at that is little enough for the writer.
 const LITTLE: u32 = 4;
 
 /// The thread that copies.

@@ -11,7 +11,7 @@ pub(crate) struct Bench {
     /// One round, as short as can be: to see that it works. The figures mean nothing, and the report is in target/bench/quick.
     #[arg(long, global = true)]
     pub(crate) quick: bool,
-    /// What to measure. Without it: everything, which takes about an hour.
+    /// What to measure. Without it: everything, which takes about two hours.
     #[command(subcommand)]
     pub(crate) subject: Option<Subject>,
 }

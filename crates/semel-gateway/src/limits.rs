@@ -32,7 +32,8 @@ pub struct Limits {
     /// How long a connection to the service is kept without use. Protected requests use none that was idle for over 1 s, whatever is
     /// said here. Default 30 s.
     pub upstream_idle_timeout: Duration,
-    /// How many connections to the service are kept without use. Default 256.
+    /// How many connections to the service are kept without use. Default 2048, as many as requests may be under way: those that a burst
+    /// needed are there for the next one, and go by `upstream_idle_timeout`.
     pub upstream_idle_connections: usize,
     /// How long requests under way may take to end once the gateway was told to stop. Longer than the 25 s that an operation has by
     /// default. Default 30 s.
@@ -52,7 +53,7 @@ impl Default for Limits {
             connect_timeout: Duration::from_secs(3),
             upstream_give_up: Duration::from_secs(10 * 60),
             upstream_idle_timeout: Duration::from_secs(30),
-            upstream_idle_connections: 256,
+            upstream_idle_connections: 2048,
             drain: Duration::from_secs(30),
         }
     }

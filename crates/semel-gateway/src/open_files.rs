@@ -1,27 +1,31 @@
 //! How many files a process may have open: every connection is one.
 
+use crate::limits::Limits;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Files that are open besides clients' connections: the store's, the service's, the operators'.
-const BESIDES: u64 = 1024;
+/// Files that are open besides the connections of clients and to the service: the store's, the operators', our own.
+const BESIDES: u64 = 128;
 
 /// Raises the limit to what the system allows: the lower one of most systems is for programs that count their files in bits. Says so
-/// where even that is too little for so many connections.
-pub(crate) fn raise_limit(connections: usize) {
+/// where even that is too little for all connections that these limits allow: the clients', and one to the service for each request.
+pub(crate) fn raise_limit(limits: &Limits) {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum
         && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
     {
         tracing::debug!(%error, "the limit of open files cannot be raised");
     }
-    let wanted = connections as u64 + BESIDES;
+    let &Limits { connections, requests_in_flight, .. } = limits;
+    let wanted = connections as u64 + requests_in_flight as u64 + BESIDES;
     if let Some(allowed) = getrlimit(Resource::Nofile).current
         && allowed < wanted
     {
         tracing::warn!(
             allowed,
+            wanted,
             connections,
-            "the system allows fewer open files than the limit of connections needs: raise it (ulimit -n, LimitNOFILE), or lower the latter"
+            requests_in_flight,
+            "the system allows fewer open files than the limits need: raise it (ulimit -n, LimitNOFILE), or lower them"
         );
     }
 }

@@ -235,7 +235,7 @@ pub(crate) fn gateway_of(instance: &Instance, config: &Config) -> Result<Gateway
         .docs(config.docs.clone())
         .body_memory(instance.body_memory.clone());
     let scope = config.scope.clone();
-    open_files::raise_limit(config.limits.connections);
+    open_files::raise_limit(&config.limits);
     let tls = config.tls.clone().map(ServerTls::start).transpose()?;
     let gateway = Gateway::new(&layer, upstream, config.limits.clone())
         .contract(move |method, headers| contract.respond(method, headers))

@@ -72,9 +72,9 @@ impl Way<'_> {
             self.ask("/payments", Some(&key), "{\"amount\":2}"),
         ];
         let first = self.begin("/slow", Some(&slow_key), "{}");
-        service.has_a_slow_one();
+        service.has_slow_ones(1);
         answers.push(self.ask("/slow", Some(&slow_key), "{}"));
-        service.let_one_go();
+        service.let_go(1);
         answers.push(self.answer(first));
         answers
     }

@@ -1,4 +1,4 @@
-//! Thousands of clients that only hold their connections, while another one wants something.
+//! Thousands of clients that only hold their connections, while another one wants something; and hundreds that want something at once.
 
 use crate::support::{Gateway, Service};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -92,6 +92,41 @@ fn a_crowd_that_holds_connections_stops_nobody() {
         let read = (&*stream).read(&mut byte);
         assert!(!matches!(read, Ok(0)), "a connection was closed");
     }
+}
+
+/// Asks for `/slow` on each of these connections at once.
+fn all_at_once(crowd: &mut [TcpStream], service: &Service) {
+    for stream in &mut *crowd {
+        stream.write_all(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    }
+    service.has_slow_ones(crowd.len());
+    service.let_go(crowd.len());
+    for stream in crowd {
+        let (mut answer, mut piece) = (Vec::new(), [0; 1024]);
+        while !answer.ends_with(b"{\"id\":\"p_1\"}\n") {
+            let length = stream.read(&mut piece).unwrap();
+            assert_ne!(length, 0, "{}", String::from_utf8_lossy(&answer));
+            answer.extend_from_slice(&piece[..length]);
+        }
+    }
+}
+
+#[test]
+fn a_crowd_that_comes_back_finds_its_connections_to_the_service() {
+    const CROWD: usize = 300;
+    raise_limit_of_open_files();
+    let service = Service::start();
+    let gateway = Gateway::start(&service, "");
+    let mut crowd: Vec<_> = (0..CROWD).map(|_| TcpStream::connect(gateway.address).unwrap()).collect();
+    all_at_once(&mut crowd, &service);
+    // Whoever is answered may be back before its connection is idle: then there is one more, and in the end they are enough.
+    let opened = (0..10).map(|_| {
+        let before = service.connections();
+        all_at_once(&mut crowd, &service);
+        service.connections() - before
+    });
+    let opened: Vec<_> = opened.collect();
+    assert!(opened.contains(&0), "opened each time: {opened:?}");
 }
 
 /// Whether something has come back.

@@ -81,17 +81,17 @@ pub(super) fn read(mut section: Section<'_, '_>, timeouts: Timeouts, largest: us
         }
         *upstream_give_up = given.value;
     }
-    for (name, least, field) in [
-        ("connections", 1, connections),
-        ("requests_in_flight", 1, requests_in_flight),
-        ("upstream_idle_connections", 0, upstream_idle_connections),
-    ] {
-        if let Some(number) =
-            section.number(name, least..=1_000_000).and_then(|given| usize::try_from(given.value).ok())
-        {
+    let mut number = |name, least, field: &mut usize| {
+        let given = section.number(name, least..=1_000_000);
+        if let Some(number) = given.and_then(|given| usize::try_from(given.value).ok()) {
             *field = number;
         }
-    }
+    };
+    number("connections", 1, connections);
+    number("requests_in_flight", 1, requests_in_flight);
+    // Kept for the next burst: as many as may be in use at once.
+    *upstream_idle_connections = *requests_in_flight;
+    number("upstream_idle_connections", 0, upstream_idle_connections);
     let bytes = section.size("header_bytes", "32KiB", 8 << 10..=1 << 20);
     if let Some(bytes) = bytes.and_then(|given| usize::try_from(given.value).ok()) {
         *header_bytes = bytes;

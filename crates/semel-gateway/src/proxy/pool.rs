@@ -3,12 +3,13 @@
 use super::connection::Connection;
 use crate::lanes;
 use crate::limits::Limits;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The idle connections of each lane, the one used last on top: under little load the others grow old and are closed.
+/// The idle connections of each lane. The one used last is the next to be used: under little load the others grow old and are closed.
 pub(super) struct Pool {
     lanes: Box<[Mutex<Idle>]>,
     /// Of all lanes.
@@ -19,7 +20,8 @@ pub(super) struct Pool {
 
 #[derive(Default)]
 struct Idle {
-    connections: Vec<(Box<Connection>, Instant)>,
+    /// The one used last is the last.
+    connections: VecDeque<(Box<Connection>, Instant)>,
     is_watched: bool,
 }
 
@@ -38,13 +40,13 @@ impl Pool {
         loop {
             let mut connection = {
                 let mut idle = self.idle(lanes::here());
-                let (_, since) = idle.connections.last()?;
+                let (_, since) = idle.connections.back()?;
                 if since.elapsed() > freshness.min(self.expires_after) {
-                    // Those below are older still.
+                    // The others are older still.
                     return None;
                 }
                 self.count.fetch_sub(1, Relaxed);
-                idle.connections.pop()?.0
+                idle.connections.pop_back()?.0
             };
             if connection.is_alive() {
                 return Some(connection);
@@ -68,7 +70,7 @@ impl Pool {
             return;
         }
         let mut idle = self.idle(lane);
-        idle.connections.push((connection, Instant::now()));
+        idle.connections.push_back((connection, Instant::now()));
         if !idle.is_watched {
             idle.is_watched = true;
             tokio::spawn(watch(Arc::downgrade(self), lane, self.expires_after));
@@ -79,9 +81,7 @@ impl Pool {
     fn give_one_up(&self, lane: usize) -> bool {
         let others = (0..self.lanes.len()).filter(|other| *other != lane);
         std::iter::once(lane).chain(others).any(|lane| {
-            let mut idle = self.idle(lane);
-            let oldest = if idle.connections.is_empty() { None } else { Some(idle.connections.remove(0)) };
-            drop(idle);
+            let oldest = self.idle(lane).connections.pop_front();
             oldest.is_some()
         })
     }
@@ -171,7 +171,7 @@ mod tests {
         pool.lanes = lanes;
         let pool = Arc::new(pool);
         let ((one, _line), (two, _other_line)) = (connected().await, connected().await);
-        pool.idle(1).connections.push((one, Instant::now()));
+        pool.idle(1).connections.push_back((one, Instant::now()));
         pool.count.store(1, Relaxed);
         pool.put(two);
         assert!(pool.idle(1).connections.is_empty());

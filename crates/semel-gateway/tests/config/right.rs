@@ -359,6 +359,16 @@ fn a_body_is_kept_as_long_as_its_record_unless_said_otherwise() {
 }
 
 #[test]
+fn as_many_connections_are_kept_as_may_be_in_use_unless_said_otherwise() {
+    let kept =
+        |limits: &str| right(&format!("{UPSTREAM}[limits]\n{limits}\n")).limits.upstream_idle_connections;
+    assert_eq!(kept(""), Limits::default().requests_in_flight);
+    assert_eq!(kept("requests_in_flight = 5000"), 5000);
+    assert_eq!(kept("upstream_idle_connections = 32\nrequests_in_flight = 5000"), 32);
+    assert_eq!(kept("upstream_idle_connections = 0"), 0);
+}
+
+#[test]
 fn nobody_gives_up_before_the_slowest_operation_had_its_time() {
     let slow = format!(
         "{UPSTREAM}[[route]]\noperation = \"a\"\nmatch = \"POST /a\"\nlease = \"1h\"\ntimeout = \"30m\"\n"

@@ -19,6 +19,7 @@ struct State {
     executions: HashMap<String, usize>,
     let_go: usize,
     waiting: usize,
+    connections: usize,
 }
 
 impl Service {
@@ -30,6 +31,7 @@ impl Service {
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let shared = Arc::clone(&shared);
+                shared.0.lock().unwrap().connections += 1;
                 std::thread::spawn(move || serve(stream, &shared));
             }
         });
@@ -45,15 +47,20 @@ impl Service {
         self.executions().values().sum()
     }
 
-    /// Waits until a request for `/slow` waits.
-    pub(crate) fn has_a_slow_one(&self) {
-        let (state, changed) = &*self.state;
-        drop(changed.wait_while(state.lock().unwrap(), |state| state.waiting == 0).unwrap());
+    /// How often somebody connected.
+    pub(crate) fn connections(&self) -> usize {
+        self.state.0.lock().unwrap().connections
     }
 
-    /// Lets a request for `/slow` go on.
-    pub(crate) fn let_one_go(&self) {
-        self.state.0.lock().unwrap().let_go += 1;
+    /// Waits until so many requests for `/slow` wait.
+    pub(crate) fn has_slow_ones(&self, count: usize) {
+        let (state, changed) = &*self.state;
+        drop(changed.wait_while(state.lock().unwrap(), |state| state.waiting < count).unwrap());
+    }
+
+    /// Lets so many requests for `/slow` go on.
+    pub(crate) fn let_go(&self, count: usize) {
+        self.state.0.lock().unwrap().let_go += count;
         self.state.1.notify_all();
     }
 }

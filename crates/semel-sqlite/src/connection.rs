@@ -46,7 +46,7 @@ pub(crate) fn open_writer(path: &Path, options: &SqliteOptions) -> Result<Connec
     conn.pragma_update(None, "journal_size_limit", 64 << 20).map_err(failed)?;
     // In KiB, as negative numbers are. Small on purpose: where a commit has rearranged the pages of an index, SQLite looks through all
     // of its cache at the end of it (as long as the file is smaller than 1 GiB). What is not in it is in the system's.
-    conn.pragma_update(None, "cache_size", -2 * 1024).map_err(failed)?;
+    conn.pragma_update(None, "cache_size", -8 * 1024).map_err(failed)?;
     // What a savepoint keeps for rolling back needs no file.
     conn.pragma_update(None, "temp_store", "MEMORY").map_err(failed)?;
     schema::migrate(&mut conn, path, options.beside_other_tables)?;

@@ -1,9 +1,9 @@
 //! `semel completions`: what a shell needs to complete command lines.
 
 use crate::Cli;
+use crate::output::print;
 use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;
-use std::io::Write as _;
 use std::process::ExitCode;
 
 /// Print what a shell needs to complete command lines of semel
@@ -25,6 +25,6 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> std::io::Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut Cli::command(), "semel", &mut script);
-    std::io::stdout().write_all(&script)?;
+    print(&script)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -14,6 +14,7 @@ mod man;
 mod migrate;
 mod operations;
 mod outbox;
+mod output;
 mod rekey;
 mod reload;
 mod worker;

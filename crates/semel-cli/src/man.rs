@@ -1,9 +1,10 @@
 //! `semel man`: the manual pages, made of the same words as `--help`.
 
 use crate::Cli;
+use crate::output::print;
 use clap::{Args, Command, CommandFactory as _};
 use clap_mangen::Man;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -49,7 +50,7 @@ pub(crate) fn run(arguments: &Arguments) -> io::Result<ExitCode> {
         command = found;
     }
     let (_, page) = page(command)?;
-    io::stdout().write_all(&page)?;
+    print(&page)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,10 +1,11 @@
 //! `semel migrate`: the tables that the records are kept in.
 
+use crate::output::print;
 use clap::Args;
 use semel_gateway::{StoreUrl, StoreUrlError};
 use semel_postgres::{Migrated, PgOptions, migration_script, migrations};
 use semel_sqlite::SqliteStore;
-use std::io::{self, Write as _};
+use std::io;
 use std::process::ExitCode;
 
 /// Make the tables that Semel keeps its records in, or bring them to the newest
@@ -82,11 +83,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, MigrateError> {
         // Without a store it is told to print.
         _ => migration_script(),
     };
-    match io::stdout().write_all(words.as_bytes()) {
-        // Whoever reads along has had enough (`semel migrate --print | head`): no reason to complain.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(MigrateError::Output(error)),
-        _ => Ok(ExitCode::SUCCESS),
-    }
+    print(words.as_bytes()).map_err(MigrateError::Output)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Migrates a store; what there is to say about it.

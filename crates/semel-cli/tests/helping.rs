@@ -1,7 +1,7 @@
 //! What the binary says of itself: help, completions, manual pages, health.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what goes wrong here is a failed test")]
 
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 fn semel(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_semel"));
@@ -43,6 +43,18 @@ fn help_teaches() {
             assert!(help.to_lowercase().contains(&part.to_lowercase()), "{part}: {help}");
         }
         assert!(help.lines().all(|line| line.chars().count() <= 110), "{help}");
+    }
+}
+
+#[test]
+fn nobody_complains_of_a_reader_that_has_had_enough() {
+    for arguments in [&["completions", "bash"][..], &["man"], &["migrate", "--print"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_semel"));
+        let output = command.args(arguments).stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
+        let output = output.wait_with_output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{arguments:?}: {output:?}");
     }
 }
 

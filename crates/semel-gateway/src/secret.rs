@@ -92,7 +92,8 @@ impl Secret {
     }
 }
 
-fn is_variable_name(name: &str) -> bool {
+/// Whether it can be the name of an environment variable.
+pub(crate) fn is_variable_name(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with(|first: char| first.is_ascii_digit())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')

@@ -5,8 +5,8 @@ use semel::{Answer, DueKind, DueQuery, Engine, OperationId, Record, StoreError, 
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What was left be is looked at again after this long: somebody may have put another record among it.
-const LOOK_AGAIN: Duration = Duration::from_secs(60);
+/// What was left be is looked at again after this long: somebody may have put another record among it, or changed the rules.
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
 /// Goes through what is due, earliest first, and does not come back to what it left be, however often it is begun anew: without
 /// that, some thousand records that wait for a client's retry would be read every second.

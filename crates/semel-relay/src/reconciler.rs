@@ -3,7 +3,7 @@
 use crate::backoff::exponential;
 use crate::bounded::in_time;
 use crate::count;
-use crate::due::Walk;
+use crate::due::{LOOK_AGAIN, Walk};
 use crate::reconcile::{Finding, Question};
 use crate::rules::{Asking, OperationRules, Rules};
 use crate::testimony::{Heard, keep_about, testify};
@@ -14,6 +14,7 @@ use semel::{Actor, DueKind, Engine, Filter, Owner, Policy, Record, Settling, Sta
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 /// Evidence that the store does not take is brought so many times; after that, the next question has to bring it.
 const TRIES: u32 = 4;
@@ -33,7 +34,8 @@ pub struct Reconciler {
     concurrent: usize,
     walk: Walk,
     asking: JoinSet<()>,
-    caught_up: bool,
+    /// When doubt was last looked through that nobody was to be asked about.
+    caught_up: Option<Instant>,
 }
 
 impl Reconciler {
@@ -41,7 +43,7 @@ impl Reconciler {
     #[must_use]
     pub fn new(engine: Engine, rules: Rules, concurrent: usize) -> Self {
         let walk = Walk::new(DueKind::Reconcile);
-        Self { engine, rules, concurrent: concurrent.max(1), walk, asking: JoinSet::new(), caught_up: false }
+        Self { engine, rules, concurrent: concurrent.max(1), walk, asking: JoinSet::new(), caught_up: None }
     }
 
     /// Claims and asks what is due by now, as far as there is room. It does not wait for the answers. Whether something is left
@@ -53,8 +55,9 @@ impl Reconciler {
     /// # Errors
     /// The store did not answer. What is out stays out; the rest is found the next time.
     pub async fn turn(&mut self) -> Result<bool, StoreError> {
-        if !self.caught_up {
-            self.caught_up = catch_up(&self.engine, &self.rules).await?;
+        if self.caught_up.is_none_or(|at| at.elapsed() >= LOOK_AGAIN) {
+            let begun = Instant::now();
+            self.caught_up = catch_up(&self.engine, &self.rules).await?.then_some(begun);
         }
         let turn = self.ask_what_is_due().await;
         if !matches!(turn, Ok((_, 0))) {
@@ -132,7 +135,8 @@ impl Reconciler {
 
 /// Doubt that a webhook alone was to end is not due for anything. Where the rules have another way by now, it becomes so; whether all of it did.
 ///
-/// Once is enough: for as long as a reconciler lives, its rules are the same.
+/// Rules may change while a reconciler lives, and operations that are under way then end in doubt by the old ones. So it is done again
+/// and again; few records are in doubt.
 async fn catch_up(engine: &Engine, rules: &Rules) -> Result<bool, StoreError> {
     let in_doubt = Filter { state: Some(State::Unknown), dead_letter: Some(false), ..Filter::default() };
     let is_left = |record: &Record| {

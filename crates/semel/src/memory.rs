@@ -158,7 +158,7 @@ impl Contents {
         if let Some(kept) = self.records.get(&draft.key) {
             return Created::Exists(Box::new(kept.record.clone()));
         }
-        let record = draft.at(now);
+        let record = by_itself(draft.at(now));
         self.created += 1;
         self.keys.insert(record.operation_id, record.key.clone());
         let kept = Kept { record, history: Vec::new(), place: self.created };
@@ -171,7 +171,7 @@ impl Contents {
             Ok(kept) => kept,
             Err(otherwise) => return otherwise,
         };
-        kept.record = swap.next.at(now);
+        kept.record = by_itself(swap.next.at(now));
         let version = kept.record.version;
         kept.history.extend(swap.history.map(|entry: HistoryEntry| HistoryLine { at: now, version, entry }));
         Swapped::Done
@@ -214,6 +214,20 @@ impl Contents {
     fn find(&self, id: OperationId) -> Option<&Kept> {
         self.keys.get(&id).and_then(|key| self.records.get(key))
     }
+}
+
+/// The record with bytes of its own. Those of an answer are mostly a small part of what was read from a socket at once, which would be held
+/// for as long as they are, and may be counted as long as they last.
+fn by_itself(mut record: Record) -> Record {
+    let own = |bytes: &mut Bytes| *bytes = Bytes::copy_from_slice(bytes);
+    record.checkpoint.iter_mut().for_each(own);
+    if let Some(response) = &mut record.response {
+        response.headers.iter_mut().for_each(|(_, value)| own(value));
+        if let Body::Stored(bytes) | Body::Sealed(bytes) = &mut response.body {
+            own(bytes);
+        }
+    }
+    record
 }
 
 fn without_body(record: &Record) -> Record {
@@ -374,5 +388,61 @@ impl Store for MemoryStore {
 
     fn lanes(&self) -> usize {
         1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::{Fingerprint, Owner, RecipeId};
+    use crate::policy::Policy;
+    use crate::transition::{Act, Change, Claim, Reservation, Windows, act, reserve};
+
+    /// Bytes of a buffer, which is there for as long as somebody holds it.
+    struct Buffer {
+        _held: Arc<()>,
+    }
+
+    impl AsRef<[u8]> for Buffer {
+        fn as_ref(&self) -> &[u8] {
+            b"what was read at once"
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_kept_does_not_hold_on_to_the_buffer_that_it_came_in() {
+        let store = MemoryStore::new();
+        let policy = Policy::default();
+        let reservation = Reservation {
+            key: RecordKey::new("acme", "create_payment", "key"),
+            operation_id: OperationId::random(),
+            fingerprint: Fingerprint([7; 32]),
+            recipe: RecipeId([9; 16]),
+            owner: Owner::random(),
+        };
+        let draft = reserve(reservation, &policy);
+        let Answer { now, .. } = store.create(vec![draft.clone()]).await.unwrap();
+        let record = draft.at(now);
+
+        let held = Arc::new(());
+        let read = Bytes::from_owner(Buffer { _held: Arc::clone(&held) });
+        let response = StoredResponse {
+            status: 201,
+            headers: vec![("location".into(), read.slice(..4))],
+            body: Body::Stored(read.slice(5..)),
+            schema_version: None,
+        };
+        let windows = Windows::from(&policy);
+        let completion = Act::Complete { response: Some(response.clone()), resource: None, windows };
+        let Ok(Change::Put { next, history }) = act(&record, &Claim::of(&record), &completion) else {
+            panic!("the owner may complete it")
+        };
+        let swapped = store.swap(vec![Swap { expected: record.expected(), next, history }]).await.unwrap();
+        assert_eq!(swapped.items, [Swapped::Done]);
+
+        let kept = store.find(vec![record.operation_id]).await.unwrap().items.remove(0).unwrap();
+        assert_eq!(kept.response, Some(response), "the same bytes");
+        drop((completion, read));
+        assert_eq!(Arc::strong_count(&held), 1, "and bytes of its own");
     }
 }

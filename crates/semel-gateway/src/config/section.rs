@@ -4,7 +4,7 @@ use super::error::Wrong;
 use super::nearest::nearest;
 use super::reading::{Reading, TOP};
 use super::units::{duration, show_duration, show_size, size};
-use crate::secret::Secret;
+use crate::secret::{Secret, is_variable_name};
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 use toml::Spanned;
@@ -260,6 +260,10 @@ impl<'r, 'i> Section<'r, 'i> {
         let read = |value: &Value<'i>| match value.get_ref() {
             DeValue::String(text) => match text.strip_prefix("env:") {
                 None => Ok(text.to_string()),
+                // It may be the secret itself.
+                Some(name) if !is_variable_name(name) => {
+                    Err("what follows `env:` is no name of an environment variable".to_owned())
+                }
                 Some(name) => (self.reading.environment)(name)
                     .map_err(|_| format!("the environment variable {name} is not set, or no text")),
             },

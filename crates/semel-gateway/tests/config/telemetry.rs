@@ -54,6 +54,7 @@ endpoint = "http://127.0.0.1:4318"
 authorization = "env:GONE"
 "no name" = "x"
 api-key = 7
+x-token = "env:Bearer s3cr3t"
 "#,
         r#"
 error: telemetry is sent over plain HTTP
@@ -103,6 +104,13 @@ error: it must be a text in quotes, not a number
    |
 10 | api-key = *
    |           ^
+   = help: write "env:NAME", or the value itself
+
+error: what follows `env:` is no name of an environment variable
+  --> semel.toml:11:11
+   |
+11 | x-token = *******************
+   |           ^^^^^^^^^^^^^^^^^^^
    = help: write "env:NAME", or the value itself
 "#,
     );

@@ -14,6 +14,9 @@ pub(crate) const UNKNOWN_CONTENT: &str = "application/octet-stream";
 /// The header of RabbitMQ that names the aggregate.
 #[cfg(feature = "rabbitmq")]
 pub(crate) const AMQP_AGGREGATE: &str = "semel-aggregate";
+/// What a message is known by, where it is published again under another name.
+#[cfg(feature = "nats")]
+pub(crate) const MESSAGE_ID: &str = "Semel-Message-Id";
 /// Where a dead letter came from.
 #[cfg(feature = "nats")]
 pub(crate) const DEAD_SUBJECT: &str = "Semel-Dead-Subject";

@@ -209,7 +209,11 @@ async fn a_poison_message_is_set_aside_and_holds_nobody_up() {
     let dead = TestStream::new().await;
     let events =
         [event("a", "poison"), event("a", "a2"), event("b", "b1"), event("c", "panic"), event("c", "c2")];
-    stream.publish(&events).await;
+    // A sink that names its stream says so in every message, and what is set aside goes into another one.
+    let sink = stream.sink().stream(&stream.name);
+    for event in &events {
+        sink.publish(event).await.unwrap();
+    }
     let order = Order::default();
     let handler = {
         let (order, inbox) = (order.clone(), ledger.inbox.clone());
@@ -244,6 +248,38 @@ async fn a_poison_message_is_set_aside_and_holds_nobody_up() {
     }
     assert_eq!(reasons[&b"poison"[..]], "it does not agree with us");
     assert!(reasons[&b"panic"[..]].contains("panicked"));
+}
+
+#[tokio::test]
+async fn what_was_set_aside_and_is_published_again_is_the_same_message() {
+    let ledger = Ledger::new().await;
+    let (stream, dead) = (TestStream::new().await, TestStream::new().await);
+    let payment = event("payment/pay_1", "pay_1");
+    stream.publish(std::slice::from_ref(&payment)).await;
+    // Its effect is there, and still it is set aside: by a handler that knows no better.
+    let inbox = ledger.inbox.clone();
+    let consumer = || stream.consumer().dead_letters(format!("{}.dead", dead.name));
+    let refusing = Running::nats(consumer(), move |delivery: Delivery| {
+        let inbox = inbox.clone();
+        async move {
+            enter_delivery(&inbox, &delivery).await?;
+            Err(Failure::Refused("entered, and yet".into()))
+        }
+    });
+    stream.until_all_acknowledged().await;
+    refusing.stop().await;
+
+    let letters = dead.context.get_stream(&dead.name).await.unwrap();
+    let letter = letters.get_raw_message(1).await.unwrap();
+    let subject = letter.headers.get("Semel-Dead-Subject").unwrap().to_string();
+    let again = PublishMessage::build().headers(letter.headers).payload(letter.payload);
+    stream.context.send_publish(subject, again).await.unwrap().await.unwrap();
+    let (bookkeeper, mut told) = ledger.bookkeeper();
+    let running = Running::nats(consumer(), bookkeeper);
+    assert_eq!(told.recv().await.unwrap().id, payment.id.into());
+    stream.until_all_acknowledged().await;
+    running.stop().await;
+    assert_eq!(ledger.lines().await, ["pay_1"], "entered once");
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ use semel_relay::consumer::{ConsumerOptions, Delivery, Failure, RabbitMqConsumer
 use semel_relay::sink::{RabbitMqSink, Sink as _, Undelivered};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -261,7 +262,7 @@ async fn a_poison_message_is_set_aside_with_its_reason_and_holds_nobody_up() {
         queue.sink().publish(&event(aggregate, payment)).await.unwrap();
     }
     // Without an id nobody could tell a repetition.
-    let nameless = BasicProperties::default();
+    let nameless = BasicProperties::default().with_expiration("300".into());
     let (exchange, key) = (queue.exchange.as_str().into(), "PaymentCreated".into());
     let publishing =
         queue.channel.basic_publish(exchange, key, BasicPublishOptions::default(), b"nameless", nameless);
@@ -285,6 +286,9 @@ async fn a_poison_message_is_set_aside_with_its_reason_and_holds_nobody_up() {
     until("two dead letters", async || (queue.waiting(&dead).await == Some(2)).then_some(())).await;
     until("the others", async || (ledger.lines().await.len() == 2).then_some(())).await;
     running.stop().await;
+    // What is set aside stays, however short its own time was.
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    assert_eq!(queue.waiting(&dead).await, Some(2));
     assert_eq!(tries.load(Ordering::SeqCst), 3);
     assert_eq!(ledger.entries().await, ["a2", "b1"].map(|name| (name.to_owned(), 1)).into());
     assert_eq!(queue.waiting(&queue.name).await, Some(0));

@@ -6,8 +6,8 @@ use crate::support::{LEASE, Memory, Place, Shop, answer, replayed, secs};
 use semel::observe::Event;
 use semel::{Decision, Finish, Outcome, Policy, Resource, Settling, State, StoreResponse};
 use semel_conformance::{Loss, LossyStore};
-use semel_relay::{Asking, Finding, Question};
-use std::sync::Arc;
+use semel_relay::{Asking, Finding, Question, Reconciler, Rules};
+use std::sync::{Arc, Mutex};
 
 /// Asks what is due, and waits for the answers.
 async fn turn(shop: &Shop) {
@@ -320,6 +320,39 @@ async fn where_a_webhook_was_to_tell_and_does_not_any_more_somebody_asks_or_a_pe
             assert!(shop.record(id).await.unwrap().dead_letter);
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn rules_that_change_while_it_runs_count_for_doubt_of_before_and_for_what_ends_by_the_old_ones() {
+    let bank = Bank::completing("paid");
+    let shop = Shop::asking(bank.asking()).await;
+    let policy = Policy { settling: Settling::Webhook, ..Policy::default() };
+    let told = Shop { policy: Arc::new(policy), asking: None, ..shop.clone() };
+    let before = told.doubted(1).await;
+    let rules_now = Arc::new(Mutex::new(told.rules()));
+    let rules = Arc::clone(&rules_now);
+    let rules: Rules = Arc::new(move |operation: &str| {
+        let rules = Arc::clone(&rules.lock().unwrap());
+        rules(operation)
+    });
+    let mut reconciler = Reconciler::new(shop.engine.clone(), rules, 8);
+    let mut turn_after = async |pause| {
+        shop.pass(pause);
+        tokio::time::advance(pause).await;
+        reconciler.turn().await.unwrap();
+        reconciler.all_answered().await;
+    };
+    turn_after(secs(1)).await;
+    assert_eq!(shop.record(before).await.unwrap().due(), None, "a webhook is to tell");
+
+    // A reload: from now on somebody is to be asked. What is under way still goes by the old rules.
+    *rules_now.lock().unwrap() = shop.rules();
+    let late = told.doubted(2).await;
+    for _ in 0..3 {
+        turn_after(secs(60)).await;
+    }
+    assert_eq!((shop.state(before).await, shop.state(late).await), (State::Completed, State::Completed));
+    assert_eq!(bank.questions().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]

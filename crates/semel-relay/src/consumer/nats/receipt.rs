@@ -5,7 +5,7 @@ use crate::consumer::lanes::{Arrival, Receipt};
 use crate::inbox::MessageId;
 use crate::sink::wire;
 use async_nats::connection::State;
-use async_nats::header::NATS_MESSAGE_ID;
+use async_nats::header::{HeaderMap, NATS_MESSAGE_ID};
 use async_nats::jetstream::{AckKind, Message, message::PublishMessage};
 use std::future::Future;
 use std::time::Duration;
@@ -34,7 +34,8 @@ pub(super) fn arrival(
 
 fn read(message: &Message) -> Result<Delivery, String> {
     let header = |name: &str| Some(message.headers.as_ref()?.get(name)?.as_str().to_owned());
-    let id = match header("Nats-Msg-Id") {
+    // A dead letter that was published again has a new one for the server, and is the same message all the same.
+    let id = match header(wire::MESSAGE_ID).or_else(|| header("Nats-Msg-Id")) {
         Some(id) => id,
         None => message.reply.as_deref().and_then(place).ok_or("it is no message of JetStream's")?,
     };
@@ -77,7 +78,16 @@ impl NatsReceipt {
 
     /// A copy for operators. Where the same one is set aside twice, the server drops the second.
     async fn publish_copy(&self, subject: &str, why: &str) -> Result<(), String> {
-        let mut headers = self.message.headers.clone().unwrap_or_default();
+        let mut headers = HeaderMap::new();
+        for (name, values) in self.message.headers.iter().flat_map(HeaderMap::iter) {
+            // What was for the server is about the message's own stream: which one it expects, say.
+            if !name.to_string().to_ascii_lowercase().starts_with("nats-") {
+                values.iter().for_each(|value| headers.append(name.clone(), value.clone()));
+            }
+        }
+        if let Ok(delivery) = read(&self.message) {
+            headers.insert(wire::MESSAGE_ID, delivery.id.as_str());
+        }
         let info = self.message.info().map_err(|error| error.to_string())?;
         headers.insert(
             NATS_MESSAGE_ID,

@@ -78,6 +78,31 @@ fn earlier_deliveries(properties: &BasicProperties) -> Option<u64> {
     }
 }
 
+/// What stays of a message that is set aside. Not when it expires, for it is to be there until somebody has looked at it, and not who
+/// published it, which the broker takes from nobody else.
+fn kept(properties: &BasicProperties) -> BasicProperties {
+    let mut kept = BasicProperties::default();
+    macro_rules! keep {
+        ($($property:ident by $with:ident),*) => {
+            $(if let Some(value) = properties.$property() {
+                kept = kept.$with(value.clone());
+            })*
+        };
+    }
+    keep!(
+        content_type by with_content_type,
+        content_encoding by with_content_encoding,
+        priority by with_priority,
+        correlation_id by with_correlation_id,
+        reply_to by with_reply_to,
+        message_id by with_message_id,
+        timestamp by with_timestamp,
+        kind by with_type,
+        app_id by with_app_id
+    );
+    kept
+}
+
 impl RabbitMqReceipt {
     /// On a channel of its own: nothing else is confirmed or given back there.
     async fn publish_copy(&self, why: &str) -> Result<Confirmation, lapin::Error> {
@@ -85,7 +110,7 @@ impl RabbitMqReceipt {
         channel.confirm_select(ConfirmSelectOptions::default()).await?;
         let mut headers = self.message.properties.headers().clone().unwrap_or_default();
         headers.insert(wire::DEAD_REASON.into(), AMQPValue::LongString(wire::one_line(why).into()));
-        let properties = self.message.properties.clone().with_headers(headers).with_delivery_mode(2);
+        let properties = kept(&self.message.properties).with_headers(headers).with_delivery_mode(2);
         let options = BasicPublishOptions { mandatory: true, ..BasicPublishOptions::default() };
         let (exchange, key) = (ShortString::from(""), ShortString::from(&*self.dead_queue));
         let sent = channel.basic_publish(exchange, key, options, &self.payload, properties).await?;

@@ -174,7 +174,8 @@ fn address(parts: &mut Parts) -> Result<(), AnsweredHere> {
 /// What HTTP/2 may write otherwise, and what its library lets pass that would be ambiguous in HTTP/1.1.
 fn in_the_words_of_http_1(headers: &mut HeaderMap) -> Result<(), AnsweredHere> {
     let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
-    let is_number = |length: &HeaderValue| length.as_bytes().iter().all(u8::is_ascii_digit);
+    let is_number =
+        |length: &HeaderValue| !length.is_empty() && length.as_bytes().iter().all(u8::is_ascii_digit);
     if lengths.next().is_some_and(|length| !is_number(length)) || lengths.next().is_some() {
         return Err(answer::bad_request("The Content-Length is not one plain number.").into());
     }

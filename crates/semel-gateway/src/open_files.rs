@@ -7,7 +7,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 const BESIDES: u64 = 128;
 
 /// Raises the limit to what the system allows: the lower one of most systems is for programs that count their files in bits. Says so
-/// where even that is too little for all connections that these limits allow: the clients', and one to the service for each request.
+/// where even that is too little for all connections that these limits allow: the clients', and those to the service, which are in use for a request
+/// each or idle, and then perhaps too old for the next.
 pub(crate) fn raise_limit(limits: &Limits) {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum
@@ -15,8 +16,8 @@ pub(crate) fn raise_limit(limits: &Limits) {
     {
         tracing::debug!(%error, "the limit of open files cannot be raised");
     }
-    let &Limits { connections, requests_in_flight, .. } = limits;
-    let wanted = connections as u64 + requests_in_flight as u64 + BESIDES;
+    let &Limits { connections, requests_in_flight, upstream_idle_connections, .. } = limits;
+    let wanted = wanted(limits);
     if let Some(allowed) = getrlimit(Resource::Nofile).current
         && allowed < wanted
     {
@@ -25,7 +26,13 @@ pub(crate) fn raise_limit(limits: &Limits) {
             wanted,
             connections,
             requests_in_flight,
+            upstream_idle_connections,
             "the system allows fewer open files than the limits need: raise it (ulimit -n, LimitNOFILE), or lower them"
         );
     }
+}
+
+fn wanted(limits: &Limits) -> u64 {
+    let &Limits { connections, requests_in_flight, upstream_idle_connections, .. } = limits;
+    connections as u64 + requests_in_flight as u64 + upstream_idle_connections as u64 + BESIDES
 }

@@ -65,6 +65,12 @@ impl Fence {
     pub(crate) fn around(conn: &mut Connection) -> rusqlite::Result<Self> {
         let closed = Arc::new(AtomicBool::new(false));
         let fence = Self(closed.clone());
+        // SQLite may roll everything back in the middle of a closure, for a full disk say. Whatever the closure does then would be a
+        // transaction of its own each.
+        conn.commit_hook(Some({
+            let closed = closed.clone();
+            move || closed.load(Ordering::Relaxed)
+        }))?;
         // Asked when a statement is prepared. Ours are prepared while no closure runs.
         conn.authorizer(Some(move |asked: rusqlite::hooks::AuthContext<'_>| {
             let ends_it = match asked.action {

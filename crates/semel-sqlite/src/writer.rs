@@ -153,9 +153,8 @@ impl Writer {
         let Err(error) = self.execute(COMMIT) else {
             return Ok(());
         };
-        let open = !self.conn.is_autocommit();
         self.roll_back();
-        let rolled_back = open && self.conn.is_autocommit();
+        let rolled_back = self.conn.is_autocommit();
         let text = format!("the commit failed: {error}");
         Err(match error.sqlite_error_code() {
             // A deferred foreign key of the application's is checked no earlier than here.

@@ -16,3 +16,18 @@ pub(crate) fn compile(name: &str, directory: &Path) -> PathBuf {
     assert!(compiled.success());
     shim
 }
+
+/// Runs a test of this program once more, in a process under the shim of this name, which finds in `variable` the name of a file that it
+/// has to itself.
+#[allow(dead_code, reason = "not every test that has a shim runs itself again")]
+pub(crate) fn run_again(test: &str, shim: &str, variable: &str) {
+    let place = tempfile::tempdir().expect("a directory");
+    let library = compile(shim, place.path());
+    let mut command = Command::new(std::env::current_exe().expect("this very test"));
+    command.args([test, "--exact", "--nocapture"]);
+    command.env("LD_PRELOAD", library).env(variable, place.path().join("of-the-shim"));
+    let output = command.output().expect("it can be started");
+    let said = [output.stdout, output.stderr].concat();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&said));
+    assert!(String::from_utf8_lossy(&said).contains("1 passed"), "the test of that name has to run");
+}

@@ -9,7 +9,6 @@ use semel::{
 };
 use semel_sqlite::SqliteStore;
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -24,25 +23,13 @@ const TOGETHER: u64 = 64;
 #[cfg_attr(not(target_os = "linux"), ignore = "the shim is written for Linux and glibc")]
 fn a_request_costs_two_commits_and_a_retry_none() {
     match std::env::var_os(SYNCS) {
-        None => again_under_the_shim("costs::a_request_costs_two_commits_and_a_retry_none"),
+        None => shim::run_again("costs::a_request_costs_two_commits_and_a_retry_none", "count_syncs", SYNCS),
         Some(syncs) => {
             // On one thread, so that who comes together comes together in every run.
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(count(syncs.into()));
         }
     }
-}
-
-fn again_under_the_shim(test: &str) {
-    let place = tempfile::tempdir().unwrap();
-    let shim = shim::compile("count_syncs", place.path());
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args([test, "--exact", "--nocapture"]);
-    command.env("LD_PRELOAD", shim).env(SYNCS, place.path().join("syncs"));
-    let output = command.output().unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&said));
-    assert!(String::from_utf8_lossy(&said).contains("1 passed"), "the test of that name has to run");
 }
 
 /// What it has cost so far.

@@ -1,9 +1,12 @@
 //! The file fails: the answer comes in bounded time, says what is certain, and the store works again afterwards.
 
-use crate::fixture::{Place, create, draft, key, read};
+use crate::fixture::{Place, complete, create, draft, key, read};
+use crate::shim;
 use rusqlite::Connection;
-use semel::{Created, Draft, Store, StoreError};
+use semel::transition::Claim;
+use semel::{Created, Draft, State, Store, StoreError};
 use semel_sqlite::{SqliteOptions, SqliteStore, TransactionError};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 async fn refused(store: &SqliteStore, draft: Draft) -> String {
@@ -87,6 +90,71 @@ async fn a_closure_that_fills_the_file_does_not_take_the_others_along() {
     assert_eq!(beside, Created::Inserted);
     assert_eq!(first.await.unwrap(), Created::Inserted);
     assert!(read(&store, "beside").await.is_some());
+}
+
+/// The file that makes the disk full, in the process that runs under the shim.
+const FULL: &str = "SHIM_FULL";
+
+#[test]
+#[cfg_attr(not(target_os = "linux"), ignore = "the shim is written for Linux and glibc")]
+fn a_disk_that_is_full_when_it_comes_to_the_commit_has_taken_nothing() {
+    match std::env::var_os(FULL) {
+        None => {
+            let this = "trouble::a_disk_that_is_full_when_it_comes_to_the_commit_has_taken_nothing";
+            shim::run_again(this, "full_log", FULL);
+        }
+        Some(full) => {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(on_a_disk_that_fills(full.as_ref()));
+        }
+    }
+}
+
+async fn on_a_disk_that_fills(full: &Path) {
+    let place = Place::new();
+    let store = place.open().await;
+    store.transaction(|tx| tx.execute_batch("CREATE TABLE payments (id TEXT)")).await.unwrap();
+    let reserved = draft("reserved");
+    create(&store, reserved.clone()).await;
+    std::fs::write(full, "").unwrap();
+    let refused = store.create(vec![draft("no room")]).await;
+    assert!(matches!(&refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+    let pay = |tx: &semel_sqlite::Transaction<'_>| {
+        tx.execute("INSERT INTO payments VALUES ('pay_1')", [])?;
+        Ok::<_, rusqlite::Error>(((), complete()))
+    };
+    let unpaid = store.finish_with(Claim::of(&reserved), pay).await;
+    assert!(matches!(&unpaid, Err(TransactionError::Store(StoreError::Unavailable(_)))), "{unpaid:?}");
+    std::fs::remove_file(full).unwrap();
+    assert_eq!(read(&store, "no room").await, None);
+    assert_eq!(read(&store, "reserved").await.unwrap().state, State::InProgress);
+    store.finish_with(Claim::of(&reserved), pay).await.unwrap();
+    assert_eq!(read(&store, "reserved").await.unwrap().state, State::Completed);
+}
+
+#[tokio::test]
+async fn a_closure_that_goes_on_after_everything_was_rolled_back_writes_nothing() {
+    let place = Place::new();
+    let store = SqliteOptions::new().max_file_size(300_000).open(place.path()).await.unwrap();
+    let tables = "CREATE TABLE payments (id TEXT PRIMARY KEY); CREATE TABLE blobs (bytes BLOB)";
+    store.transaction(move |tx| tx.execute_batch(tables)).await.unwrap();
+    let reserved = draft("reserved");
+    create(&store, reserved.clone()).await;
+    let finished = store
+        .finish_with(Claim::of(&reserved), |tx| {
+            tx.execute("INSERT INTO payments VALUES ('pay_1')", [])?;
+            // It is full, SQLite rolls the transaction back, and the closure takes it lightly.
+            assert!(tx.execute("INSERT INTO blobs VALUES (zeroblob(1000000))", []).is_err());
+            assert!(tx.execute("INSERT INTO payments VALUES ('pay_2')", []).is_err());
+            Ok::<_, rusqlite::Error>(((), complete()))
+        })
+        .await;
+    assert!(matches!(finished, Err(TransactionError::Store(StoreError::Unavailable(_)))), "{finished:?}");
+    assert_eq!(read(&store, "reserved").await.unwrap().state, State::InProgress);
+    let count = "SELECT count(*) FROM payments";
+    let payments = store.query(move |conn, _| conn.query_row(count, [], |row| row.get::<_, i64>(0))).await;
+    assert_eq!(payments.unwrap(), 0);
+    assert_eq!(create(&store, draft("the next one")).await, Created::Inserted);
 }
 
 #[tokio::test]

@@ -75,6 +75,9 @@ pub struct FinishError;
 pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
+/// How many reservations are looked for at a time that may have been made, each with a task and with questions to the store.
+pub(super) const MAX_GIVING_BACK: usize = 1024;
+
 impl Ticket {
     /// Says how the attempt ended. The answer may go out once this has returned `Ok`.
     ///
@@ -201,10 +204,12 @@ impl Engine {
     /// Gives back what may have been reserved by a write whose answer was lost, and was certainly not executed.
     ///
     /// It looks for the record until the lease that it would have is over: by then nothing can turn up any more that the lease
-    /// does not catch.
+    /// does not catch. Where a store loses every answer, it looks for no more than so many of them, and leaves the others to their lease.
     pub(super) fn give_back(&self, key: RecordKey, claim: Claim, policy: Arc<Policy>) {
         let shared = Arc::clone(&self.shared);
+        let Ok(turn) = Arc::clone(&shared.giving_back).try_acquire_owned() else { return };
         tokio::spawn(async move {
+            let _turn = turn;
             let deadline = moment_after(policy.lease);
             let mut pause = FIRST_PAUSE;
             while tokio::time::Instant::now() < deadline {

@@ -36,6 +36,7 @@ use crate::record::Record;
 use crate::seal::Keyring;
 use crate::store::{Store, StoreError};
 use bytes::Bytes;
+use finish::MAX_GIVING_BACK;
 use outstanding::Outstanding;
 use pulse::Pulse;
 use quota::Watched;
@@ -43,7 +44,7 @@ use recipes::Recipes;
 use std::fmt;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, Semaphore};
 use uuid::Uuid;
 use waiters::Waiters;
 
@@ -66,6 +67,7 @@ struct Shared {
     waiters: Waiters,
     watched: RwLock<Arc<Watched>>,
     outstanding: Outstanding,
+    giving_back: Arc<Semaphore>,
     pulse: Pulse,
     secret: OnceCell<FingerprintSecret>,
     keyring: RwLock<Option<Arc<Keyring>>>,
@@ -150,6 +152,7 @@ impl Engine {
                 waiters: Waiters::new(options.max_waiters, options.max_waiters_per_tenant),
                 watched: RwLock::new(Arc::new(Watched::new(options.quotas))),
                 outstanding: Outstanding::default(),
+                giving_back: Arc::new(Semaphore::new(MAX_GIVING_BACK)),
                 pulse: Pulse::default(),
                 secret: OnceCell::new(),
                 keyring: RwLock::new(options.keyring.map(Arc::new)),

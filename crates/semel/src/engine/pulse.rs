@@ -54,20 +54,24 @@ impl Heartbeat {
         lease: Duration,
     ) -> Self {
         let due = Instant::now() + lease / 3;
-        let number = {
+        let (number, nobody_watches) = {
             let mut notes = shared.pulse.notes();
             let number = notes.next_number;
             notes.next_number += 1;
             notes.tickets.insert(number, Note { claim, seen, lease, due });
             notes.order.insert((due, number));
-            if notes.sleeps_until.is_none() {
+            let nobody_watches = notes.sleeps_until.is_none();
+            if nobody_watches {
                 notes.sleeps_until = Some(due);
-                tokio::spawn(beat(Watching { shared: Arc::downgrade(shared), has_ended: false }));
             } else if notes.sleeps_until.is_some_and(|until| due < until) {
                 shared.pulse.earlier.notify_one();
             }
-            number
+            (number, nobody_watches)
         };
+        if nobody_watches {
+            // A runtime that is going down drops it here and now, and it takes the lock then.
+            tokio::spawn(beat(Watching { shared: Arc::downgrade(shared), has_ended: false }));
+        }
         Self { shared: Arc::clone(shared), number }
     }
 }
@@ -145,8 +149,8 @@ async fn extend(shared: Arc<Shared>, number: u64) {
     let Some(Note { claim, seen, lease, .. }) = shared.pulse.notes().tickets.get(&number).cloned() else {
         return;
     };
-    match write(&shared, &claim, &seen, &Act::Extend { lease }).await {
-        Ok(Written::Done) => {}
+    let pause = match write(&shared, &claim, &seen, &Act::Extend { lease }).await {
+        Ok(Written::Done) => lease / 3,
         Ok(Written::Refused(refusal, _)) => {
             tracing::warn!(operation_id = %claim.operation_id, ?refusal, "the lease cannot be extended");
             shared.pulse.notes().tickets.remove(&number);
@@ -154,9 +158,11 @@ async fn extend(shared: Arc<Shared>, number: u64) {
         }
         Err(error) => {
             tracing::warn!(operation_id = %claim.operation_id, %error, "no sign of life could be written");
+            // The lease runs on meanwhile.
+            lease / 10
         }
-    }
-    let due = Instant::now() + lease / 3;
+    };
+    let due = Instant::now() + pause;
     let mut notes = shared.pulse.notes();
     // Not if the ticket was finished meanwhile.
     if let Some(note) = notes.tickets.get_mut(&number) {
@@ -165,5 +171,41 @@ async fn extend(shared: Arc<Shared>, number: u64) {
         if notes.sleeps_until.is_some_and(|until| due < until) {
             shared.pulse.earlier.notify_one();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Engine;
+    use crate::identity::{Fingerprint, OperationId, Owner, RecipeId, RecordKey};
+    use crate::memory::MemoryStore;
+    use crate::policy::Policy;
+    use crate::time::Timestamp;
+    use crate::transition::{Reservation, reserve};
+
+    #[test]
+    fn a_ticket_on_a_runtime_that_is_going_down_holds_nobody_up() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let handle = runtime.handle().clone();
+        drop(runtime);
+        let (done, is_done) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let _inside = handle.enter();
+            let reservation = Reservation {
+                key: RecordKey::new("acme", "create_payment", "key"),
+                operation_id: OperationId::random(),
+                fingerprint: Fingerprint([7; 32]),
+                recipe: RecipeId([9; 16]),
+                owner: Owner::random(),
+            };
+            let record = reserve(reservation, &Policy::default()).at(Timestamp::from_millis(0));
+            let engine = Engine::new(MemoryStore::new());
+            let claim = Claim::of(&record);
+            let seen = Arc::new(Mutex::new(record));
+            drop(Heartbeat::start(&engine.shared, claim, seen, Duration::from_secs(30)));
+            done.send(()).unwrap();
+        });
+        is_done.recv_timeout(Duration::from_secs(30)).expect("it waits for nobody, and not for itself");
     }
 }

@@ -44,8 +44,9 @@ impl Shared {
         let Some(text) = self.in_time(self.store.recall(name_of(id))).await? else {
             return Ok(None);
         };
-        let recipe =
-            std::str::from_utf8(&text).ok().and_then(|text| Recipe::from_text(text).ok()).map(Arc::new);
+        let recipe = std::str::from_utf8(&text).ok().and_then(|text| Recipe::from_text(text).ok());
+        // One that was altered would find every request to be another one.
+        let recipe = recipe.filter(|recipe| recipe.id() == id).map(Arc::new);
         if let Some(recipe) = &recipe {
             self.recipes.learn(id, Arc::clone(recipe));
         }

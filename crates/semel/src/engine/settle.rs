@@ -62,10 +62,11 @@ impl Engine {
                 Ok((_, Swapped::Missing)) => return Ok(Settled::Missing),
                 Ok((_, Swapped::Damaged(why))) => {
                     self.shared.count(operation, Event::StoreError);
-                    return Err(StoreError::Damaged(why));
+                    return Err(failed(StoreError::Damaged(why), answer_lost));
                 }
                 Ok((_, Swapped::Locked)) => {
-                    return Err(StoreError::Unavailable("an open transaction holds the record".into()));
+                    let held = StoreError::Unavailable("an open transaction holds the record".into());
+                    return Err(failed(held, answer_lost));
                 }
                 Err(lost @ StoreError::Lost(_)) => {
                     self.shared.count(operation, Event::StoreError);
@@ -77,11 +78,11 @@ impl Engine {
                 }
                 Err(error) => {
                     self.shared.count(operation, Event::StoreError);
-                    return Err(error);
+                    return Err(failed(error, answer_lost));
                 }
             }
         }
-        Err(StoreError::Unavailable("the record changes all the time".into()))
+        Err(failed(StoreError::Unavailable("the record changes all the time".into()), answer_lost))
     }
 
     fn settled(&self, record: &Record) {
@@ -97,4 +98,9 @@ impl Engine {
         let answer = self.shared.in_time(self.shared.store.find(vec![id])).await?;
         Ok((answer.now, answer.items.into_iter().next().flatten()))
     }
+}
+
+/// Why a settlement failed. Where the answer to a try before was lost, that one may still turn up: perhaps it is what is in the way.
+fn failed(error: StoreError, answer_lost: bool) -> StoreError {
+    if answer_lost { StoreError::Lost(error.to_string()) } else { error }
 }

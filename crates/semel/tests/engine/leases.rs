@@ -43,6 +43,22 @@ async fn a_heartbeat_outlives_a_store_that_is_away_for_a_while() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_store_that_is_back_before_the_lease_is_over_costs_nobody_the_lease() {
+    let shop = Shop::new();
+    let ticket = shop.execute().await;
+    let lease = |tenths: u32| LEASE * tenths / 10;
+    shop.pass(lease(3)).await;
+    // Away when the first sign of life is due, and when the second would be.
+    shop.store.always(Call::Swap, Fault::Unavailable);
+    shop.pass(lease(4)).await;
+    shop.store.heal();
+    shop.pass(lease(2)).await;
+    let record = shop.record().await.unwrap();
+    assert!(record.times.lease > shop.clock.now().plus(lease(1)), "extended before it was over");
+    ticket.finish(completed("once")).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn without_a_sign_of_life_the_outcome_is_unknown_and_the_owners_late_word_still_counts() {
     let shop = Shop::new();
     let ticket = shop.execute().await;

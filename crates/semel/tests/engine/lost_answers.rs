@@ -73,6 +73,26 @@ async fn a_reservation_that_cannot_be_read_back_fails_closed_and_is_given_back_l
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_store_that_loses_every_answer_is_asked_about_so_many_reservations_and_no_more() {
+    const LOOKED_FOR: usize = 1024;
+    let shop = Shop::new();
+    shop.store.always(Call::Create, Fault::LostCall);
+    let begun = LOOKED_FOR + 100;
+    for _ in 0..begun {
+        assert!(shop.begin().await.is_err());
+    }
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    let reads = || shop.store.batches(Call::Read).iter().sum::<usize>();
+    assert_eq!(reads(), begun + LOOKED_FOR, "each is read back, and so many are looked for after that");
+    // When their leases are over there is room again.
+    shop.pass(LEASE * 2).await;
+    let before = reads();
+    assert!(shop.begin().await.is_err());
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    assert_eq!(reads(), before + 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn somebody_elses_reservation_is_not_taken_for_ours() {
     let shop = Shop::new();
     let other = shop.execute().await;

@@ -3,7 +3,7 @@
 use crate::faulty_store::{Call, Fault};
 use crate::support::{Shop, completed, key, replayed};
 use semel::fingerprint::{Command, Recipe};
-use semel::{BeginError, Decision, Engine, Incoming, MemoryStore, Policy, StoreError};
+use semel::{BeginError, Decision, Engine, Incoming, MemoryStore, Policy, Store as _, StoreError};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -67,6 +67,20 @@ async fn a_recipe_that_is_not_to_be_had_gives_no_verdict() {
     ticket.finish(completed("once")).await.unwrap();
     assert_eq!(replayed(shop.ask(&formerly).await.unwrap()), "once");
     assert!(matches!(shop.ask(&command(&renamed, &subject)).await.unwrap(), Decision::CannotTell { .. }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_recipe_that_was_altered_gives_no_verdict() {
+    let shop = Shop::new();
+    let altered = without_trace().to_text().to_owned();
+    shop.memory.remember(format!("recipe/{}", plain().id()), altered.into()).await.unwrap();
+    let subject = json!({ "amount": "10.00", "trace": "a" });
+    let Decision::Execute(ticket) = shop.ask(&command(&plain(), &subject)).await.unwrap() else { panic!() };
+    ticket.finish(completed("once")).await.unwrap();
+    // Not "another request", which is an invitation to a new key, and to a second payment.
+    let newer = Recipe::builder().command("create_payment/1").ignore("/note").build().unwrap();
+    let decision = shop.elsewhere().ask(&command(&newer, &subject)).await.unwrap();
+    assert!(matches!(decision, Decision::CannotTell { .. }), "{decision:?}");
 }
 
 #[tokio::test(start_paused = true)]

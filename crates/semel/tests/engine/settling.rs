@@ -119,6 +119,22 @@ async fn a_settlement_that_turns_up_late_is_done_once_under_its_token() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_fails_after_a_lost_answer_may_still_be_done() {
+    let shop = shop();
+    let (about, ticket) = doubted(&shop).await;
+    let gate = Gate::new();
+    shop.store.next(Call::Swap, [Fault::Late(gate.clone()), Fault::Unavailable]);
+    let ours = it_happened("by the bank");
+    let failed = shop.engine.settle(&about, &ours).await;
+    assert!(matches!(failed, Err(StoreError::Lost(_))), "{failed:?}");
+    gate.reached().await;
+    gate.open();
+    gate.reached().await;
+    assert_eq!(shop.record().await.unwrap().owner, ours.settler, "and then it is");
+    drop(ticket);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_same_settlement_brought_again_is_done() {
     let shop = shop();
     let (about, ticket) = doubted(&shop).await;

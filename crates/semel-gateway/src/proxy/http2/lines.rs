@@ -68,8 +68,19 @@ impl Lines {
         self.give_up
     }
 
-    /// A place on a connection that was used within `freshness`, or on a new one.
+    /// A place on a connection that was used within `freshness`, or on a new one. Whoever has none in time is sent nowhere: after that
+    /// its operation may be in doubt, and somebody about to settle it as never executed.
     pub(super) async fn place(
+        self: &Arc<Self>,
+        freshness: Duration,
+    ) -> Result<(SendRequest<Bytes>, Place), BoxError> {
+        // As long as connecting may take, by which the configuration measures the time that operations have.
+        tokio::time::timeout(2 * self.dial.timeout, self.look_for_place(freshness)).await.unwrap_or_else(
+            |_| Err("there is no room on connections to the service, and new ones take too long".into()),
+        )
+    }
+
+    async fn look_for_place(
         self: &Arc<Self>,
         freshness: Duration,
     ) -> Result<(SendRequest<Bytes>, Place), BoxError> {

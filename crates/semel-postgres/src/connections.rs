@@ -10,7 +10,8 @@
 //!
 //! Over an application's own pool the store keeps none: they are not its to keep.
 //!
-//! Whoever waits does so in one queue for both, or a connection could lie at hand while somebody waits for the pool.
+//! Calls of the store's own that wait do so in one queue for both, or a connection could lie at hand while somebody waits for the pool. A
+//! connection that is kept is none of the pool's any more, which may open another one for whoever asks it directly.
 
 use semel::planted::{self, Bug};
 use sqlx::pool::PoolConnection;

@@ -64,7 +64,8 @@ impl PgOptions {
         self
     }
 
-    /// How many connections [`connect`](Self::connect) uses at once. Default 10, at least 1.
+    /// How many connections the store uses at once for its own calls. Default 10, at least 1. Transactions of the application's over
+    /// [`pool`](crate::PgStore::pool), [`once`](crate::PgStore::once) and phases, and the outbox, take as many again at most: a server has to allow for both.
     #[must_use]
     pub fn max_connections(mut self, connections: u32) -> Self {
         self.max_connections = connections.max(1);

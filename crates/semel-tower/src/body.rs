@@ -165,7 +165,7 @@ impl Pieces {
     }
 }
 
-/// What was read of a body, and then the rest of it.
+/// What was read of a body, and then the rest of it, without trailers: the answer of a protected request has none, stored or not.
 pub(crate) struct Resumed<B> {
     read: std::vec::IntoIter<Bytes>,
     rest: B,
@@ -187,7 +187,14 @@ impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for Resumed<B> {
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         match self.read.next() {
             Some(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
-            None => Pin::new(&mut self.rest).poll_frame(context),
+            None => {
+                Pin::new(&mut self.rest).poll_frame(context).map_ok(Frame::into_data).map(|frame| match frame
+                {
+                    Some(Ok(Ok(bytes))) => Some(Ok(Frame::data(bytes))),
+                    Some(Err(error)) => Some(Err(error)),
+                    Some(Ok(Err(_))) | None => None,
+                })
+            }
         }
     }
 }

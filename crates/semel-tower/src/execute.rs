@@ -102,7 +102,7 @@ where
     let endless =
         parts.headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
     if endless {
-        return Served { parts, body: ServedBody::Passing(Body::stream(body)) };
+        return Served { parts, body: ServedBody::Passing(Body::stream(Resumed::new(Vec::new(), body))) };
     }
     // The work is done: there has to be room for what came of it.
     let body = match collect(body, protection.max_stored_response, |_| Ok(())).await {

@@ -2,6 +2,7 @@
 
 use super::InFlight;
 use super::connection::Connection;
+use super::headers::clean_answered_trailers;
 use super::http2::StreamBody;
 use super::pool::Pool;
 use bytes::Bytes;
@@ -10,7 +11,7 @@ use hyper::body::Incoming;
 use semel_tower::BoxError;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 /// The body of an answer: the service's as it comes, or one of the gateway's own.
 pub struct UpstreamBody {
@@ -61,6 +62,37 @@ impl Body for UpstreamBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let mut frame = ready!(self.as_mut().poll_any(context));
+        if let Some(Ok(frame)) = &mut frame
+            && let Some(trailers) = frame.trailers_mut()
+        {
+            clean_answered_trailers(trailers);
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.kind {
+            Kind::Whole(bytes) => bytes.is_none(),
+            Kind::Received(body) | Kind::Coming(body, ..) => body.is_end_stream(),
+            Kind::Stream(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.kind {
+            Kind::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
+            Kind::Received(body) | Kind::Coming(body, ..) => body.size_hint(),
+            Kind::Stream(body) => body.size_hint(),
+        }
+    }
+}
+
+impl UpstreamBody {
+    fn poll_any(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match &mut self.kind {
             Kind::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Kind::Received(body) => Pin::new(body).poll_frame(context).map_err(Into::into),
@@ -81,22 +113,6 @@ impl Body for UpstreamBody {
                 }
                 Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
             }
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match &self.kind {
-            Kind::Whole(bytes) => bytes.is_none(),
-            Kind::Received(body) | Kind::Coming(body, ..) => body.is_end_stream(),
-            Kind::Stream(body) => body.is_end_stream(),
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match &self.kind {
-            Kind::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
-            Kind::Received(body) | Kind::Coming(body, ..) => body.size_hint(),
-            Kind::Stream(body) => body.size_hint(),
         }
     }
 }

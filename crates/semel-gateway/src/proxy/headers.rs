@@ -122,6 +122,22 @@ pub(crate) fn drop_claims(headers: &mut HeaderMap) {
     remove_all(headers, |name| is_ours(name) || looks_like_ours(name));
 }
 
+/// Drops of a client's trailers what it could not have said in its headers either: a service may take the ones for the others.
+pub(crate) fn clean_trailers(trailers: &mut HeaderMap) {
+    drop_claims(trailers);
+    remove_all(trailers, |name| {
+        let text = name.as_str();
+        is_hop_by_hop(name)
+            || [IDEMPOTENCY_KEY, "forwarded", "content-length", "host"].contains(&text)
+            || text.starts_with("x-forwarded-")
+    });
+}
+
+/// Drops of a service's trailers what is for us alone.
+pub(crate) fn clean_answered_trailers(trailers: &mut HeaderMap) {
+    remove_all(trailers, |name| is_ours(name) || is_hop_by_hop(name));
+}
+
 fn is_ours(name: &HeaderName) -> bool {
     name.as_str().starts_with("semel-")
 }

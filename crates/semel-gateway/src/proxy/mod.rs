@@ -10,7 +10,7 @@ mod body;
 mod connection;
 mod dial;
 mod forwarded;
-mod headers;
+pub(crate) mod headers;
 mod http2;
 mod pool;
 mod socket;

@@ -130,10 +130,19 @@ impl Routes {
     }
 
     /// Whether a request that [`select`](Self::select) lets pass is spelt so that the service may take it for a protected one: a
-    /// slash too many, `.` and `..`, capital letters, percent-encoding, parameters, or the method in lower case. It must be refused
-    /// then, for nobody would know whether it happened once.
+    /// slash too many, `.` and `..`, capital letters, percent-encoding, parameters, the method in lower case, or another one in a header.
+    /// It must be refused then, for nobody would know whether it happened once.
     #[must_use]
     pub fn disguised(&self, parts: &Parts) -> Option<Disguised> {
+        if let (Kind::Declared(declared), Some(meant)) = (&self.0, overriding(parts)) {
+            let path = parts.uri.path();
+            let is_protected = |method: &Method| {
+                declared.select(method, path).is_some() || declared.would_match(method, path)
+            };
+            if is_protected(&parts.method) || meant.as_ref().is_some_and(is_protected) {
+                return Some(Disguised::Override);
+            }
+        }
         let method = protected_method(&parts.method)?;
         let as_written = method == parts.method;
         match &self.0 {
@@ -215,6 +224,21 @@ fn protected_method(method: &Method) -> Option<Method> {
         .find(|protected| protected.as_str().eq_ignore_ascii_case(method.as_str()))
 }
 
+/// The protected method, if it is one, that a header would have the service take in place of the request's own.
+fn overriding(parts: &Parts) -> Option<Option<Method>> {
+    let values = METHOD_OVERRIDES.iter().flat_map(|name| parts.headers.get_all(*name));
+    let mut others = values
+        .map(|value| value.as_bytes().trim_ascii())
+        .filter(|method| !method.eq_ignore_ascii_case(parts.method.as_str().as_bytes()))
+        .map(|method| Method::from_bytes(method).ok().and_then(|method| protected_method(&method)));
+    let first = others.next()?;
+    // Of several, any protected one.
+    Some(first.or_else(|| others.flatten().next()))
+}
+
+/// The headers by which services are told of another method. Some frameworks believe them unless told not to.
+const METHOD_OVERRIDES: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
+
 /// A request that may be a protected one in disguise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Disguised {
@@ -222,6 +246,8 @@ pub enum Disguised {
     Path,
     /// Its method is not in upper case.
     Method,
+    /// A header names another method than its own.
+    Override,
 }
 
 impl Disguised {
@@ -234,6 +260,10 @@ impl Disguised {
                  double slashes, dot segments, a slash at the end, parameters, needless percent-encoding or other capital letters."
             }
             Self::Method => "The method of this request is not in upper case. Send it as it is documented.",
+            Self::Override => {
+                "A header of this request (X-HTTP-Method-Override or the like) names another method than its own, and one of the \
+                 two is protected here. Send it by the method that is meant."
+            }
         };
         let document = serde_json::json!({
             "type": "about:blank", "title": "Bad Request", "status": 400, "detail": detail, "retryable": false,

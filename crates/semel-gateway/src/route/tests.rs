@@ -92,6 +92,36 @@ fn another_spelling_of_a_protected_path_is_found_out() {
 }
 
 #[test]
+fn a_method_in_a_header_is_no_way_around_protection() {
+    let routes = routes(&["POST /payments", "PATCH /payments/{id}"]);
+    let meaning = |method, target, name: &'static str, meant: &'static str| {
+        let mut parts = request(method, target);
+        parts.headers.append(name, meant.parse().unwrap());
+        routes.disguised(&parts)
+    };
+    for (method, target, name, meant) in [
+        ("POST", "/payments/1", "x-http-method-override", "PATCH"),
+        ("POST", "/payments/1/", "x-http-method-override", "patch"),
+        ("GET", "/payments", "x-method-override", "POST"),
+        // Under the key of one payment, two things.
+        ("POST", "/payments", "x-http-method", "DELETE"),
+        ("POST", "/payments", "x-http-method-override", "(none)"),
+    ] {
+        let disguised = meaning(method, target, name, meant);
+        assert_eq!(disguised, Some(Disguised::Override), "{method} {target} {name}: {meant}");
+    }
+    for (method, target, meant) in
+        [("POST", "/payments", "POST"), ("POST", "/other", "PATCH"), ("PUT", "/payments", "DELETE")]
+    {
+        assert_eq!(
+            meaning(method, target, "x-http-method-override", meant),
+            None,
+            "{method} {target} {meant}"
+        );
+    }
+}
+
+#[test]
 fn without_routes_every_post_and_patch_is_an_operation_of_its_own_name() {
     let routes = Routes::unconfigured(false);
     assert_eq!(selected(&routes, "POST", "/a/../b?c=d").as_deref(), Some("POST /a/../b"));

@@ -3,6 +3,7 @@
 use super::link::{BodyFailure, Link, UnderWay};
 use super::socket::{LINGER, LINGER_BYTES};
 use crate::alarm::Alarm;
+use crate::proxy::headers::clean_trailers;
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::EXPECT;
@@ -129,13 +130,18 @@ impl Body for RequestBody {
             Kind::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Kind::Incoming { body, left, link, waiting, is_coming, progress } => {
                 *is_coming = true;
-                let Poll::Ready(frame) = Pin::new(&mut *body).poll_frame(context) else {
+                let Poll::Ready(mut frame) = Pin::new(&mut *body).poll_frame(context) else {
                     ready!(waiting.poll_too_late(context, link));
                     link.fail(BodyFailure::Late);
                     return Poll::Ready(Some(Err(io::Error::from(io::ErrorKind::TimedOut).into())));
                 };
                 if !link.outlives_client() {
                     waiting.since = None;
+                }
+                if let Some(Ok(frame)) = &mut frame
+                    && let Some(trailers) = frame.trailers_mut()
+                {
+                    clean_trailers(trailers);
                 }
                 if let Some(progress) = progress {
                     progress.fetch_add(1, Relaxed);

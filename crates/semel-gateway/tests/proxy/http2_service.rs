@@ -6,6 +6,9 @@ use crate::support::frames::{
 };
 use crate::support::{Ask, Setting};
 use semel::State;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -93,6 +96,50 @@ async fn a_service_that_does_not_speak_it_is_sent_nothing() {
     assert_eq!(front.record().await.state, State::FailedRetryable);
     let seen = seen.await.unwrap();
     assert!(seen.starts_with(b"PRI ") && !String::from_utf8_lossy(&seen).contains("payments"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_finds_no_room_in_time_is_told_so_and_never_sent() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let requests = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&requests);
+    // Every connection takes its time, and then one request, which it holds.
+    let serving = tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let counted = Arc::clone(&counted);
+            tokio::spawn(async move {
+                tokio::time::sleep(Duration::from_millis(400)).await;
+                let handshake = h2::server::Builder::new().max_concurrent_streams(1).handshake(stream);
+                let mut connection: h2::server::Connection<_, bytes::Bytes> = handshake.await.unwrap();
+                let mut held = Vec::new();
+                while let Some(Ok(request)) = connection.accept().await {
+                    counted.fetch_add(1, SeqCst);
+                    held.push(request);
+                }
+            });
+        }
+    });
+    let setting = Setting::default().limits(|limits| limits.connect_timeout = Duration::from_millis(500));
+    let front = Arc::new(setting.timeout(Duration::from_secs(3)).http2().before_port(port).await);
+    let clients: Vec<_> = (0..8)
+        .map(|number| {
+            let front = Arc::clone(&front);
+            tokio::spawn(async move {
+                front.send(&Ask::payment().key(&format!("key-of-number-{number:04}"))).await.status
+            })
+        })
+        .collect();
+    let mut answers = Vec::new();
+    for client in clients {
+        answers.push(client.await.unwrap());
+    }
+    let count = |status| answers.iter().filter(|answer| **answer == status).count();
+    assert!(count(502) > 0 && count(502) + count(504) == 8, "{answers:?}");
+    // Those who were not told that nothing was sent are those who were sent, then and later.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(requests.load(SeqCst), count(504), "{answers:?}");
+    serving.abort();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,6 +1,6 @@
 //! Trailers, and with them gRPC, on routes that are not protected.
 
-use crate::support::http2::{Http2, next, whole};
+use crate::support::http2::{Http2, next, payment, whole};
 use crate::support::{Client, Setting};
 use bytes::Bytes;
 use h2::server;
@@ -62,6 +62,10 @@ async fn grpc_passes_both_ways_at_once_and_with_its_trailers() {
     serving.abort();
 }
 
+/// An answer of HTTP/1.1 with trailers: one of them is for the gateway alone, and it is of a kind that is not stored.
+const ANSWER: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTrailer: x-sum, semel-resource\r\n\
+                  Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\nx-sum: 2\r\nsemel-resource: payment/1\r\n\r\n";
+
 /// A service of HTTP/1.1 that takes one request with trailers, and answers with its own. What it read.
 async fn serve_http1(listener: TcpListener) -> String {
     let mut client = Client::of(listener.accept().await.unwrap().0);
@@ -69,9 +73,15 @@ async fn serve_http1(listener: TcpListener) -> String {
     while let Some(chunk) = client.chunk_or_trailers(&mut head).await {
         head.push_str(&String::from_utf8(chunk).unwrap());
     }
-    let answer = "HTTP/1.1 200 OK\r\nTrailer: x-sum\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\nx-sum: 2\r\n\r\n";
-    client.write(answer).await;
+    client.write(ANSWER).await;
     head
+}
+
+/// The same for a request with a length.
+async fn serve_http1_with_a_length(listener: TcpListener) {
+    let mut client = Client::of(listener.accept().await.unwrap().0);
+    client.head_text().await;
+    client.write(ANSWER).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -83,19 +93,38 @@ async fn trailers_of_http_1_pass_both_ways() {
     let mut client = front.connect().await;
     client
         .write(
-            "PUT /upload HTTP/1.1\r\nHost: a\r\nTE: trailers\r\nConnection: TE\r\nTrailer: x-said\r\n\
-             Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nx-said: all\r\n\r\n",
+            "PUT /upload HTTP/1.1\r\nHost: a\r\nTE: trailers\r\nConnection: TE\r\nTrailer: x-said, semel-attempt, idempotency-key\r\n\
+             Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nsemel-attempt: 7\r\nidempotency-key: another\r\nx-said: all\r\n\r\n",
         )
         .await;
     let head = client.head().await;
-    assert_eq!((head.status, head.header("trailer")), (200, Some("x-sum")));
+    assert_eq!((head.status, head.header("trailer")), (200, Some("x-sum, semel-resource")));
     let mut trailers = String::new();
     assert_eq!(client.chunk_or_trailers(&mut trailers).await.as_deref(), Some(&b"hi"[..]));
     assert_eq!(client.chunk_or_trailers(&mut trailers).await, None);
     assert_eq!(trailers, "x-sum: 2\r\n");
     let seen = serving.await.unwrap().to_ascii_lowercase();
-    assert!(seen.contains("te: trailers\r\n") && seen.contains("trailer: x-said\r\n"), "{seen}");
-    assert!(seen.ends_with("abcx-said: all\r\n"), "{seen}");
+    assert!(seen.contains("te: trailers\r\n") && seen.contains("trailer: x-said, "), "{seen}");
+    assert!(
+        seen.ends_with("abcx-said: all\r\n"),
+        "what could not be said in a header is not said here: {seen}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_is_not_stored_has_no_trailers_either() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let serving = tokio::spawn(serve_http1_with_a_length(listener));
+    let front = Setting::default().before_port(port).await;
+    let client = Http2::connect(front.address).await;
+    let (parts, body) = payment().into_parts();
+    let (answering, mut stream) = client.begin(Request::from_parts(parts, ()), false).await;
+    stream.send_data(Bytes::from_static(body.as_bytes()), true).unwrap();
+    let (answer, trailers) = whole(answering).await;
+    assert_eq!((answer.status, answer.body.as_slice()), (200, &b"hi"[..]));
+    assert_eq!(trailers, None);
+    serving.await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -36,3 +36,19 @@ fn wanted(limits: &Limits) -> u64 {
     let &Limits { connections, requests_in_flight, upstream_idle_connections, .. } = limits;
     connections as u64 + requests_in_flight as u64 + upstream_idle_connections as u64 + BESIDES
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_to_the_service_count_in_use_and_idle() {
+        let limits = Limits {
+            connections: 10_000,
+            requests_in_flight: 2_000,
+            upstream_idle_connections: 300,
+            ..Limits::default()
+        };
+        assert_eq!(wanted(&limits), 12_300 + BESIDES);
+    }
+}

@@ -290,6 +290,8 @@ async fn what_is_ambiguous_in_http_1_is_refused_in_http_2_too() {
         .body("hi")
         .unwrap();
     assert_eq!(client.send(twice).await.status, 400);
+    let empty = Request::get("http://shop.example/").header("content-length", "").body("").unwrap();
+    assert_eq!(client.send(empty).await.status, 400);
     let cookies = Request::get("http://shop.example/")
         .header("cookie", "a=1")
         .header("cookie", "b=2")

@@ -134,12 +134,13 @@ impl Routes {
     /// It must be refused then, for nobody would know whether it happened once.
     #[must_use]
     pub fn disguised(&self, parts: &Parts) -> Option<Disguised> {
-        if let (Kind::Declared(declared), Some(meant)) = (&self.0, overriding(parts)) {
+        if let Kind::Declared(declared) = &self.0 {
             let path = parts.uri.path();
             let is_protected = |method: &Method| {
                 declared.select(method, path).is_some() || declared.would_match(method, path)
             };
-            if is_protected(&parts.method) || meant.as_ref().is_some_and(is_protected) {
+            let mut others = other_methods(parts);
+            if others.any(|meant| is_protected(&parts.method) || meant.as_ref().is_some_and(is_protected)) {
                 return Some(Disguised::Override);
             }
         }
@@ -224,16 +225,13 @@ fn protected_method(method: &Method) -> Option<Method> {
         .find(|protected| protected.as_str().eq_ignore_ascii_case(method.as_str()))
 }
 
-/// The protected method, if it is one, that a header would have the service take in place of the request's own.
-fn overriding(parts: &Parts) -> Option<Option<Method>> {
-    let values = METHOD_OVERRIDES.iter().flat_map(|name| parts.headers.get_all(*name));
-    let mut others = values
+/// What headers would have the service take for the method in place of the request's own: for each, the protected method that it is, if any.
+fn other_methods(parts: &Parts) -> impl Iterator<Item = Option<Method>> {
+    let named = METHOD_OVERRIDES.iter().flat_map(|name| parts.headers.get_all(*name));
+    named
         .map(|value| value.as_bytes().trim_ascii())
         .filter(|method| !method.eq_ignore_ascii_case(parts.method.as_str().as_bytes()))
-        .map(|method| Method::from_bytes(method).ok().and_then(|method| protected_method(&method)));
-    let first = others.next()?;
-    // Of several, any protected one.
-    Some(first.or_else(|| others.flatten().next()))
+        .map(|method| Method::from_bytes(method).ok().and_then(|method| protected_method(&method)))
 }
 
 /// The headers by which services are told of another method. Some frameworks believe them unless told not to.

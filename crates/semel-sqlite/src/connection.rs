@@ -1,6 +1,7 @@
 //! A connection to the file, with the settings that make its commits safe.
 
 use crate::error::OpenError;
+use crate::exposure::create_private;
 use crate::options::SqliteOptions;
 use crate::schema::{self, opening};
 use rusqlite::{Connection, OpenFlags};
@@ -31,6 +32,7 @@ pub(crate) fn check_path(path: &Path) -> Result<(), OpenError> {
 /// Opens the file for writing, makes or migrates its tables and checks the settings.
 pub(crate) fn open_writer(path: &Path, options: &SqliteOptions) -> Result<Connection, OpenError> {
     check_sqlite(rusqlite::version_number(), rusqlite::version())?;
+    create_private(path);
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut conn = Connection::open_with_flags(path, flags).map_err(|error| opening(path, error))?;

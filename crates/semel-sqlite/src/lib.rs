@@ -53,6 +53,7 @@ mod connection;
 mod error;
 #[cfg(test)]
 mod explain;
+mod exposure;
 mod job;
 mod listing;
 mod log_copier;
@@ -71,6 +72,7 @@ mod writer;
 
 pub use clock::{Clock, SystemClock};
 pub use error::{ActError, OpenError, TransactionError};
+pub use exposure::Exposure;
 pub use options::SqliteOptions;
 pub use same_transaction::{Reserved, act_in, reserve_in, time_in};
 pub use stats::Stats;

@@ -3,6 +3,7 @@
 use crate::clock::StoreClock;
 use crate::connection::{OpenedFile, check_path, open_reader, open_writer};
 use crate::error::{OpenError, TransactionError};
+use crate::exposure::{Exposure, exposed};
 use crate::job::{self, Job};
 use crate::log_copier::LogCopier;
 use crate::options::SqliteOptions;
@@ -104,6 +105,9 @@ impl SqliteStore {
                 })
                 .await?;
         }
+        for exposure in exposed(path) {
+            tracing::warn!("{exposure}");
+        }
         Ok(Self {
             inner: Arc::new(Inner {
                 writer,
@@ -114,6 +118,13 @@ impl SqliteStore {
                 threads,
             }),
         })
+    }
+
+    /// By what other users of the machine can read or change what is stored, as it is now. What was found when the store was opened
+    /// is in the log.
+    #[must_use]
+    pub fn exposed(&self) -> Vec<Exposure> {
+        exposed(&self.inner.path)
     }
 
     /// Runs `work` inside the store's next transaction: domain statements and [`act`](Transaction::act)s commit together, or

@@ -14,6 +14,7 @@ mod costs;
 mod duplicates;
 mod encryption;
 mod ending;
+mod files;
 mod operators;
 mod reload;
 mod store_outage;

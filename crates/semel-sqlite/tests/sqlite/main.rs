@@ -15,6 +15,7 @@ mod fixture;
 mod group_commit;
 mod listing;
 mod log;
+mod modes;
 mod open;
 mod phases;
 mod same_transaction;

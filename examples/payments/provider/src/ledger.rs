@@ -161,8 +161,11 @@ pub(crate) fn now() -> u64 {
 
 fn open_file(path: &Path) -> Result<File, OpenError> {
     let failed = |source| OpenError::File { path: path.to_owned(), source };
-    let file =
-        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(path).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Err(OpenError::InUse { path: path.to_owned() }),

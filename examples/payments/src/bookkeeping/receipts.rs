@@ -13,7 +13,7 @@ use crate::error::BoxError;
 use crate::fail_point::FailPoint;
 use std::path::PathBuf;
 use std::time::Duration;
-use tokio::fs::{self, File};
+use tokio::fs::{self, File, OpenOptions};
 use tokio::io::AsyncWriteExt as _;
 
 /// How many are read at a time.
@@ -60,10 +60,19 @@ impl Receipts {
         fs::create_dir_all(&self.directory).await?;
         // Of this process alone: another one may be at the same receipt.
         let draft = self.directory.join(format!(".{}.{}", receipt.payment, std::process::id()));
-        let mut file = File::create(&draft).await?;
+        let mut file = private().open(&draft).await?;
         file.write_all(receipt.text.as_bytes()).await?;
         file.sync_all().await?;
         fs::rename(&draft, self.directory.join(format!("{}.eml", receipt.payment))).await?;
         File::open(&self.directory).await?.sync_all().await
     }
+}
+
+/// A new file that its owner alone can read: it names a customer.
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    options.mode(0o600);
+    options
 }

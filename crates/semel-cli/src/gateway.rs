@@ -3,10 +3,10 @@
 use crate::hangups::Hangups;
 use crate::interrupts::Interrupts;
 use crate::logs::log_as;
+use crate::output::announce;
 use clap::Args;
 use semel_gateway::config::{LoadError, QuickStart, QuickStartErrors};
 use semel_gateway::{Config, Running, StartError, Stopped};
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -80,7 +80,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, GatewayError> {
             ..QuickStart::before(upstream.unwrap_or_default())
         })?,
     };
-    log_as(&config.logs);
+    let _logs = log_as(&config.logs)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let ended = runtime.block_on(serve(config, arguments.config));
     // What is still under way was given up on.
@@ -105,8 +105,7 @@ async fn serve(config: Config, file: Option<PathBuf>) -> Result<ExitCode, Gatewa
         running.address(),
         running.admin_address()
     );
-    // Whether or not somebody reads it: a gateway does not end for that.
-    let _nobody_reads = anstream::stdout().write_all(told.as_bytes());
+    announce(told);
     Ok(match running.serve(stop, force).await {
         Stopped::Drained => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,

@@ -9,3 +9,10 @@ pub(crate) fn print(words: &[u8]) -> io::Result<()> {
         _ => Ok(()),
     }
 }
+
+/// Prints what a server says when it starts. Whether somebody reads it makes no difference to the server: it neither ends nor waits for that.
+pub(crate) fn announce(words: String) {
+    let printing = move || drop(anstream::stdout().write_all(words.as_bytes()));
+    // Without a thread for it, it is not said.
+    let _not_said = std::thread::Builder::new().name("semel-stdout".into()).spawn(printing);
+}

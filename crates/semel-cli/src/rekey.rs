@@ -99,7 +99,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, RekeyError> {
     if !config.store.is_durable() {
         return Err(RekeyError::NotShared(config.store.to_string()));
     }
-    log_as(&config.logs);
+    let _logs = log_as(&config.logs)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let done = runtime.block_on(rewrite(&config, arguments))?;
     tell(&done, keyring.seals_with(), arguments.json);

@@ -3,10 +3,10 @@
 use crate::hangups::Hangups;
 use crate::interrupts::Interrupts;
 use crate::logs::log_as;
+use crate::output::announce;
 use clap::Args;
 use semel_gateway::config::LoadError;
 use semel_gateway::{Config, StartError, Working};
-use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -74,7 +74,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, WorkerError> {
     {
         return Err(WorkerError::Open(address));
     }
-    log_as(&config.logs);
+    let _logs = log_as(&config.logs)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let ended = runtime.block_on(work(config, arguments));
     // Whoever was asked and did not answer is asked again by the next one.
@@ -89,8 +89,7 @@ async fn work(config: Config, arguments: &Arguments) -> Result<ExitCode, WorkerE
     let working = Working::start(config, arguments.admin_listen).await?.reading(arguments.config.clone());
     hangups.reload(working.reload());
     if let Some(address) = working.admin_address() {
-        // Whether or not somebody reads it: a worker does not end for that.
-        let _nobody_reads = writeln!(anstream::stdout(), "semel worker, admin API: {scheme}://{address}");
+        announce(format!("semel worker, admin API: {scheme}://{address}\n"));
     }
     tokio::select! {
         () = working.run(stop) => Ok(ExitCode::SUCCESS),

@@ -5,12 +5,14 @@
 //! paths, so that the number of series is fixed by the configurations that the process has had.
 
 mod census;
+mod logs;
 mod outbox;
 mod reloads;
 mod survey;
 mod telemetry;
 
 pub use census::{Census, Open};
+pub use logs::count_dropped_log_lines;
 pub(crate) use survey::{Survey, Taken};
 pub(crate) use telemetry::TelemetryMeters;
 
@@ -148,6 +150,7 @@ impl Metrics {
             Family::<OfOperation, Histogram, Buckets>::new_with_constructor(Buckets(&REQUEST_SECONDS)),
         );
         let families = Families { counters, requests };
+        logs::register(&mut registry);
         let metrics = Self {
             operations: ArcSwap::default(),
             unconfigured: families.meters(UNCONFIGURED),

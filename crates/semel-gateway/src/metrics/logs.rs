@@ -1,0 +1,24 @@
+//! Log lines that were dropped.
+
+use super::registered;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::registry::Registry;
+use std::sync::LazyLock;
+
+/// A process has one log, whoever writes it, and so one count for all its [`Metrics`](super::Metrics).
+static DROPPED: LazyLock<Counter> = LazyLock::new(Counter::default);
+
+/// Counts log lines that could not be written because whoever reads the log does not keep up.
+pub fn count_dropped_log_lines(count: u64) {
+    DROPPED.inc_by(count);
+}
+
+pub(super) fn register(registry: &mut Registry) {
+    registered(
+        registry,
+        "log_lines_dropped",
+        "Log lines that were dropped because whoever reads the log does not keep up",
+        None,
+        DROPPED.clone(),
+    );
+}

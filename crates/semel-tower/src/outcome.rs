@@ -41,8 +41,12 @@ impl FromStr for OutcomeClass {
 
 /// What a status says where the service does not say it better with `Semel-Outcome`.
 ///
-/// By default 2xx and 3xx are completed; 400, 401, 403, 407 and 429 are released, the service's word that nothing happened;
-/// 502, 503 and 504 are unknown, for they speak of somebody behind the service; every other 4xx and 5xx is failed, and replayed.
+/// By default 2xx and 3xx are completed, and 4xx and 5xx failed, which is replayed, but for these:
+///
+/// - Released, for they say that the request was not begun: 400, 401, 403, 405, 407, 411, 414, 415, 421, 425, 426, 429 and 431. A client that
+///   corrects its request, or comes back later, may use its key.
+/// - Unknown, for they speak of somebody behind the service or of work that was cut off: 408, 499, 502, 503 and 504, and every 5xx that is not
+///   registered, as proxies make up their own (520 to 530, 598, 599). So is what no service answers with: 1xx, and anything from 600 on.
 #[derive(Clone, Debug, Default)]
 pub struct OutcomeRules {
     overrides: BTreeMap<u16, OutcomeClass>,
@@ -63,10 +67,13 @@ impl OutcomeRules {
             return *class;
         }
         match status.as_u16() {
-            100..=399 => OutcomeClass::Completed,
-            400 | 401 | 403 | 407 | 429 => OutcomeClass::Released,
-            502..=504 => OutcomeClass::Unknown,
-            _ => OutcomeClass::Failed,
+            200..=399 => OutcomeClass::Completed,
+            400 | 401 | 403 | 405 | 407 | 411 | 414 | 415 | 421 | 425 | 426 | 429 | 431 => {
+                OutcomeClass::Released
+            }
+            408 | 499 => OutcomeClass::Unknown,
+            400..=499 | 500 | 501 | 505..=508 | 510 | 511 => OutcomeClass::Failed,
+            _ => OutcomeClass::Unknown,
         }
     }
 }
@@ -82,13 +89,16 @@ mod tests {
         for status in [200, 201, 202, 204, 301, 302, 303, 307, 308] {
             assert_eq!(of(status), OutcomeClass::Completed, "{status}");
         }
-        for status in [400, 401, 403, 407, 429] {
+        for status in [400, 401, 403, 405, 407, 411, 414, 415, 421, 425, 426, 429, 431] {
             assert_eq!(of(status), OutcomeClass::Released, "{status}");
         }
-        for status in [402, 404, 405, 408, 409, 410, 412, 413, 415, 418, 422, 423, 451, 500, 501, 505, 511] {
+        for status in [402, 404, 406, 409, 410, 412, 413, 416, 417, 418, 422, 423, 424, 428, 451] {
             assert_eq!(of(status), OutcomeClass::Failed, "{status}");
         }
-        for status in [502, 503, 504] {
+        for status in [500, 501, 505, 506, 507, 508, 510, 511] {
+            assert_eq!(of(status), OutcomeClass::Failed, "{status}");
+        }
+        for status in [100, 101, 103, 408, 499, 502, 503, 504, 509, 520, 522, 524, 530, 598, 599, 600, 999] {
             assert_eq!(of(status), OutcomeClass::Unknown, "{status}");
         }
     }

@@ -124,7 +124,7 @@ impl From<CompleteError<GivenUp>> for ApiError {
     }
 }
 
-/// All of them are 400: axum's own 415 and 422 would be taken for the payment's failure, stored, and replayed.
+/// All of them are 400: axum's own 422 would be taken for the payment's failure, stored, and replayed.
 impl From<JsonRejection> for ApiError {
     fn from(rejection: JsonRejection) -> Self {
         Self::Invalid(rejection.body_text())

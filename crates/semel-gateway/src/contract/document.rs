@@ -142,9 +142,9 @@ impl Document {
             operations,
             outcomes: [
                 ("2xx, 3xx", "completed"),
-                ("400, 401, 403, 407, 429", "released"),
-                ("502, 503, 504", "unknown"),
-                ("other 4xx and 5xx", "failed"),
+                ("400, 401, 403, 405, 407, 411, 414, 415, 421, 425, 426, 429, 431", "released"),
+                ("408, 499, 502, 503, 504, other 5xx", "unknown"),
+                ("other 4xx, 500, 501, 505, 506, 507, 508, 510, 511", "failed"),
             ]
             .into(),
             errors: Code::ALL.iter().map(|&code| Error::of(code, config.profile, &config.docs)).collect(),

@@ -177,13 +177,14 @@ fn answers(document: &Document) -> String {
         format!("<strong>While the first is at work</strong>, a duplicate gets {} with <code>Retry-After</code>, unless the table says otherwise.", status(Code::InProgress)),
         format!(
             "<strong>Where nobody knows how it ended</strong> (the service was too slow, or broke off), the first request gets {first_unknown}, \
-             and every retry {} with <code>Retry-After</code>, unless the table says otherwise, until it is settled. It is not carried out again meanwhile.",
+             and every retry {} with <code>Retry-After</code>, unless the table says otherwise, until it is settled; how long to wait grows with the age of the doubt, from 2 s to 60 s. It is not carried out again meanwhile.",
             status(Code::OutcomeUnknown)
         ),
         format!("<strong>Another request under the same key</strong> gets {}. JSON is compared by what it says, not by how it is spelt.", status(Code::KeyReused)),
         format!("<strong>After the window</strong>, a key gets {}, unless the table says otherwise; later it is new.", status(Code::KeyExpired)),
-        "<strong>What counts as the outcome</strong>: 2xx and 3xx are done and repeated; 400, 401, 403, 407 and 429 mean that nothing \
-         happened, and a retry is carried out; every other 4xx and 5xx is repeated, but 502, 503 and 504 leave it unknown."
+        "<strong>What counts as the outcome</strong>: 2xx and 3xx are done and repeated; 400, 401, 403, 405, 407, 411, 414, 415, \
+         421, 425, 426, 429 and 431 mean that nothing happened, and a retry is carried out; 408, 499, 502, 503, 504 and every 5xx that is not \
+         registered leave it unknown; every other 4xx and 5xx is repeated."
             .into(),
     ];
     lines.iter().map(|line| format!("<li>{line}</li>\n")).collect()

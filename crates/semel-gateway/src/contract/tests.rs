@@ -229,3 +229,22 @@ fn the_answer_suits_the_client_and_says_so_to_caches() {
         (StatusCode::METHOD_NOT_ALLOWED, &HeaderValue::from_static("GET, HEAD"))
     );
 }
+
+#[test]
+fn what_is_published_of_statuses_is_what_counts() {
+    use semel_tower::{OutcomeClass, OutcomeRules};
+    let document = document(PAYMENTS);
+    let published = document["outcomes"].as_object().unwrap();
+    let class_of = |status: u16| {
+        let said = |listed: &String| listed.split(", ").any(|listed| listed == status.to_string());
+        let kinds = [format!("{}xx", status / 100), format!("other {}xx", status / 100)];
+        let falls =
+            |listed: &String| listed.split(", ").any(|listed| kinds.iter().any(|kind| kind == listed));
+        let found = published.iter().find(|(listed, _)| said(listed));
+        found.or_else(|| published.iter().find(|(listed, _)| falls(listed))).unwrap().1.as_str().unwrap()
+    };
+    for status in 200..600 {
+        let class = OutcomeRules::default().class_of(http::StatusCode::from_u16(status).unwrap());
+        assert_eq!(class_of(status).parse::<OutcomeClass>(), Ok(class), "{status}");
+    }
+}

@@ -64,7 +64,7 @@ async fn every_way_of_sending_an_answer_is_replayed_byte_for_byte() {
 async fn answers_that_say_that_nothing_happened_are_passed_on_and_forgotten() {
     let service = Service::start();
     let front = Front::before(&service).await;
-    for (number, status) in [400, 401, 403, 429].into_iter().enumerate() {
+    for (number, status) in [400, 401, 403, 405, 411, 415, 421, 429, 431].into_iter().enumerate() {
         let ask = Ask::payment().key(&format!("{KEY}-{status}"));
         let refused = front.send(&ask.clone().field(&format!("X-Status: {status}"))).await;
         assert_eq!((refused.status, refused.told("semel-attempt")), (status, vec!["1".to_owned()]));

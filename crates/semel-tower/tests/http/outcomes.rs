@@ -17,7 +17,7 @@ async fn told_twice(ask: Ask) -> (u16, u16, bool, u32, Shop) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn completed_and_failed_answers_are_replayed() {
-    for status in [200, 201, 202, 204, 302, 303, 404, 409, 410, 422, 500, 501] {
+    for status in [200, 201, 202, 204, 302, 303, 404, 409, 410, 413, 422, 500, 501, 505, 507, 508, 511] {
         let (first, retry, replayed, effects, shop) = told_twice(Ask::payment().status(status)).await;
         assert_eq!((first, retry, replayed, effects), (status, status, true, 1));
         let state = if status < 400 { State::Completed } else { State::FailedReplayable };
@@ -27,7 +27,7 @@ async fn completed_and_failed_answers_are_replayed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_that_say_that_nothing_happened_are_forgotten() {
-    for status in [400, 401, 403, 407, 429] {
+    for status in [400, 401, 403, 405, 407, 411, 414, 415, 421, 425, 426, 429, 431] {
         let shop = Shop::open().await;
         let first = shop.send(&Ask::payment().status(status)).await;
         assert_eq!(
@@ -50,7 +50,7 @@ async fn answers_that_say_that_nothing_happened_are_forgotten() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_that_speak_of_somebody_behind_the_service_are_unknown() {
-    for status in [502, 503, 504] {
+    for status in [408, 499, 502, 503, 504, 520, 524, 599] {
         let shop = Shop::open().await;
         let first = shop.send(&Ask::payment().status(status)).await;
         assert_eq!((first.status, first.code().as_str()), (504, "idempotency_outcome_unknown"));

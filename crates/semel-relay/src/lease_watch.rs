@@ -4,7 +4,7 @@ use crate::count;
 use crate::due::Walk;
 use crate::rules::Rules;
 use crate::write::{Judged, write};
-use semel::observe::Event;
+use semel::observe::{Event, log_doubt_of};
 use semel::transition::watch;
 use semel::{DueKind, Engine, StoreError};
 
@@ -56,7 +56,7 @@ impl LeaseWatch {
             }
             let written = write(&self.engine, batch).await?;
             for record in &written.put {
-                tracing::warn!(operation_id = %record.operation_id, "the lease ran out: the outcome is unknown");
+                log_doubt_of(record);
                 count::count(&self.engine, &record.key.operation, Event::ZombieKey);
                 count::written(&self.engine, record);
             }

@@ -1,7 +1,7 @@
 //! What a client is told.
 
 use crate::body::Body;
-use crate::headers::{IDEMPOTENT_REPLAYED, OPERATION_ID, operation_id_value};
+use crate::headers::{self, IDEMPOTENT_REPLAYED, OPERATION_ID, operation_id_value};
 use crate::layer::Config;
 use crate::memory::NoRoom;
 use bytes::Bytes;
@@ -183,17 +183,21 @@ impl Config {
         .with_operation_id(operation_id)
     }
 
-    /// For the request whose own execution ended in doubt.
+    /// For the request whose own execution ended in doubt: with what the service answered, if it did. When to come back, it knows best.
     pub(crate) fn unknown_to_first(
         &self,
         operation_id: OperationId,
-        status: Option<StatusCode>,
+        answered: Option<&http::response::Parts>,
     ) -> Response<Body> {
         let mut problem = self.unknown(operation_id).for_first_request();
-        if let Some(status) = status {
-            problem = problem.with_upstream_status(status.as_u16());
+        if let Some(answered) = answered {
+            problem = problem.with_upstream_status(answered.status.as_u16());
         }
-        self.problem(problem)
+        let mut response = self.problem(problem);
+        if let Some(wait) = answered.and_then(|answered| headers::retry_after(&answered.headers)) {
+            response.headers_mut().insert(RETRY_AFTER, wait);
+        }
+        response
     }
 
     /// For a request that was cut off by the end of the process.

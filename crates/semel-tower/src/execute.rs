@@ -9,14 +9,19 @@ use crate::protection::Protection;
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
-use http::{Request, Response, StatusCode};
+use http::{Request, Response};
 use semel::caught::caught;
 use semel::planted::{self, Bug};
-use semel::{Finish, Interruption, Outcome, RecordKey, Resource, StoredResponse, Ticket};
+use semel::{Finish, Interruption, Outcome, RecordKey, Resource, RightEnded, StoredResponse, Ticket};
+use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use tokio::sync::oneshot;
 use tower::Service;
+
+/// The cause of doubt where the service took too long.
+const TIMEOUT: &str = "timeout";
 
 /// One execution, and who waits for it.
 pub(crate) struct Execution {
@@ -43,6 +48,7 @@ where
 
     let request = Request::from_parts(parts, B::from(body));
     let mut answer = Some(answer);
+    let mut timed_out = false;
     let served = {
         // Pinned here and lent: handed over by value it would be in the future twice, and a third time beside what comes after it.
         let serving = pin!(async {
@@ -50,19 +56,33 @@ where
             Ok(receive(response, &config, &protection).await)
         });
         let mut served = pin!(caught(serving));
+        // When the right to execute ends, the service is polled: what it is still sending is not to be sent.
+        poll_fn(|context| {
+            operation.right().wakes(context);
+            Poll::Ready(())
+        })
+        .await;
         let in_time = tokio::time::timeout(protection.timeout, &mut served).await;
         let caught = match in_time {
             Ok(caught) => caught,
             Err(_) => {
-                // The client is told now; the work goes on, and its late outcome still counts.
-                Box::pin(operation.doubt("timeout")).await;
-                respond(&mut answer, config.unknown_to_first(operation.id(), None));
-                served.await
+                timed_out = true;
+                // Nothing more is sent from here on. A service that was not sent anything yet says so at once, and then there is no doubt.
+                let doubting = Box::pin(operation.doubt(TIMEOUT));
+                match poll_fn(|context| Poll::Ready(served.as_mut().poll(context))).await {
+                    Poll::Ready(caught) => caught,
+                    Poll::Pending => {
+                        // The client is told now; the work goes on, and its late outcome still counts.
+                        doubting.await;
+                        respond(&mut answer, config.unknown_to_first(operation.id(), None));
+                        served.await
+                    }
+                }
             }
         };
         caught.unwrap_or(Err(Unserved::Panicked))
     };
-    let response = conclude(&config, &protection, &operation, served).await;
+    let response = conclude(&config, &protection, &operation, served, timed_out).await;
     respond(&mut answer, response);
 }
 
@@ -90,6 +110,7 @@ enum ServedBody {
     /// Too long to be stored, or without an end in sight.
     Passing(Body),
     Broken(BoxError),
+    NobodyGetsIt,
 }
 
 /// Reads the answer as far as it can be stored.
@@ -119,6 +140,7 @@ async fn conclude(
     protection: &Protection,
     operation: &Operation,
     served: Result<Served, Unserved>,
+    timed_out: bool,
 ) -> Response<Body> {
     let (ticket, declared, resource, schema_version, finished) = {
         let mut slot = operation.slot();
@@ -156,8 +178,9 @@ async fn conclude(
             let error = match unserved {
                 Unserved::Panicked => "panicked",
                 Unserved::Error(error) => {
-                    tracing::error!(operation_id = %id, %error, "the service failed");
-                    "service_error"
+                    let ended = error.downcast_ref().map(|ended: &RightEnded| ended.as_str());
+                    ticket.explain(error.to_string());
+                    if timed_out { TIMEOUT } else { ended.unwrap_or("service_error") }
                 }
             };
             let mut outcome = Outcome::Unknown { error: error.into() };
@@ -168,14 +191,14 @@ async fn conclude(
             return config.unknown_to_first(id, None);
         }
     };
-    let Served { mut parts, body } = served;
+    let Served { mut parts, mut body } = served;
     let status = parts.status;
-    let class = match &body {
+    let (class, broken) = match &body {
         ServedBody::Broken(error) => {
-            tracing::error!(operation_id = %id, %error, "the service's answer broke off");
-            OutcomeClass::Unknown
+            ticket.explain(error.to_string());
+            (OutcomeClass::Unknown, Some(if timed_out { TIMEOUT } else { "answer_broke_off" }))
         }
-        _ => declared.unwrap_or_else(|| classify(&parts, protection, operation, ticket.interruption())),
+        _ => (declared.unwrap_or_else(|| classify(&parts, protection, &ticket)), None),
     };
     let resource = resource.or_else(|| headers::resource(&parts.headers));
     let kept = StoredResponse {
@@ -183,12 +206,19 @@ async fn conclude(
         headers: protection.kept_headers.of(&parts.headers),
         body: match &body {
             ServedBody::Whole(bytes) => semel::Body::Stored(bytes.clone()),
-            ServedBody::Passing(_) | ServedBody::Broken(_) => semel::Body::NotStored,
+            ServedBody::Passing(_) | ServedBody::Broken(_) | ServedBody::NobodyGetsIt => {
+                semel::Body::NotStored
+            }
         },
         schema_version: schema_version.or_else(|| headers::schema_version(&parts.headers)),
     };
     headers::drop_ours(&mut parts.headers);
-    let outcome = outcome(class, kept, resource, status);
+    // In doubt nobody gets it: with it goes whatever is left to send of the request.
+    if class == OutcomeClass::Unknown {
+        body = ServedBody::NobodyGetsIt;
+    }
+    let error = || broken.map_or_else(|| format!("status_{}", status.as_u16()), Into::into);
+    let outcome = outcome(class, kept, resource, error);
     let finish = if planted::bug(Bug::AnsweredBeforeStored) {
         tokio::spawn(ticket.finish(outcome));
         Ok(Finish::Stored)
@@ -199,7 +229,7 @@ async fn conclude(
         (Ok(Finish::Stored), ServedBody::Whole(bytes)) => passed_on(parts, Body::from(bytes), operation),
         (Ok(Finish::Stored), ServedBody::Passing(body)) => passed_on(parts, body, operation),
         (Ok(Finish::Fenced(record)), _) => config.fenced(record, id),
-        _ => config.unknown_to_first(id, Some(status)),
+        _ => config.unknown_to_first(id, Some(&parts)),
     }
 }
 
@@ -210,15 +240,10 @@ fn passed_on(mut parts: http::response::Parts, body: Body, operation: &Operation
 }
 
 /// What the answer says of the operation: the service's own word, else what kept it from going through its phases, else its status.
-fn classify(
-    parts: &http::response::Parts,
-    protection: &Protection,
-    operation: &Operation,
-    interruption: Option<Interruption>,
-) -> OutcomeClass {
+fn classify(parts: &http::response::Parts, protection: &Protection, ticket: &Ticket) -> OutcomeClass {
     let mut words = parts.headers.get_all(OUTCOME).iter();
     let Some(word) = words.next() else {
-        return match interruption {
+        return match ticket.interruption() {
             // A status that the handler made of an error cannot know better than the phase that it came from.
             Some(Interruption::InDoubt) => OutcomeClass::Unknown,
             Some(Interruption::Resumable) => OutcomeClass::Retryable,
@@ -228,7 +253,7 @@ fn classify(
     let alone = words.next().is_none().then_some(word);
     alone.and_then(|word| word.to_str().ok()?.parse().ok()).unwrap_or_else(|| {
         // It meant to say something, and nobody knows what.
-        tracing::error!(operation_id = %operation.id(), "the service's Semel-Outcome is no outcome: taken for unknown");
+        ticket.explain("the service's Semel-Outcome is not a valid outcome".into());
         OutcomeClass::Unknown
     })
 }
@@ -237,9 +262,8 @@ fn outcome(
     class: OutcomeClass,
     kept: StoredResponse,
     resource: Option<Resource>,
-    status: StatusCode,
+    error: impl FnOnce() -> String,
 ) -> Outcome {
-    let error = || format!("status_{}", status.as_u16());
     match class {
         OutcomeClass::Completed => Outcome::Completed { response: Some(kept), resource },
         OutcomeClass::Failed => Outcome::Failed { response: Some(kept), resource },

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::header::{
     ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName,
-    HeaderValue, LINK, LOCATION, SET_COOKIE,
+    HeaderValue, LINK, LOCATION, RETRY_AFTER, SET_COOKIE,
 };
 use semel::planted::{self, Bug};
 use semel::{OperationId, Resource};
@@ -125,6 +125,21 @@ pub(crate) fn operation_id_value(operation_id: OperationId) -> HeaderValue {
 pub(crate) fn resource(headers: &HeaderMap) -> Option<Resource> {
     let (kind, id) = headers.get(RESOURCE)?.to_str().ok()?.split_once('/')?;
     (!kind.is_empty() && !id.is_empty()).then(|| Resource { kind: kind.to_owned(), id: id.to_owned() })
+}
+
+/// When a service wants to be asked again, as it spelt it: seconds or a date (RFC 9110, section 10.2.3). Nothing, where that is not what it
+/// says: a client must get something that it can read, and not be asked for a busy loop.
+pub(crate) fn retry_after(headers: &HeaderMap) -> Option<HeaderValue> {
+    let mut values = headers.get_all(RETRY_AFTER).iter();
+    let (Some(value), None) = (values.next(), values.next()) else { return None };
+    let text = value.to_str().ok()?;
+    let is_seconds = (1..=10).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_digit())
+        && text.bytes().any(|byte| byte != b'0');
+    // `Sun, 06 Nov 1994 08:49:37 GMT`: the one form that may be sent.
+    let is_date =
+        text.len() == 29 && text.is_char_boundary(3) && &text[3..5] == ", " && text.ends_with(" GMT");
+    (is_seconds || is_date).then(|| value.clone())
 }
 
 /// The schema version that a service declared.

@@ -1,7 +1,7 @@
 //! What a handler holds of the operation that it executes.
 
 use crate::outcome::OutcomeClass;
-use semel::{OperationId, RecordKey, Resource, StoredResponse, Ticket, downstream_key};
+use semel::{OperationId, RecordKey, Resource, Right, StoredResponse, Ticket, downstream_key};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The operation that a handler executes: its identity, and what the handler has to say of it.
@@ -27,6 +27,7 @@ pub struct Operation {
         expect(dead_code, reason = "only a store with transactions finishes inside")
     )]
     max_stored_response: usize,
+    right: Right,
     slot: Arc<Mutex<Slot>>,
 }
 
@@ -61,6 +62,7 @@ impl Operation {
             attempt: ticket.attempt(),
             key: Arc::new(key),
             max_stored_response,
+            right: ticket.right(),
             slot: Arc::new(Mutex::new(Slot { ticket: Some(ticket), ..Slot::default() })),
         }
     }
@@ -87,6 +89,24 @@ impl Operation {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.key.operation
+    }
+
+    /// The right to execute, for a handler that sends for long or takes many steps: once it has ended (the time-out, a lease that could not
+    /// be extended, somebody who settled the outcome), nothing more should be begun.
+    ///
+    /// ```
+    /// # use semel_tower::Operation;
+    /// # async fn charge(_: &str) {}
+    /// # async fn handler(operation: Operation, parts: Vec<String>) -> Result<(), Box<dyn std::error::Error>> {
+    /// for part in &parts {
+    ///     operation.right().check()?;
+    ///     charge(part).await;
+    /// }
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn right(&self) -> &Right {
+        &self.right
     }
 
     /// The identity of one effect, to send to whoever carries it out: the same on every attempt, another one for every effect.
@@ -118,11 +138,13 @@ impl Operation {
         self.slot().ticket.take()
     }
 
-    /// Says that the outcome is in doubt while the handler goes on.
-    pub(crate) async fn doubt(&self, error: &str) {
+    /// Says that the outcome is in doubt while the handler goes on. The right to execute ends with the call; the future writes it down.
+    pub(crate) fn doubt(&self, error: &str) -> impl Future<Output = ()> + Send + use<> {
         let doubting = self.slot().ticket.as_ref().map(|ticket| ticket.doubt(error));
-        if let Some(doubting) = doubting {
-            doubting.await;
+        async move {
+            if let Some(doubting) = doubting {
+                doubting.await;
+            }
         }
     }
 

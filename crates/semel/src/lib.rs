@@ -46,6 +46,8 @@ pub mod transition;
 #[cfg(feature = "std")]
 mod batcher;
 #[cfg(feature = "std")]
+mod boottime;
+#[cfg(feature = "std")]
 pub mod canonical;
 #[cfg(feature = "std")]
 pub mod caught;
@@ -86,8 +88,8 @@ pub use damage::PassedOver;
 pub use engine::{
     Acts, AdvanceError, AtMostOnce, BeginError, Checkpoint, Decision, Deduplicated, Engine, EngineOptions,
     Entered, Finish, FinishError, Found, Identity, Incoming, Inquiry, Interruption, OutOfStep, Outcome,
-    PhaseError, Phases, Promise, Queryable, Quota, Quotas, Rate, Settled, Step, Takeover, Ticket,
-    downstream_key, queryable,
+    PhaseError, Phases, Promise, Queryable, Quota, Quotas, Rate, Right, RightEnded, Settled, Step, Takeover,
+    Ticket, downstream_key, queryable,
 };
 #[cfg(feature = "std")]
 pub use memory::{ManualClock, MemoryStore};

@@ -24,6 +24,7 @@
 //! let engine = Engine::with_options(Arc::new(MemoryStore::new()), options);
 //! ```
 
+use crate::identity::OperationId;
 use crate::record::{Record, State};
 use std::time::Duration;
 
@@ -156,6 +157,23 @@ impl Event {
             _ => None,
         }
     }
+}
+
+/// Logs an outcome that has just become unknown, and why. Whoever writes a doubt logs it, once: an operator may have to settle it.
+pub(crate) fn log_doubt(
+    operation_id: OperationId,
+    attempt: u32,
+    cause: &str,
+    dead_letter: bool,
+    detail: Option<&str>,
+) {
+    tracing::warn!(%operation_id, attempt, cause, dead_letter, detail, "outcome unknown");
+}
+
+/// Logs a record that has just become unknown, for whoever writes records beside the engine.
+pub fn log_doubt_of(record: &Record) {
+    let cause = record.last_error.as_deref().unwrap_or("unknown");
+    log_doubt(record.operation_id, record.attempt, cause, record.dead_letter, None);
 }
 
 /// A kind of call to the store.

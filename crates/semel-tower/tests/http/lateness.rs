@@ -1,9 +1,11 @@
 //! Owners that are late, and owners that panic.
 
 use crate::support::{Ask, Shop};
+use axum::Router;
+use axum::routing::post;
 use semel::transition::{About, Change, Evidence, Settlement, Windows, settle};
 use semel::{Actor, Body, Owner, Policy, State, Store as _, StoredResponse, Swap, Swapped};
-use semel_tower::Protection;
+use semel_tower::{Operation, OutcomeClass, Protection};
 use std::time::Duration;
 
 fn impatient() -> Protection {
@@ -117,4 +119,24 @@ async fn a_lease_that_runs_out_under_a_living_owner_is_doubt_until_it_has_spoken
     let retry = shop.send(&Ask::payment()).await;
     assert_eq!((retry.status, &retry.body, retry.is_replay()), (201, &first.body, true));
     assert_eq!(shop.till.effects(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handler_that_stops_with_its_right_to_execute_leaves_no_doubt() {
+    async fn waits(operation: Operation) -> String {
+        let ended = operation.right().ended().await;
+        // It has begun nothing, and knows that.
+        operation.declare_outcome(OutcomeClass::Retryable);
+        format!("stopped: {ended}")
+    }
+    let shop = Shop::built(
+        |layer| layer.protect_writes(impatient()).unwrap(),
+        |_| Router::new().route("/waits", post(waits)),
+    )
+    .await;
+    let answer = shop.send(&Ask::new("POST", "/waits").key(crate::support::KEY).json("{}")).await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.text(), "stopped: the outcome of this attempt was given up as unknown");
+    let record = shop.record().await;
+    assert_eq!((record.state, record.attempt), (State::FailedRetryable, 1));
 }

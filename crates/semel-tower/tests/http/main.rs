@@ -8,6 +8,7 @@ mod support;
 
 mod costs;
 mod deploys;
+mod doubts;
 mod hanging_up;
 mod hyper_service;
 mod keys;

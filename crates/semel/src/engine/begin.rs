@@ -2,9 +2,10 @@
 
 use super::quota::Admission;
 use super::{Engine, Ticket};
+use crate::boottime;
 use crate::fingerprint::Subject;
 use crate::identity::{Fingerprint, MAX_TENANT, OperationId, Owner, RecipeId, RecordKey};
-use crate::observe::Event;
+use crate::observe::{Event, log_doubt_of};
 use crate::planted::{self, Bug};
 use crate::policy::{InFlight, Policy};
 use crate::record::{Draft, Origin, Record, State};
@@ -93,10 +94,8 @@ const MAX_LOSSES: usize = 32;
 
 /// What a client is told to wait for work under way: most of it is over by then.
 const RETRY_SOON: Duration = Duration::from_secs(1);
-/// What it is told where the next poll is not known.
-const RETRY_UNKNOWN: Duration = Duration::from_secs(5);
-/// What it is told where only a person can help.
-const RETRY_DEAD_LETTER: Duration = Duration::from_secs(60);
+/// What it is told while the outcome is unknown, at least and at most: it grows with the age of the doubt.
+const RETRY_UNKNOWN: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(60));
 
 /// What a request brings to every step of its decision.
 pub(super) struct Asked<'a> {
@@ -207,17 +206,18 @@ impl Engine {
             }
         };
         let draft = asked.draft();
+        let begun = boottime::now();
         match self.shared.batcher.create(&draft).await {
             Ok((now, Created::Inserted)) => {
                 pass.used();
-                Ok(self.execute(asked, draft.at(now)))
+                Ok(self.execute(asked, draft.at(now), begun))
             }
             Ok((now, Created::Exists(record))) => Ok(Next::Again(record, now)),
             Ok((_, Created::Locked)) => Ok(Next::Decided(in_progress(None))),
             Ok((_, Created::Damaged(why))) => Err(StoreError::Damaged(why).into()),
             Err(error @ StoreError::Lost(_)) => {
                 pass.used();
-                Box::pin(self.read_back(asked, Claim::of(&draft), error)).await
+                Box::pin(self.read_back(asked, Claim::of(&draft), error, begun)).await
             }
             Err(error) => Err(error.into()),
         }
@@ -240,10 +240,11 @@ impl Engine {
                 // Whoever takes over goes on from what is there: if that does not open, nobody executes.
                 self.checkpoint_of(&record)?;
                 let swap = Swap { expected: record.expected(), next, history };
+                let begun = boottime::now();
                 match self.shared.batcher.swap(&swap).await {
-                    Ok((now, Swapped::Done)) => Ok(self.execute(asked, swap.next.at(now))),
+                    Ok((now, Swapped::Done)) => Ok(self.execute(asked, swap.next.at(now), begun)),
                     Err(error @ StoreError::Lost(_)) => {
-                        Box::pin(self.read_back(asked, Claim::of(&swap.next), error)).await
+                        Box::pin(self.read_back(asked, Claim::of(&swap.next), error, begun)).await
                     }
                     other => lost(other?),
                 }
@@ -252,8 +253,8 @@ impl Engine {
                 let swap = Swap { expected: record.expected(), next, history };
                 match self.shared.batcher.swap(&swap).await {
                     Ok((now, Swapped::Done)) => {
-                        tracing::warn!(operation_id = %record.operation_id, "the lease ran out: the outcome is unknown");
                         let doubted = swap.next.at(now);
+                        log_doubt_of(&doubted);
                         self.shared.count(&doubted.key.operation, Event::ZombieKey);
                         self.shared.written(&doubted);
                         Ok(Next::Again(Box::new(doubted), now))
@@ -300,6 +301,7 @@ impl Engine {
         asked: &Asked<'_>,
         claim: Claim,
         error: StoreError,
+        begun: Duration,
     ) -> Result<Next, BeginError> {
         match self.shared.batcher.read(&asked.incoming.key).await {
             // Not if its lease ran out meanwhile: somebody may be about to settle it as never executed.
@@ -307,7 +309,7 @@ impl Engine {
                 if (claim.holds(&record) || planted::bug(Bug::TokenIgnored))
                     && record.state == State::InProgress =>
             {
-                Ok(self.execute(asked, record))
+                Ok(self.execute(asked, record, begun))
             }
             _ => {
                 self.give_back(asked.incoming.key.clone(), claim, Arc::clone(&asked.incoming.policy));
@@ -316,7 +318,8 @@ impl Engine {
         }
     }
 
-    fn execute(&self, asked: &Asked<'_>, record: Record) -> Next {
+    /// Makes an owner of whoever asked for a lease at `begun`, and got it.
+    fn execute(&self, asked: &Asked<'_>, record: Record, begun: Duration) -> Next {
         let (event, decision) = match record.origin {
             Origin::First => (Event::ReserveCreated, "created"),
             Origin::Retry => (Event::ReserveFailedRetry, "failed_retry"),
@@ -324,7 +327,7 @@ impl Engine {
         };
         self.shared.count(&record.key.operation, event);
         note(|noted| (noted.decision, noted.attempt) = (Some(decision), Some(record.attempt)));
-        Next::Decided(Decision::Execute(self.ticket(record, &asked.incoming.policy)))
+        Next::Decided(Decision::Execute(self.ticket(record, &asked.incoming.policy, begun)))
     }
 
     /// What a waiter is told of a record, which never makes it an owner; `None`: the owner is at work.
@@ -424,11 +427,12 @@ fn in_progress(operation_id: Option<OperationId>) -> Decision {
     Decision::InProgress { operation_id, retry_after: RETRY_SOON }
 }
 
+/// Whoever asks again after as long as it has waited already asks a handful of times in an hour's doubt, and learns an early outcome
+/// early. The age counts from the end of the lease: until then the owner may be at work, and its late outcome comes at any moment. What
+/// is known of the next poll makes it longer: before that there is little to learn.
 fn unknown(record: &Record, now: Timestamp) -> Decision {
-    let retry_after = match record.times.reconcile {
-        _ if record.dead_letter => RETRY_DEAD_LETTER,
-        Some(at) => at.after(now).max(RETRY_SOON),
-        None => RETRY_UNKNOWN,
-    };
+    let age = now.after(record.times.lease);
+    let next_poll = record.times.reconcile.filter(|_| !record.dead_letter).map(|at| at.after(now));
+    let retry_after = age.max(next_poll.unwrap_or_default()).clamp(RETRY_UNKNOWN.0, RETRY_UNKNOWN.1);
     Decision::Unknown { operation_id: record.operation_id, retry_after }
 }

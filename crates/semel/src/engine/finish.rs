@@ -1,14 +1,16 @@
 //! How an attempt ends, and what happens if the store does not take it.
 
-use super::ticket::{Held, Written, write};
+use super::right::{RightEnded, Seen};
+use super::ticket::{Held, Written, log_own_doubt, write};
 use super::{Engine, Ticket, moment_after};
+use crate::boottime;
 use crate::identity::RecordKey;
 use crate::planted::{self, Bug};
 use crate::policy::Policy;
 use crate::record::{Record, Resource, StoredResponse};
 use crate::trace::note;
 use crate::transition::{Act, Claim, Refusal, Windows};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 /// How an attempt ended.
@@ -149,7 +151,10 @@ impl Held {
         let mut pause = FIRST_PAUSE;
         loop {
             match write(&self.shared, &self.claim, &self.seen, act).await {
-                Ok(Written::Done) if matches!(act, Act::Doubt { .. }) => return Finish::Unknown,
+                Ok(Written::Done) if matches!(act, Act::Doubt { .. }) => {
+                    log_own_doubt(&self.claim, act, &self.seen);
+                    return Finish::Unknown;
+                }
                 // Our own final word is there: an answer of the store's was lost, and the word was not.
                 Ok(Written::Done | Written::Refused(Refusal::Finished, _)) => return Finish::Stored,
                 Ok(Written::Refused(Refusal::InDoubt, _)) => return Finish::Unknown,
@@ -191,6 +196,7 @@ impl Held {
 
     /// Makes the outcome unknown in the background.
     pub(super) fn doubt_later(self, error: &str) {
+        self.seen.end(RightEnded::InDoubt);
         let mut act = Act::Doubt { error: error.into(), settling: self.acts.policy.settling };
         if planted::bug(Bug::DroppedTicketReleased) {
             act = Act::Release { windows: Windows::from(&*self.acts.policy) };
@@ -217,7 +223,10 @@ impl Engine {
                     && claim.holds(&record)
                 {
                     let release = Act::Release { windows: Windows::from(&*policy) };
-                    if write(&shared, &claim, &Mutex::new(record), &release).await.is_ok() {
+                    if write(&shared, &claim, &Seen::new(record, boottime::now(), policy.lease), &release)
+                        .await
+                        .is_ok()
+                    {
                         return;
                     }
                 }

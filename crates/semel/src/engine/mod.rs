@@ -11,6 +11,7 @@ mod phases;
 mod pulse;
 mod quota;
 mod recipes;
+mod right;
 mod sealing;
 mod settle;
 mod ticket;
@@ -25,6 +26,7 @@ pub use phases::{
     PhaseError, Phases, Promise, Queryable, Step, Takeover, queryable,
 };
 pub use quota::{Quota, Quotas, Rate};
+pub use right::{Right, RightEnded};
 pub use settle::Settled;
 pub use ticket::{AdvanceError, Ticket, downstream_key};
 

@@ -4,8 +4,8 @@
 //! task looks at the notes when the earliest one is due: nothing is spawned and no timer is set per operation.
 
 use super::Shared;
+use super::right::Seen;
 use super::ticket::{Written, write};
-use crate::record::Record;
 use crate::transition::{Act, Claim};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -34,7 +34,7 @@ struct Notes {
 #[derive(Clone)]
 struct Note {
     claim: Claim,
-    seen: Arc<Mutex<Record>>,
+    seen: Arc<Seen>,
     lease: Duration,
     due: Instant,
 }
@@ -47,12 +47,7 @@ pub(super) struct Heartbeat {
 
 impl Heartbeat {
     /// Extends the lease of this ownership at every third of it, until it is dropped or refused.
-    pub(super) fn start(
-        shared: &Arc<Shared>,
-        claim: Claim,
-        seen: Arc<Mutex<Record>>,
-        lease: Duration,
-    ) -> Self {
+    pub(super) fn start(shared: &Arc<Shared>, claim: Claim, seen: Arc<Seen>, lease: Duration) -> Self {
         let due = Instant::now() + lease / 3;
         let (number, nobody_watches) = {
             let mut notes = shared.pulse.notes();
@@ -158,7 +153,8 @@ async fn extend(shared: Arc<Shared>, number: u64) {
         }
         Err(error) => {
             tracing::warn!(operation_id = %claim.operation_id, %error, "no sign of life could be written");
-            // The lease runs on meanwhile.
+            // The lease runs on meanwhile, and whoever waits for its end is to know.
+            let _ = seen.check();
             lease / 10
         }
     };
@@ -202,7 +198,7 @@ mod tests {
             let record = reserve(reservation, &Policy::default()).at(Timestamp::from_millis(0));
             let engine = Engine::new(MemoryStore::new());
             let claim = Claim::of(&record);
-            let seen = Arc::new(Mutex::new(record));
+            let seen = Arc::new(Seen::new(record, Duration::ZERO, Duration::from_secs(30)));
             drop(Heartbeat::start(&engine.shared, claim, seen, Duration::from_secs(30)));
             done.send(()).unwrap();
         });

@@ -4,16 +4,19 @@ use super::acts::Acts;
 use super::outstanding::OneOutstanding;
 use super::phases::Interrupted;
 use super::pulse::Heartbeat;
+use super::right::{Right, RightEnded, Seen};
 use super::{Engine, Shared};
+use crate::boottime;
 use crate::identity::OperationId;
-use crate::observe::Event;
-use crate::policy::Policy;
+use crate::observe::{Event, log_doubt};
+use crate::policy::{Policy, Settling};
 use crate::record::Record;
 use crate::store::{StoreError, Swap, Swapped};
 use crate::transition::{Act, Change, Claim, Refusal, act};
 use bytes::Bytes;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 use tokio::runtime::Handle;
 
 /// The right to execute one attempt, and the duty to say how it ended.
@@ -31,8 +34,8 @@ pub(super) struct Held {
     pub(super) claim: Claim,
     pub(super) acts: Acts,
     /// The record as last seen. The heartbeat and the owner's other acts both write, and whoever loses on the version goes on
-    /// from what came back.
-    pub(super) seen: Arc<Mutex<Record>>,
+    /// from what came back. With it, whether the owner may go on.
+    pub(super) seen: Arc<Seen>,
     pub(super) runtime: Handle,
     pub(super) interrupted: Interrupted,
     _heartbeat: Heartbeat,
@@ -52,11 +55,11 @@ pub enum AdvanceError {
 }
 
 impl Engine {
-    /// The ticket of whoever owns `record`.
-    pub(super) fn ticket(&self, record: Record, policy: &Arc<Policy>) -> Ticket {
+    /// The ticket of whoever owns `record`, whose lease was asked for at `begun`, or later.
+    pub(super) fn ticket(&self, record: Record, policy: &Arc<Policy>, begun: Duration) -> Ticket {
         let claim = Claim::of(&record);
         let acts = self.acts(&record, policy);
-        let seen = Arc::new(Mutex::new(record));
+        let seen = Arc::new(Seen::new(record, begun, policy.lease));
         let heartbeat = Heartbeat::start(&self.shared, claim, Arc::clone(&seen), policy.lease);
         Ticket {
             held: Some(Held {
@@ -96,6 +99,12 @@ impl Ticket {
     #[must_use]
     pub fn policy(&self) -> &Arc<Policy> {
         &self.held().acts.policy
+    }
+
+    /// Whether this owner may still go on, for whoever does its work.
+    #[must_use]
+    pub fn right(&self) -> Right {
+        Right { seen: Arc::clone(&self.held().seen) }
     }
 
     /// What makes this owner's acts for a transaction of the application's.
@@ -142,22 +151,35 @@ impl Ticket {
 
     /// Says that the outcome is in doubt, without giving the ticket up: the work goes on, and its late outcome still counts.
     ///
-    /// The future does not borrow the ticket. If the store does not take it in time, the end of the lease will say the same.
-    pub fn doubt(&self, error: &str) -> impl Future<Output = ()> + Send + 'static {
+    /// The [right](Self::right) to execute ends with the call, before anything is written: what is not sent by then is never sent. The future does not borrow the ticket. If the store does not take it in time, the end of the lease will say the same.
+    pub fn doubt(&self, error: &str) -> impl Future<Output = ()> + Send + use<> {
         let held = self.held();
+        held.seen.end(RightEnded::InDoubt);
         let (shared, claim, seen) = (Arc::clone(&held.shared), held.claim, Arc::clone(&held.seen));
         let act = Act::Doubt { error: error.to_owned(), settling: held.acts.policy.settling };
         async move {
-            if let Err(error) = write(&shared, &claim, &seen, &act).await {
-                tracing::warn!(operation_id = %claim.operation_id, %error, "the doubt could not be written");
+            match write(&shared, &claim, &seen, &act).await {
+                Ok(Written::Done) => log_own_doubt(&claim, &act, &seen),
+                Ok(Written::Refused(..)) => {}
+                Err(error) => {
+                    tracing::warn!(operation_id = %claim.operation_id, %error, "the doubt could not be written");
+                }
             }
         }
     }
 
+    /// Says more about why the outcome is in doubt, for the log alone: the error of a connection, say. No keys, no bodies.
+    pub fn explain(&self, detail: String) {
+        *self.held().seen.detail.lock().unwrap_or_else(PoisonError::into_inner) = Some(detail);
+    }
+
     /// Gives the ticket up without a write: a transaction of the application's has finished the operation, and left this record.
     pub fn committed_elsewhere(mut self, record: Option<&Record>) {
-        if let (Some(held), Some(record)) = (self.take(), record) {
-            held.shared.written(record);
+        if let Some(held) = self.take() {
+            held.seen.keep();
+            if let Some(record) = record {
+                held.shared.written(record);
+            }
         }
     }
 
@@ -183,7 +205,6 @@ pub fn downstream_key(operation_id: OperationId, effect: &str) -> String {
 impl Drop for Ticket {
     fn drop(&mut self) {
         if let Some(held) = self.take() {
-            tracing::error!(operation_id = %held.claim.operation_id, "dropped unfinished: the outcome is unknown");
             held.doubt_later("dropped_unfinished");
         }
     }
@@ -193,6 +214,15 @@ impl fmt::Debug for Ticket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let claim = self.held.as_ref().map(|held| held.claim);
         f.debug_struct("Ticket").field("claim", &claim).finish_non_exhaustive()
+    }
+}
+
+/// Logs a doubt of the owner's own that was just written.
+pub(super) fn log_own_doubt(claim: &Claim, act: &Act, seen: &Seen) {
+    if let Act::Doubt { error, settling } = act {
+        let is_dead_letter = *settling == Settling::Operator;
+        let detail = seen.detail.lock().unwrap_or_else(PoisonError::into_inner);
+        log_doubt(claim.operation_id, claim.attempt, error, is_dead_letter, detail.as_deref());
     }
 }
 
@@ -207,7 +237,24 @@ pub(super) enum Written {
 pub(super) async fn write(
     shared: &Shared,
     claim: &Claim,
-    seen: &Mutex<Record>,
+    seen: &Seen,
+    owner_act: &Act,
+) -> Result<Written, StoreError> {
+    let begun = boottime::now();
+    seen.about_to(owner_act);
+    let written = decide_and_write(shared, claim, seen, owner_act).await;
+    match &written {
+        Ok(Written::Done) => seen.written(owner_act, begun),
+        Ok(Written::Refused(refusal, _)) => seen.refused(*refusal),
+        Err(_) => {}
+    }
+    written
+}
+
+async fn decide_and_write(
+    shared: &Shared,
+    claim: &Claim,
+    seen: &Seen,
     owner_act: &Act,
 ) -> Result<Written, StoreError> {
     loop {
@@ -259,7 +306,7 @@ pub(super) async fn write(
 }
 
 /// Remembers the newest record seen: of one operation, a higher version; of another operation, whatever the store said last.
-pub(super) fn see(seen: &Mutex<Record>, record: Record) {
+pub(super) fn see(seen: &Seen, record: Record) {
     let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
     if seen.operation_id != record.operation_id || seen.version < record.version {
         *seen = record;

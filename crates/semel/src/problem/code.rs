@@ -159,8 +159,8 @@ impl Code {
     pub(super) const fn retry_after(self) -> Option<Duration> {
         match self {
             Self::InProgress | Self::StoreUnavailable | Self::QuotaExceeded => Some(Duration::from_secs(1)),
-            // Doubt is settled by a reconciler, whose first poll comes after 5 s by default.
-            Self::OutcomeUnknown => Some(Duration::from_secs(5)),
+            // Where a doubt begins: it grows with its age.
+            Self::OutcomeUnknown => Some(Duration::from_secs(2)),
             _ => None,
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::faulty_store::{Call, Fault};
 use crate::support::{LEASE, Shop, completed, replayed};
-use semel::{Decision, Finish, State};
+use semel::{Decision, Finish, Outcome, RightEnded, State};
 use std::time::Duration;
 
 #[tokio::test(start_paused = true)]
@@ -99,4 +99,58 @@ async fn a_heartbeat_that_goes_by_makes_no_write_of_the_owners_fail() {
     shop.pass(LEASE).await;
     assert!(matches!(ticket.finish(completed("once")).await, Ok(Finish::Stored)));
     assert_eq!(shop.record().await.unwrap().recovery_point.as_deref(), Some("three"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_right_to_execute_ends_when_a_sign_of_life_is_refused() {
+    let shop = Shop::new();
+    let ticket = shop.execute().await;
+    let right = ticket.right();
+    let watching = tokio::spawn({
+        let right = right.clone();
+        async move { right.ended().await }
+    });
+    shop.pass(LEASE + Duration::from_secs(1)).await;
+    assert_eq!(right.check(), Ok(()), "signs of life keep it");
+    // As if this process had been suspended: the lease is over, and somebody finds out.
+    shop.clock.advance(LEASE);
+    assert!(matches!(shop.elsewhere().decide().await, Decision::Unknown { .. }));
+    shop.pass(LEASE).await;
+    assert_eq!(right.check(), Err(RightEnded::Fenced));
+    assert_eq!(watching.await.unwrap(), RightEnded::Fenced);
+    // What was under way still counts.
+    assert!(matches!(ticket.finish(completed("late")).await, Ok(Finish::Stored)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_right_to_execute_ends_before_doubt_is_written_and_whenever_others_may_execute_next() {
+    let shop = Shop::new();
+    let ticket = shop.execute().await;
+    let right = ticket.right();
+    let doubting = ticket.doubt("timeout");
+    assert_eq!(right.check(), Err(RightEnded::InDoubt));
+    assert_eq!(shop.state().await, Some(State::InProgress), "nothing is written yet");
+    doubting.await;
+    assert_eq!(shop.state().await, Some(State::Unknown));
+    drop(ticket);
+
+    for (outcome, ended) in [
+        (completed("once"), Ok(())),
+        (Outcome::Failed { response: None, resource: None }, Ok(())),
+        (Outcome::Released, Err(RightEnded::Released)),
+        (Outcome::Retryable { error: "x".into() }, Err(RightEnded::Released)),
+        (Outcome::Unknown { error: "x".into() }, Err(RightEnded::InDoubt)),
+    ] {
+        let shop = Shop::new();
+        let ticket = shop.execute().await;
+        let right = ticket.right();
+        ticket.finish(outcome).await.unwrap();
+        assert_eq!(right.check(), ended);
+    }
+
+    let shop = Shop::new();
+    let ticket = shop.execute().await;
+    let right = ticket.right();
+    drop(ticket);
+    assert_eq!(right.check(), Err(RightEnded::InDoubt), "at once, and not when it is written");
 }

@@ -99,17 +99,22 @@ async fn where_a_reference_is_kept_the_answer_is_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_is_told_to_come_back_when_the_next_question_has_been_asked() {
+async fn a_client_is_told_to_come_back_later_the_older_the_doubt_is_and_not_before_the_next_poll() {
+    let hour = Duration::from_secs(3600);
     for (settling, seconds) in [
-        (Settling::Operator, 60),
-        (Settling::Webhook, 5),
-        (Settling::Poll { first: Duration::from_secs(17) }, 17),
+        (Settling::Operator, [2, 2, 30, 60]),
+        (Settling::Webhook, [2, 2, 30, 60]),
+        (Settling::Poll { first: Duration::from_secs(17) }, [17, 16, 30, 60]),
+        (Settling::Poll { first: hour }, [60, 60, 60, 60]),
     ] {
         let shop = Shop::with(Policy { settling, ..Policy::default() });
         let ticket = shop.execute().await;
         shop.clock.advance(LEASE);
-        let Decision::Unknown { retry_after, .. } = shop.decide().await else { panic!() };
-        assert_eq!(retry_after.as_secs(), seconds);
+        for (seconds, passes) in seconds.into_iter().zip([1, 29, 3600, 0]) {
+            let Decision::Unknown { retry_after, .. } = shop.decide().await else { panic!() };
+            assert_eq!(retry_after.as_secs(), seconds, "{settling:?}");
+            shop.clock.advance(Duration::from_secs(passes));
+        }
         assert_eq!(shop.record().await.unwrap().dead_letter, settling == Settling::Operator);
         ticket.finish(completed("late")).await.unwrap();
         assert_eq!(shop.state().await, Some(State::Completed));

@@ -4,6 +4,7 @@ mod client;
 #[allow(dead_code, reason = "shared with the tests of the engine, which use other parts of it")]
 #[path = "../../../../semel/tests/engine/faulty_store.rs"]
 mod faulty_store;
+pub(crate) mod logs;
 mod server;
 mod till;
 

@@ -26,6 +26,7 @@ pub use promise::{
 use super::Shared;
 use super::acts::Acts;
 use super::finish::FIRST_PAUSE;
+use super::right::Seen;
 use super::ticket::{Held, Ticket, Written, downstream_key, see, write};
 use crate::record::Record;
 use crate::store::StoreError;
@@ -147,7 +148,7 @@ pub struct Phases {
     shared: Arc<Shared>,
     claim: Claim,
     acts: Acts,
-    seen: Arc<Mutex<Record>>,
+    seen: Arc<Seen>,
     interrupted: Interrupted,
     journal: Journal,
     entered: BTreeSet<String>,

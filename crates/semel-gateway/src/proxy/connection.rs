@@ -14,6 +14,7 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use semel::Right;
 use semel_tower::BoxError;
 use std::future::{Future as _, poll_fn};
 use std::pin::{Pin, pin};
@@ -73,12 +74,14 @@ impl Connection {
         }))
     }
 
-    /// Sends a request, and waits for the head of its answer.
+    /// Sends a request, and waits for the head of its answer. By a right that ends on the way, what is left of it is not sent.
     pub(super) async fn send(
         &mut self,
         request: Request<RequestBody>,
+        right: Option<&Right>,
     ) -> Result<Response<Incoming>, Failure> {
         let before = self.traffic.written();
+        self.traffic.send_by(right);
         self.may_switch = request.headers().contains_key(UPGRADE);
         self.silence.since = Instant::now();
         let mut answering = pin!(self.sender.try_send_request(request));
@@ -98,6 +101,8 @@ impl Connection {
             },
             Err(gave_up) => gave_up.into(),
         };
+        // That is why, whatever the HTTP library makes of it.
+        let error = right.and_then(|right| right.check_cheaply().err()).map_or(error, Into::into);
         if self.traffic.written() == before {
             Err(Failure::NotSent(error))
         } else {
@@ -140,7 +145,11 @@ impl Connection {
     /// Whether it could take the next request now. Nobody is woken for it any more.
     pub(super) fn is_idle(&mut self) -> bool {
         self.drive(&mut Context::from_waker(Waker::noop()));
-        self.driver.is_some() && self.sender.is_ready()
+        let is_idle = self.driver.is_some() && self.sender.is_ready();
+        if is_idle {
+            self.traffic.send_by(None);
+        }
+        is_idle
     }
 
     /// Whether it can take the next request, and the service has not hung up: as the system knows it at this moment.
@@ -155,6 +164,8 @@ pub(super) mod tests {
     use super::*;
     use crate::proxy::UpstreamProtocol;
     use crate::proxy::target::Target;
+    use crate::proxy::tests::ticket;
+    use semel::RightEnded;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::{TcpListener, TcpStream};
 
@@ -207,7 +218,7 @@ pub(super) mod tests {
             }
             drop(other_end);
             notices(&mut connection).await;
-            let sent = connection.send(request()).await;
+            let sent = connection.send(request(), None).await;
             assert!(matches!(sent, Err(Failure::HandedBack(_) | Failure::NotSent(_))));
         }
     }
@@ -219,7 +230,7 @@ pub(super) mod tests {
         drop(other_end);
         // The runtime hears of it now.
         tokio::time::sleep(Duration::from_millis(5)).await;
-        let sending = tokio::time::timeout(Duration::from_secs(10), connection.send(request()));
+        let sending = tokio::time::timeout(Duration::from_secs(10), connection.send(request(), None));
         assert!(matches!(sending.await.unwrap(), Err(Failure::HandedBack(_))));
     }
 
@@ -234,9 +245,47 @@ pub(super) mod tests {
                 other_end.set_zero_linger().unwrap();
                 drop(other_end);
             };
-            let (sent, ()) = tokio::join!(connection.send(request()), breaking);
+            let (sent, ()) = tokio::join!(connection.send(request(), None), breaking);
             assert!(matches!(sent, Err(Failure::Sent(_))));
         }
+    }
+
+    #[tokio::test]
+    async fn nothing_is_sent_by_a_right_that_has_ended() {
+        let (mut connection, other_end) = connected().await;
+        let ticket = ticket().await;
+        let right = ticket.right();
+        drop(ticket);
+        let Err(Failure::NotSent(error)) = connection.send(request(), Some(&right)).await else { panic!() };
+        assert_eq!(error.downcast_ref(), Some(&RightEnded::InDoubt));
+        drop(connection);
+        let mut seen = Vec::new();
+        let _ = tokio::io::BufReader::new(other_end).read_to_end(&mut seen).await;
+        assert_eq!(seen, b"");
+    }
+
+    #[tokio::test]
+    async fn what_is_left_to_send_when_the_right_ends_is_not_sent() {
+        let (mut connection, mut other_end) = connected().await;
+        let ticket = ticket().await;
+        let right = ticket.right();
+        // More than both ends keep of it.
+        let body = Bytes::from(vec![b'x'; 32 << 20]);
+        let length = body.len();
+        let large = Request::post("/").header("host", "a").body(RequestBody::from(body)).unwrap();
+        let stopping = async {
+            other_end.readable().await.unwrap();
+            drop(ticket);
+            // As the layer does it: everything is polled once more.
+            tokio::task::yield_now().await;
+        };
+        let (sent, ()) = tokio::join!(connection.send(large, Some(&right)), stopping);
+        let Err(Failure::Sent(error)) = sent else { panic!() };
+        assert_eq!(error.downcast_ref(), Some(&RightEnded::InDoubt));
+        drop(connection);
+        let mut seen = Vec::new();
+        let ending = other_end.read_to_end(&mut seen).await;
+        assert!(ending.is_err() && seen.len() < length, "{ending:?} after {} bytes", seen.len());
     }
 
     #[tokio::test]
@@ -250,7 +299,7 @@ pub(super) mod tests {
                 }
                 other_end.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi").await.unwrap();
             };
-            let (answer, ()) = tokio::join!(connection.send(request()), answering);
+            let (answer, ()) = tokio::join!(connection.send(request(), None), answering);
             assert_eq!(answer.ok().unwrap().status(), 200);
             assert!(connection.is_idle() && connection.is_alive());
         }

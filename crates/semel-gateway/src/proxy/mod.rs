@@ -34,11 +34,12 @@ use http::{HeaderValue, Request, Response, StatusCode, Uri, Version};
 use http_body::Body as _;
 use http2::Lines;
 use pool::Pool;
-use semel::OperationId;
 use semel::planted::{self, Bug};
 use semel::problem::{Code, DocsBase, Problem, Profile};
 use semel::trace;
+use semel::{OperationId, Right};
 use semel_tower::{BoxError, OUTCOME, Operation};
+use std::future::poll_fn;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -56,7 +57,7 @@ const FRESH: Duration = Duration::from_secs(1);
 ///
 /// A request is protected if its extensions hold the layer's [`Operation`]. If no byte of it was written, it is answered 502 with
 /// the word that it is retryable; if it was sent and no whole answer came, that is an error, of which the layer makes `unknown`.
-/// Nothing is ever sent twice.
+/// Nothing is ever sent twice, and nothing by an operation whose right to execute has ended: a request that is half sent by then is broken off.
 #[derive(Clone)]
 pub struct Upstream {
     shared: Arc<Shared>,
@@ -175,8 +176,9 @@ impl Service<Request<RequestBody>> for Upstream {
     fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
         let shared = Arc::clone(&self.shared);
         Box::pin(async move {
-            match request.extensions().get().map(Operation::id) {
-                Some(operation_id) => shared.forward_protected(request, operation_id).await,
+            let protected = |operation: &Operation| (operation.id(), operation.right().clone());
+            match request.extensions().get().map(protected) {
+                Some((operation_id, right)) => shared.forward_protected(request, operation_id, &right).await,
                 None => Ok(shared.pass_through(request).await),
             }
         })
@@ -188,9 +190,10 @@ impl Shared {
         &self,
         mut request: Request<RequestBody>,
         operation_id: OperationId,
+        right: &Right,
     ) -> Result<Response<UpstreamBody>, BoxError> {
         let in_flight = self.prepare(&mut request).map(|caller| caller.in_flight);
-        match self.ask(request, FRESH, in_flight).await {
+        match self.ask(request, FRESH, in_flight, Some(right)).await {
             Ok(Received::Answer(mut response)) => {
                 // What is stored has no trailers.
                 response.headers_mut().remove(TRAILER);
@@ -226,7 +229,7 @@ impl Shared {
             caller.asked.ask(request.headers_mut(), version);
         }
         let in_flight = caller.as_ref().map(|caller| Arc::clone(&caller.in_flight));
-        match self.ask(request, Duration::MAX, in_flight).await {
+        match self.ask(request, Duration::MAX, in_flight, None).await {
             Ok(Received::Answer(mut response)) => {
                 headers::drop_ours(response.headers_mut());
                 response
@@ -288,12 +291,17 @@ impl Shared {
         request: Request<RequestBody>,
         freshness: Duration,
         in_flight: Option<Arc<InFlight>>,
+        right: Option<&Right>,
     ) -> Result<Received, Unanswered> {
         let begun = trace::service_begins();
         let answer = match &self.way {
-            Way::Http1(dial, pool) => self.exchange_alone(dial, pool, request, freshness, in_flight).await,
+            Way::Http1(dial, pool) => {
+                self.exchange_alone(dial, pool, request, freshness, in_flight, right).await
+            }
             // In a box, as what is seldom done is: every request's future would have the room for it.
-            Way::Http2(lines) => Box::pin(exchange_among_others(lines, request, freshness, in_flight)).await,
+            Way::Http2(lines) => {
+                Box::pin(exchange_among_others(lines, request, freshness, in_flight, right)).await
+            }
         };
         trace::service_ended(begun, answer.as_ref().ok().map(|received| received.status().as_u16()));
         answer
@@ -307,6 +315,7 @@ impl Shared {
         mut request: Request<RequestBody>,
         freshness: Duration,
         in_flight: Option<Arc<InFlight>>,
+        right: Option<&Right>,
     ) -> Result<Received, Unanswered> {
         let mut pooled = pool.take(freshness);
         loop {
@@ -314,10 +323,11 @@ impl Shared {
             let mut connection = match pooled.take() {
                 Some(connection) => connection,
                 None => {
-                    Box::pin(Connection::open(dial, &self.limits)).await.map_err(Unanswered::Unreachable)?
+                    let opening = Box::pin(Connection::open(dial, &self.limits));
+                    while_it_lasts(right, opening).await.map_err(Unanswered::Unreachable)?
                 }
             };
-            match connection.send(request).await {
+            match connection.send(request, right).await {
                 Ok(response) => {
                     let (mut parts, body) = response.into_parts();
                     if parts.status == StatusCode::SWITCHING_PROTOCOLS {
@@ -434,14 +444,30 @@ impl From<Failure> for Unanswered {
     }
 }
 
+/// Waits for something by which nothing of the request is sent yet, for as long as the right to execute lasts. The layer has everything polled
+/// when that ends.
+async fn while_it_lasts<T>(
+    right: Option<&Right>,
+    mut waiting: impl Future<Output = Result<T, BoxError>> + Unpin,
+) -> Result<T, BoxError> {
+    poll_fn(|context| {
+        if let Some(Err(ended)) = right.map(Right::check_cheaply) {
+            return Poll::Ready(Err(ended.into()));
+        }
+        Pin::new(&mut waiting).poll(context)
+    })
+    .await
+}
+
 /// Over a connection of HTTP/2, which has any number of others at the same time.
 async fn exchange_among_others(
     lines: &Arc<Lines>,
     request: Request<RequestBody>,
     freshness: Duration,
     in_flight: Option<Arc<InFlight>>,
+    right: Option<&Right>,
 ) -> Result<Received, Unanswered> {
-    let (mut parts, body) = lines.send(request, freshness).await?.into_parts();
+    let (mut parts, body) = lines.send(request, freshness, right).await?.into_parts();
     clean(&mut parts);
     Ok(Received::Answer(Response::from_parts(parts, UpstreamBody::stream(body, in_flight))))
 }
@@ -449,15 +475,31 @@ async fn exchange_among_others(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use semel::fingerprint::{Command, Recipe};
+    use semel::{Decision, Engine, Incoming, MemoryStore, Policy, RecordKey, Ticket};
 
-    #[test]
-    fn every_request_has_room_for_what_it_does_and_not_for_what_is_seldom_done() {
+    /// An operation under way. Its right to execute ends with the ticket.
+    pub(in crate::proxy) async fn ticket() -> Ticket {
+        let recipe = Arc::new(Recipe::builder().command("create_payment/1").build().unwrap());
+        let command = Command::new(recipe, None, &serde_json::json!({ "amount": "10.00" })).unwrap();
+        let key = RecordKey::new("acc_1", "create_payment", "key-0123456789abcdef");
+        let incoming = Incoming { key, subject: &command, policy: Arc::new(Policy::default()) };
+        match Engine::new(MemoryStore::new()).begin(incoming).await.unwrap() {
+            Decision::Execute(ticket) => ticket,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn every_request_has_room_for_what_it_does_and_not_for_what_is_seldom_done() {
         let upstream = Upstream::new(&"http://127.0.0.1:9".parse().unwrap(), &Limits::default()).unwrap();
         let request = || Request::new(RequestBody::from(Bytes::new()));
         // It is moved several times, and lies in the processor's cache for as long as the service takes.
         let passing = size_of_val(&upstream.shared.pass_through(request()));
         let id = OperationId::from_bytes([0; 16]);
-        let protected = size_of_val(&upstream.shared.forward_protected(request(), id));
+        let ticket = ticket().await;
+        let right = ticket.right();
+        let protected = size_of_val(&upstream.shared.forward_protected(request(), id, &right));
         assert!(passing.max(protected) <= 3 * 1024, "{passing} and {protected} bytes");
     }
 }

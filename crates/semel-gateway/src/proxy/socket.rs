@@ -1,11 +1,13 @@
-//! A socket to the service that counts what passes, and can be asked whether the service has hung up.
+//! A socket to the service that counts what passes, can be asked whether the service has hung up, and sends nothing for an owner whose right
+//! to execute has ended.
 
+use semel::{Right, RightEnded};
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::task::{Context, Poll};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
@@ -21,6 +23,18 @@ pub(super) struct Traffic {
     read: AtomicU64,
     written: AtomicU64,
     is_probed: AtomicBool,
+    /// The system takes nothing more at the moment.
+    is_stalled: AtomicBool,
+    /// Who waits until it does.
+    waiting: Mutex<Vec<Waker>>,
+    guard: Mutex<Option<Guard>>,
+}
+
+/// On whose behalf everything is sent that is sent now.
+struct Guard {
+    right: Right,
+    /// The right has ended, and all that there was to send is sent.
+    is_whole: bool,
 }
 
 impl Traffic {
@@ -42,6 +56,50 @@ impl Traffic {
     /// The next read is to ask the system itself. The runtime may not have heard yet that the service has hung up.
     pub(super) fn probe_next_read(&self) {
         self.is_probed.store(true, Relaxed);
+    }
+
+    /// Everything that is sent from now on is sent by this right, and nothing once it has ended; `None`: by nobody's in particular.
+    pub(super) fn send_by(&self, right: Option<&Right>) {
+        *self.guard() = right.map(|right| Guard { right: right.clone(), is_whole: false });
+    }
+
+    /// Ready while the system takes what is written.
+    pub(super) fn poll_flowing(&self, context: &mut Context<'_>) -> Poll<()> {
+        if !self.is_stalled.load(Relaxed) {
+            return Poll::Ready(());
+        }
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if !waiting.iter().any(|waker| waker.will_wake(context.waker())) {
+            waiting.push(context.waker().clone());
+        }
+        drop(waiting);
+        // It may have begun to flow before anybody was waiting.
+        if self.is_stalled.load(Relaxed) { Poll::Pending } else { Poll::Ready(()) }
+    }
+
+    fn guard(&self) -> MutexGuard<'_, Option<Guard>> {
+        self.guard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Right before a write: whether it may be made.
+    fn may_write(&self) -> Result<(), RightEnded> {
+        self.guard().as_ref().map_or(Ok(()), |guard| guard.right.check())
+    }
+
+    fn wrote(&self, written: &Poll<io::Result<usize>>) {
+        match written {
+            Poll::Ready(Ok(count)) => {
+                self.written.fetch_add(*count as u64, Relaxed);
+                if self.is_stalled.load(Relaxed) {
+                    self.is_stalled.store(false, Relaxed);
+                    let waiting =
+                        std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+                    waiting.into_iter().for_each(Waker::wake);
+                }
+            }
+            Poll::Pending => self.is_stalled.store(true, Relaxed),
+            Poll::Ready(Err(_)) => {}
+        }
     }
 
     /// Whether the probe was made.
@@ -67,11 +125,48 @@ impl ServiceSocket {
         }
     }
 
-    fn wrote(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-        if let Poll::Ready(Ok(count)) = written {
-            self.traffic.written.fetch_add(count as u64, Relaxed);
+    /// Breaks the request off: what the system has not sent yet is thrown away with the connection. The service sees an error, not an end.
+    fn break_off(&self, ended: RightEnded) -> io::Error {
+        if let Err(error) = self.stream.set_zero_linger() {
+            tracing::debug!(%error, "a connection to the service is closed without being reset");
         }
-        written
+        io::Error::other(ended)
+    }
+
+    /// All that was written is with the system. If the right to execute has ended, it has to be on its way too: what the service has no room
+    /// for would reach it whenever it reads on.
+    fn check_sent(&self) -> io::Result<()> {
+        let mut guard = self.traffic.guard();
+        let Some(guard) = guard.as_mut().filter(|guard| !guard.is_whole) else { return Ok(()) };
+        let Err(ended) = guard.right.check_cheaply() else { return Ok(()) };
+        if self.has_unsent() {
+            return Err(self.break_off(ended));
+        }
+        guard.is_whole = true;
+        Ok(())
+    }
+
+    /// Whether the system holds bytes that it could not send yet. It does not say how many, but it says whether the socket is writable, and
+    /// for a moment that is to mean that there are none.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn has_unsent(&self) -> bool {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let socket = socket2::SockRef::from(&self.stream);
+        if socket.set_tcp_notsent_lowat(1).is_err() {
+            return false;
+        }
+        let mut asked = [PollFd::new(&self.stream, PollFlags::OUT)];
+        let answered = poll(&mut asked, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+        let is_writable = !asked[0].revents().is_empty();
+        // As it was: by the system's own setting.
+        let _ = socket.set_tcp_notsent_lowat(0);
+        answered.is_ok() && !is_writable
+    }
+
+    /// Other systems cannot be asked: what they took counts as sent.
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    fn has_unsent(&self) -> bool {
+        false
     }
 }
 
@@ -97,8 +192,10 @@ impl AsyncWrite for ServiceSocket {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        self.traffic.may_write().map_err(|ended| self.break_off(ended))?;
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.wrote(written)
+        self.traffic.wrote(&written);
+        written
     }
 
     fn poll_write_vectored(
@@ -106,8 +203,10 @@ impl AsyncWrite for ServiceSocket {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.traffic.may_write().map_err(|ended| self.break_off(ended))?;
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.wrote(written)
+        self.traffic.wrote(&written);
+        written
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -115,6 +214,7 @@ impl AsyncWrite for ServiceSocket {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.check_sent()?;
         Pin::new(&mut self.stream).poll_flush(context)
     }
 

@@ -13,6 +13,7 @@ mod limits;
 mod outcomes;
 mod passing;
 mod reaching;
+mod sending;
 mod stopping;
 mod tls;
 mod trailers;

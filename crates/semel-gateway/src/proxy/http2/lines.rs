@@ -1,14 +1,15 @@
 //! The connections to a service that speaks HTTP/2.
 
+use super::sending::Piece;
 use crate::limits::Limits;
 use crate::proxy::dial::Dial;
 use crate::proxy::socket::Traffic;
-use bytes::Bytes;
 use h2::client::{Builder, SendRequest};
 use h2::{Ping, PingPong};
 use semel_tower::BoxError;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -37,7 +38,7 @@ pub(in crate::proxy) struct Lines {
 
 /// One connection.
 struct Line {
-    sender: SendRequest<Bytes>,
+    sender: SendRequest<Piece>,
     traffic: Arc<Traffic>,
     /// No more streams are to begin on it.
     is_over: AtomicBool,
@@ -73,7 +74,7 @@ impl Lines {
     pub(super) async fn place(
         self: &Arc<Self>,
         freshness: Duration,
-    ) -> Result<(SendRequest<Bytes>, Place), BoxError> {
+    ) -> Result<(SendRequest<Piece>, Place), BoxError> {
         // As long as connecting may take, by which the configuration measures the time that operations have.
         tokio::time::timeout(2 * self.dial.timeout, self.look_for_place(freshness)).await.unwrap_or_else(
             |_| Err("there is no room on connections to the service, and new ones take too long".into()),
@@ -83,7 +84,7 @@ impl Lines {
     async fn look_for_place(
         self: &Arc<Self>,
         freshness: Duration,
-    ) -> Result<(SendRequest<Bytes>, Place), BoxError> {
+    ) -> Result<(SendRequest<Piece>, Place), BoxError> {
         let arrived = Instant::now();
         for _ in 0..TRIES {
             let place = match self.reserve(freshness) {
@@ -201,6 +202,11 @@ impl Place {
     /// How many bytes the system has taken of what goes over the connection.
     pub(super) fn written(&self) -> u64 {
         self.0.traffic.written()
+    }
+
+    /// Ready while the system takes what goes over the connection.
+    pub(super) fn poll_flowing(&self, context: &mut Context<'_>) -> Poll<()> {
+        self.0.traffic.poll_flowing(context)
     }
 
     /// Leaves a connection that is over.

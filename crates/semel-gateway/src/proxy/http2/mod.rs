@@ -15,12 +15,14 @@ pub(super) use lines::Lines;
 pub(super) use receiving::StreamBody;
 
 use super::connection::{Failure, GaveUp};
+use super::while_it_lasts;
 use crate::alarm::Alarm;
 use crate::server::RequestBody;
 use h2::Reason;
 use http::{Request, Response};
 use http_body::Body as _;
 use lines::Place;
+use semel::Right;
 use semel_tower::BoxError;
 use sending::Sending;
 use std::future::{Future as _, poll_fn};
@@ -32,13 +34,22 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 impl Lines {
-    /// Sends a request on a connection that was used within `freshness`, or a new one, and waits for the head of its answer.
+    /// Sends a request on a connection that was used within `freshness`, or a new one, and waits for the head of its answer. By a right that
+    /// ends on the way, what is left of it is not sent.
     pub(super) async fn send(
         self: &Arc<Self>,
         request: Request<RequestBody>,
         freshness: Duration,
+        right: Option<&Right>,
     ) -> Result<Response<StreamBody>, Failure> {
-        let (mut sender, place) = self.place(freshness).await.map_err(Failure::NotSent)?;
+        let placing = while_it_lasts(right, Box::pin(self.place(freshness)));
+        let (mut sender, place) = placing.await.map_err(Failure::NotSent)?;
+        if let Some(right) = right {
+            // What is sent on a connection that takes nothing waits in a queue, out of reach of who has the right to send it.
+            let flowing = poll_fn(|context| place.poll_flowing(context).map(Ok));
+            while_it_lasts(Some(right), flowing).await.map_err(Failure::NotSent)?;
+            right.check().map_err(|ended| Failure::NotSent(ended.into()))?;
+        }
         let before = place.written();
         let (parts, mut body) = request.into_parts();
         let pieces = Arc::new(AtomicU64::new(0));
@@ -53,7 +64,7 @@ impl Lines {
                 return Err(Failure::NotSent(error.into()));
             }
         };
-        let mut sending = Sending::new(body, stream, ends_with_head);
+        let mut sending = Sending::new(body, stream, ends_with_head, right);
         let mut silence = Silence::new(pieces, self.give_up());
         let answered = poll_fn(|context| {
             if let Poll::Ready(Err(error)) = sending.poll(context) {

@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
 /// What can be fuzzed, as `proof/fuzz` names it.
-const TARGETS: [&str; 8] = ["key", "canonical", "headers", "framing", "records", "config", "webhook", "jwt"];
+const TARGETS: [&str; 9] =
+    ["key", "canonical", "content", "headers", "framing", "records", "config", "webhook", "jwt"];
 
 /// Says to this program that it is called in place of the compiler.
 const AS_COMPILER: &str = "SEMEL_XTASK_COUNTS_BRANCHES";
@@ -41,7 +42,7 @@ const TELL_EVERY: Duration = Duration::from_secs(10);
 /// Which targets to run, and for how long.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The targets: key, canonical, headers, framing, records, config, webhook, jwt. None named: all, one after the other
+    /// The targets: key, canonical, content, headers, framing, records, config, webhook, jwt. None named: all, one after the other
     #[arg(value_parser = clap::builder::PossibleValuesParser::new(TARGETS))]
     targets: Vec<String>,
     /// How often each is executed, by all cores together

@@ -84,6 +84,7 @@ fn fingerprint_of(content_type: &'static str, body: &[u8], times: u64) {
         method: &Method::POST,
         path: "/payments",
         query: None,
+        host: None,
         headers: &headers,
         body,
     };

@@ -9,6 +9,7 @@ mod answer;
 pub mod config;
 pub mod contract;
 mod entrance;
+mod external_host;
 #[cfg(feature = "fail-points")]
 mod fail_points;
 mod framing;

@@ -3,6 +3,7 @@
 use crate::admin::{self, AdminSeat};
 use crate::config::Config;
 use crate::contract::Contract;
+use crate::external_host::external_host;
 use crate::gateway::{Gateway, Seat, Stopped};
 use crate::instance::{Instance, listen};
 use crate::lanes::Lanes;
@@ -226,10 +227,12 @@ pub(crate) fn gateway_of(instance: &Instance, config: &Config) -> Result<Gateway
     let contract = Contract::new(config);
     let routes = Arc::new(config.routes.clone());
     let selecting = Arc::clone(&routes);
+    let asked = config.scope.clone();
     let layer = config
         .scope
         .apply(IdempotencyLayer::over(instance.engine.clone()))
         .protect(move |parts| selecting.select(parts))
+        .host_from(move |parts| external_host(&asked, parts))
         .key_rules(config.key_rules)
         .profile(config.profile)
         .docs(config.docs.clone())

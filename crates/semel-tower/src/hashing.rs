@@ -1,13 +1,11 @@
 //! The fingerprint of a request with a large body, made beside the threads that serve requests: whoever shares such a thread would wait
 //! for as long as it takes.
 
-use crate::layer::path;
+use crate::layer::{Config, path};
 use crate::protection::Protection;
 use bytes::Bytes;
 use http::request::Parts;
-use semel::fingerprint::{
-    FingerprintSecret, HttpRequest, Recipe, RecipeUnavailable, RequestSubject, Subject,
-};
+use semel::fingerprint::{HttpRequest, Recipe, RecipeUnavailable, Subject, fingerprint};
 use semel::{Fingerprint, RecordKey};
 use std::sync::{Arc, LazyLock};
 use tokio::sync::Semaphore;
@@ -23,7 +21,7 @@ static TURNS: LazyLock<Semaphore> =
 pub(crate) struct Hashing {
     pub(crate) key: RecordKey,
     pub(crate) protection: Arc<Protection>,
-    secret: Option<Arc<FingerprintSecret>>,
+    config: Arc<Config>,
     pub(crate) parts: Parts,
     pub(crate) body: Bytes,
     /// By today's recipe, if it is at hand.
@@ -35,33 +33,35 @@ impl Hashing {
     pub(crate) async fn of(
         key: RecordKey,
         protection: Arc<Protection>,
-        secret: Option<Arc<FingerprintSecret>>,
+        config: Arc<Config>,
         parts: Parts,
         body: Bytes,
     ) -> Option<Self> {
-        let mut hashing = Self { key, protection, secret, parts, body, made: None };
+        let mut hashing = Self { key, protection, config, parts, body, made: None };
         if hashing.body.len() <= LARGE {
             return Some(hashing);
         }
         let _turn = TURNS.acquire().await.ok()?;
         let making = move || {
             // What cannot be made is found out once more, at once.
-            hashing.made = hashing.request().fingerprint_under(&hashing.protection.recipe).ok();
+            hashing.made = hashing.make(&hashing.protection.recipe).ok();
             hashing
         };
         tokio::task::spawn_blocking(making).await.ok()
     }
 
-    fn request(&self) -> RequestSubject<'_> {
+    fn make(&self, recipe: &Recipe) -> Result<Fingerprint, RecipeUnavailable> {
+        let host = if recipe.counts_host() { (self.config.host_of)(&self.parts) } else { None };
         let request = HttpRequest {
             operation: &self.key.operation,
             method: &self.parts.method,
             path: path(&self.parts),
             query: self.parts.uri.query(),
+            host: host.as_deref(),
             headers: &self.parts.headers,
             body: &self.body,
         };
-        RequestSubject { recipe: &self.protection.recipe, secret: self.secret.as_deref(), request }
+        fingerprint(recipe, self.config.secret.as_deref(), &request)
     }
 }
 
@@ -73,7 +73,7 @@ impl Subject for Hashing {
     fn fingerprint_under(&self, recipe: &Recipe) -> Result<Fingerprint, RecipeUnavailable> {
         match self.made {
             Some(made) if std::ptr::eq(recipe, &*self.protection.recipe) => Ok(made),
-            _ => self.request().fingerprint_under(recipe),
+            _ => self.make(recipe),
         }
     }
 }
@@ -81,7 +81,9 @@ impl Subject for Hashing {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::IdempotencyLayer;
     use http::Request;
+    use semel::MemoryStore;
     use std::future::Future;
     use std::pin::{Pin, pin};
     use std::task::{Context, Poll, Waker};
@@ -91,7 +93,8 @@ mod tests {
         let body = format!("{{{}}}", members.join(","));
         let request = Request::post("/payments").header("content-type", "application/json").body(()).unwrap();
         let key = RecordKey::new("tenant", "payments", "key");
-        Hashing::of(key, Arc::new(Protection::default()), None, request.into_parts().0, body.into())
+        let config = Arc::clone(&IdempotencyLayer::new(MemoryStore::new()).shared);
+        Hashing::of(key, Arc::new(Protection::default()), config, request.into_parts().0, body.into())
     }
 
     fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
@@ -104,10 +107,10 @@ mod tests {
         assert!(poll(large.as_mut()).is_pending(), "this thread could serve others meanwhile");
         let large = large.await.unwrap();
         let today = &large.protection.recipe;
-        assert_eq!(large.made, large.request().fingerprint_under(today).ok());
+        assert_eq!(large.made, large.make(today).ok());
         assert_eq!(large.fingerprint_under(today).ok(), large.made);
         let other = Recipe::builder().ignore("/7").build().unwrap();
-        assert_eq!(large.fingerprint_under(&other).ok(), large.request().fingerprint_under(&other).ok());
+        assert_eq!(large.fingerprint_under(&other).ok(), large.make(&other).ok());
         assert_ne!(large.fingerprint_under(&other).ok(), large.made);
     }
 

@@ -4,13 +4,15 @@ use crate::memory::BodyMemory;
 use crate::protection::{InvalidProtection, Protection};
 use crate::scope::Scope;
 use crate::service::Idempotency;
-use http::Method;
+use http::header::HOST;
 use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use semel::fingerprint::FingerprintSecret;
 use semel::key::KeyRules;
 use semel::problem::{DocsBase, Profile};
 use semel::seal::Keyring;
 use semel::{Engine, OperationId, Store};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Protects a service: every POST and PATCH with an `Idempotency-Key` happens once.
@@ -27,11 +29,14 @@ pub type Protected = (String, Arc<Protection>);
 
 type Select = Arc<dyn Fn(&Parts) -> Option<Protected> + Send + Sync>;
 
+type HostOf = Arc<dyn for<'a> Fn(&'a Parts) -> Option<Cow<'a, [u8]>> + Send + Sync>;
+
 #[derive(Clone)]
 pub(crate) struct Config {
     pub(crate) engine: Engine,
     pub(crate) scope: Scope,
     pub(crate) select: Select,
+    pub(crate) host_of: HostOf,
     pub(crate) key_rules: KeyRules,
     pub(crate) profile: Profile,
     pub(crate) docs: DocsBase,
@@ -53,6 +58,7 @@ impl IdempotencyLayer {
             engine,
             scope: Scope::default(),
             select: select_writes(Protection::default()),
+            host_of: Arc::new(host),
             key_rules: KeyRules::default(),
             profile: Profile::default(),
             docs: DocsBase::default(),
@@ -86,6 +92,18 @@ impl IdempotencyLayer {
     #[must_use]
     pub fn protect(self, select: impl Fn(&Parts) -> Option<Protected> + Send + Sync + 'static) -> Self {
         self.with(|config| config.select = Arc::new(select))
+    }
+
+    /// Finds the host that the client asked for, for recipes that count it ([`RecipeBuilder::host`](semel::fingerprint::RecipeBuilder::host)):
+    /// behind a proxy, what that says of it. Several values are joined by commas.
+    ///
+    /// Without this it is the request target's host, else the `Host` header.
+    #[must_use]
+    pub fn host_from(
+        self,
+        of: impl for<'a> Fn(&'a Parts) -> Option<Cow<'a, [u8]>> + Send + Sync + 'static,
+    ) -> Self {
+        self.with(|config| config.host_of = Arc::new(of))
     }
 
     /// Which spellings of a key are taken, and how long it may be.
@@ -173,6 +191,28 @@ fn operation_name(parts: &Parts) -> String {
         return format!("{} {}", parts.method, route.as_str());
     }
     format!("{} {}", parts.method, path(parts))
+}
+
+/// The host that a request is addressed to.
+fn host(parts: &Parts) -> Option<Cow<'_, [u8]>> {
+    match parts.uri.authority() {
+        Some(authority) => {
+            let host = authority.as_str().rsplit('@').next().unwrap_or_default();
+            Some(Cow::Borrowed(host.as_bytes()))
+        }
+        None => all_values(&parts.headers, &HOST),
+    }
+}
+
+/// All values of a header, joined by commas; `None` without one.
+#[must_use]
+pub fn all_values<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<Cow<'a, [u8]>> {
+    let mut values = headers.get_all(name).iter().map(HeaderValue::as_bytes);
+    let first = values.next()?;
+    Some(match values.next() {
+        None => Cow::Borrowed(first),
+        Some(second) => Cow::Owned([first, second].into_iter().chain(values).collect::<Vec<_>>().join(&b',')),
+    })
 }
 
 /// The path as the client has sent it: a router that another one nests is shown the rest of it alone.

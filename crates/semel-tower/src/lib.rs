@@ -57,7 +57,7 @@ mod sqlite;
 
 pub use body::{Body, BoxError};
 pub use headers::{ATTEMPT, CannotKeep, KeptHeaders, OPERATION_ID, OUTCOME, RESOURCE, SCHEMA_VERSION};
-pub use layer::{IdempotencyLayer, Protected};
+pub use layer::{IdempotencyLayer, Protected, all_values};
 pub use memory::BodyMemory;
 #[cfg(feature = "axum")]
 pub use operation::NotProtected;

@@ -194,8 +194,8 @@ where
     let answering = Arc::clone(&config);
     let executing = async move {
         let key = RecordKey::new(tenant, admitted.operation, admitted.key.as_str());
-        let secret = config.secret.clone();
-        let Some(subject) = Hashing::of(key.clone(), admitted.protection, secret, parts, body).await else {
+        let hashing = Hashing::of(key.clone(), admitted.protection, Arc::clone(&config), parts, body);
+        let Some(subject) = hashing.await else {
             return;
         };
         let policy = Arc::clone(&subject.protection.policy);

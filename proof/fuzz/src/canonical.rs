@@ -18,6 +18,8 @@ const VERSION: &str = "2026-11-16";
 /// A recipe, and the same as the second implementation has it.
 struct Both {
     recipe: Recipe,
+    /// The same by version 1, as it is in stores.
+    first: Recipe,
     shape: Shape,
     rules: Rules,
     secret: Option<FingerprintSecret>,
@@ -91,7 +93,9 @@ fn both(rules: Rules, counts_version: bool, keyed: bool) -> Option<Both> {
     if let Some(secret) = &secret {
         recipe = recipe.secret(secret);
     }
-    Some(Both { recipe: recipe.build().ok()?, shape: shape.ok()?, rules, secret, counts_version })
+    let recipe = recipe.build().ok()?;
+    let first = Recipe::from_text(&recipe.to_text().replace("\"version\":2", "\"version\":1")).ok()?;
+    Some(Both { recipe, first, shape: shape.ok()?, rules, secret, counts_version })
 }
 
 /// The canonical form and the fingerprint are those of a second implementation, and what means the same has one of each.
@@ -177,25 +181,32 @@ fn request(both: &Both, kind: u8, query: &str, body: &[u8], canonical: Option<&s
         method: &Method::POST,
         path: "/payments",
         query: Some(query),
+        host: None,
         headers: &headers,
         body,
     };
-    let made = semel::fingerprint::fingerprint(&both.recipe, both.secret.as_ref(), &asked);
+    let make = |recipe| semel::fingerprint::fingerprint(recipe, both.secret.as_ref(), &asked);
     let counted = if both.counts_version { vec![("api-version", vec![VERSION])] } else { Vec::new() };
-    let expected = fingerprint(&Asked {
-        recipe_text: both.recipe.to_text(),
-        secret: both.secret.as_ref().map(|_| SECRET),
-        operation: "create_payment",
-        method: "POST",
-        path: "/payments",
-        query,
-        headers: &counted,
-        media_type,
-        content_encoding,
-        body,
-        canonical,
-    });
-    assert_eq!(made.map(|made| made.0.to_vec()), Ok(expected), "{kind} {query:?}");
+    let expected = |version, recipe: &Recipe| {
+        fingerprint(&Asked {
+            version,
+            recipe_text: recipe.to_text(),
+            secret: both.secret.as_ref().map(|_| SECRET),
+            operation: "create_payment",
+            method: "POST",
+            path: "/payments",
+            query,
+            headers: &counted,
+            media_type,
+            content_encoding,
+            body,
+            canonical,
+        })
+    };
+    for (version, recipe) in [(1, &both.first), (2, &both.recipe)] {
+        let made = make(recipe).map(|made| made.0.to_vec());
+        assert_eq!(made, Ok(expected(version, recipe)), "{version} {kind} {query:?}");
+    }
 }
 
 /// Chance that is the same for the same input.

@@ -7,6 +7,7 @@
 pub mod canonical;
 #[cfg(feature = "config")]
 pub mod config;
+pub mod content;
 pub mod framing;
 pub mod headers;
 mod independent;
@@ -28,6 +29,7 @@ pub type Target = fn(&[u8]);
 pub const TARGETS: &[(&str, Target)] = &[
     ("key", key::target),
     ("canonical", canonical::target),
+    ("content", content::target),
     ("headers", headers::target),
     ("framing", framing::target),
     #[cfg(feature = "records")]

@@ -73,6 +73,11 @@ fn canonical_json_and_fingerprints_are_those_of_a_second_implementation() {
 }
 
 #[test]
+fn hosts_media_types_forms_and_parts_are_those_of_a_second_implementation() {
+    replay("content");
+}
+
+#[test]
 fn header_fields_pass_as_the_rules_say() {
     replay("headers");
 }

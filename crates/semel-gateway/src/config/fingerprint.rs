@@ -1,13 +1,13 @@
-//! `[route.fingerprint]`: what makes two requests the same.
+//! `[fingerprint]` and `[route.fingerprint]`: what makes two requests the same.
 
-use super::section::{Given, Kind, Section};
+use super::section::{Given, Kind, List, Section};
 use semel::canonical::ShapeError;
 use semel::fingerprint::{Recipe, RecipeBuilder, RecipeError};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use toml::de::DeValue;
 
-/// What counts of a request. By default everything: the whole body, and no header but the media type and the content coding.
+/// What counts of a request. By default everything: the host, the whole body, and no header but the media type and the content coding.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct FingerprintConfig {
     /// JSON Pointers to what does not count.
@@ -18,14 +18,79 @@ pub struct FingerprintConfig {
     pub defaults: BTreeMap<String, String>,
     /// Headers that count.
     pub headers: Vec<String>,
+    /// Whether the host counts that the client asked for.
+    pub host: HostRule,
+}
+
+/// Whether the host counts that the client asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum HostRule {
+    /// Another host is another request.
+    #[default]
+    Counts,
+    /// All hosts are one.
+    Ignored,
+}
+
+const HOST_RULES: [(&str, HostRule); 2] = [("counts", HostRule::Counts), ("ignore", HostRule::Ignored)];
+
+/// `[fingerprint]`: what holds for all routes.
+#[derive(Clone, Default)]
+pub(super) struct Common {
+    host: HostRule,
+    /// Names that are one host, in lists of their own.
+    aliases: Vec<Vec<String>>,
+}
+
+impl Common {
+    /// Reads the section.
+    pub(super) fn read(mut section: Section<'_, '_>) -> Self {
+        let mut common = Self::default();
+        if let Some(host) = section.choice("host", &HOST_RULES) {
+            common.host = host.value;
+        }
+        let kind = Kind { what: "the name of a host", example: "api.example.com" };
+        let lists = section.lists("host_aliases", kind, |text| Ok(text.to_owned()));
+        for List { items, .. } in lists {
+            common.aliases.push(Vec::new());
+            for Given { value, at } in items {
+                let mut with = common.clone();
+                with.aliases.last_mut().into_iter().for_each(|names| names.push(value.clone()));
+                // The engine's own word on what a name may be.
+                match with.recipe().build() {
+                    Ok(_) => common = with,
+                    Err(error) => section.wrong(&at, error.to_string(), cure(&error)),
+                }
+            }
+        }
+        section.end();
+        common
+    }
+
+    /// The recipe that all others start from.
+    pub(super) fn recipe(&self) -> RecipeBuilder {
+        self.recipe_where(self.host)
+    }
+
+    fn recipe_where(&self, host: HostRule) -> RecipeBuilder {
+        match host {
+            HostRule::Ignored => Recipe::builder(),
+            HostRule::Counts => {
+                let aliases = self.aliases.iter().filter(|names| !names.is_empty());
+                aliases.fold(Recipe::builder().host(), |recipe, names| recipe.host_aliases(names))
+            }
+        }
+    }
 }
 
 const POINTER: Kind = Kind { what: "a JSON Pointer", example: "/metadata/trace_id" };
 const HEADER: Kind = Kind { what: "the name of a header", example: "api-version" };
 
 /// What counts, and the recipe that is made of it.
-pub(super) fn read(mut section: Section<'_, '_>) -> (FingerprintConfig, Recipe) {
-    let mut rules = Rules { config: FingerprintConfig::default(), builder: Recipe::builder() };
+pub(super) fn read(mut section: Section<'_, '_>, common: &Common) -> (FingerprintConfig, Recipe) {
+    let host = section.choice("host", &HOST_RULES).map_or(common.host, |given| given.value);
+    let config = FingerprintConfig { host, ..FingerprintConfig::default() };
+    let mut rules = Rules { config, builder: common.recipe_where(host) };
     for (name, add) in [("ignore", Rules::ignore as Add), ("only", Rules::only), ("headers", Rules::header)] {
         let kind = if name == "headers" { HEADER } else { POINTER };
         let list = section.list(name, kind, |text| Ok(text.to_owned()));
@@ -91,6 +156,8 @@ impl Rules {
 fn cure(error: &RecipeError) -> &'static str {
     match error {
         RecipeError::HeaderNever { .. } => "take it out",
+        RecipeError::HostName { .. } => "write a name without scheme and path: \"api.example.com\"",
+        RecipeError::HostTwice { .. } => "write all names of one host into one list",
         RecipeError::HeaderName { .. } => "write the name alone: \"api-version\"",
         RecipeError::Shape(ShapeError::Conflict { .. }) => "take one of the two rules out",
         RecipeError::Shape(_) => {

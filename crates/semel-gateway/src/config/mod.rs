@@ -24,7 +24,7 @@ mod units;
 
 pub(crate) use address::port_of;
 pub use error::{ConfigError, ConfigErrors, Place, Wrong};
-pub use fingerprint::FingerprintConfig;
+pub use fingerprint::{FingerprintConfig, HostRule};
 pub use outbox::{OutboxConfig, SinkConfig};
 pub use quick::{QuickStart, QuickStartErrors};
 pub use quota::QuotaConfig;
@@ -297,8 +297,9 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
     let scope = scope::read(top.section("scope", "[scope]"));
     let quota = quota::read(top.section("quota", "[quota]"));
     let webhooks = read_webhooks(top.sections("webhook", "[[webhook]]"));
+    let compared = fingerprint::Common::read(top.section("fingerprint", "[fingerprint]"));
     let declared = top.has("route");
-    let routes = route::read_all(top.sections("route", "[[route]]"), !webhooks.is_empty());
+    let routes = route::read_all(top.sections("route", "[[route]]"), !webhooks.is_empty(), &compared);
     let timeouts = || routes.iter().map(|route| route.protection.timeout);
     let timeouts = limits::Timeouts {
         shortest: timeouts().min().unwrap_or(Duration::MAX),
@@ -343,7 +344,11 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
         quota,
         // Without a route, a file protects as much as no file: what is sent with a key is never let through unprotected for
         // want of a line.
-        routes: if declared { Routes::declared(routes) } else { Routes::unconfigured(false) },
+        routes: match declared {
+            true => Routes::declared(routes),
+            // Each of its rules was tried when it was read.
+            false => Routes::unconfigured_by(false, compared.recipe().build().unwrap_or_default()),
+        },
         webhooks,
         worker,
         outbox,

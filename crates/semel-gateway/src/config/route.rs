@@ -30,11 +30,15 @@ const OUTCOMES: [(&str, OutcomeClass); 5] = [
 ];
 
 /// All routes; those that are wrong are left out. `webhooks`: whether one may tell what became of an operation.
-pub(super) fn read_all(sections: Vec<Section<'_, '_>>, webhooks: bool) -> Vec<Route> {
+pub(super) fn read_all(
+    sections: Vec<Section<'_, '_>>,
+    webhooks: bool,
+    compared: &fingerprint::Common,
+) -> Vec<Route> {
     let mut places: Vec<Names> = Vec::new();
     let mut routes = Vec::new();
     for section in sections {
-        let (names, route) = read(section, webhooks, &places);
+        let (names, route) = read(section, webhooks, compared, &places);
         places.push(names);
         routes.extend(route);
     }
@@ -48,7 +52,12 @@ struct Names {
     line: usize,
 }
 
-fn read(mut section: Section<'_, '_>, webhooks: bool, others: &[Names]) -> (Names, Option<Route>) {
+fn read(
+    mut section: Section<'_, '_>,
+    webhooks: bool,
+    compared: &fingerprint::Common,
+    others: &[Names],
+) -> (Names, Option<Route>) {
     let operation_kind = Kind { what: "a name", example: "create_payment" };
     let operation = section.parsed("operation", operation_kind, operation_name);
     if !section.has("operation") {
@@ -68,7 +77,8 @@ fn read(mut section: Section<'_, '_>, webhooks: bool, others: &[Names]) -> (Name
     let max_stored_response = section.size("max_stored_response", "1MiB", BODY);
     let (keep_headers, kept_headers) = read_kept_headers(&mut section);
     let outcomes = read_outcomes(&section.section("outcome", "[route.outcome]"));
-    let (fingerprint, recipe) = fingerprint::read(section.section("fingerprint", "[route.fingerprint]"));
+    let (fingerprint, recipe) =
+        fingerprint::read(section.section("fingerprint", "[route.fingerprint]"), compared);
     let reconcile = reconcile::read(section.section("reconcile", "[route.reconcile]"));
 
     let names = Names {

@@ -162,8 +162,19 @@ impl<'r, 'i> Section<'r, 'i> {
             self.fault(value, not_a_list(value));
             return None;
         };
+        Some(self.texts_of(name, kind, &parse, value, items))
+    }
+
+    fn texts_of<T>(
+        &self,
+        name: &'static str,
+        kind: Kind,
+        parse: &impl Fn(&str) -> Result<T, Wrong>,
+        value: &Value<'_>,
+        items: &[Value<'_>],
+    ) -> List<T> {
         let mut list = List { items: Vec::new(), empty: items.is_empty(), at: value.span() };
-        for item in items.iter() {
+        for item in items {
             let DeValue::String(text) = item.get_ref() else {
                 let problem = format!(
                     "each of `{name}` must be {} in quotes, not {}",
@@ -175,7 +186,34 @@ impl<'r, 'i> Section<'r, 'i> {
             };
             list.items.extend(self.accept(item, parse(text)));
         }
-        Some(list)
+        list
+    }
+
+    /// A list of lists of texts that `parse` understands.
+    pub(super) fn lists<T>(
+        &mut self,
+        name: &'static str,
+        kind: Kind,
+        parse: impl Fn(&str) -> Result<T, Wrong>,
+    ) -> Vec<List<T>> {
+        let Some(value) = self.value(name) else { return Vec::new() };
+        let wrong = |found: &Value<'_>| {
+            let problem =
+                format!("`{name}` must be a list of lists, and this is {}", described(found.get_ref()));
+            Wrong::new(problem, format!("write {name} = [[\"{0}\", \"www.{0}\"]]", kind.example))
+        };
+        let DeValue::Array(items) = value.get_ref() else {
+            self.fault(value, wrong(value));
+            return Vec::new();
+        };
+        let mut lists = Vec::new();
+        for item in items.iter() {
+            match item.get_ref() {
+                DeValue::Array(texts) => lists.push(self.texts_of(name, kind, &parse, item, texts)),
+                _ => self.fault(item, wrong(item)),
+            }
+        }
+        lists
     }
 
     /// One of a few words.

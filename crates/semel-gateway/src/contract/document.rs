@@ -95,6 +95,8 @@ pub(super) struct Fingerprint {
     /// Empty: the whole body.
     pub(super) counted: Vec<String>,
     pub(super) headers: Vec<String>,
+    /// Whether another host is another request.
+    pub(super) host: bool,
 }
 
 #[derive(Serialize)]
@@ -222,6 +224,7 @@ impl Operation {
                 ignored: ignore.clone(),
                 counted: only.clone(),
                 headers: headers.clone(),
+                host: route.protection.recipe.counts_host(),
             },
             ..Self::for_all(&route.protection)
         }
@@ -261,7 +264,12 @@ impl Operation {
             max_request_body_bytes: protection.max_request_body,
             max_stored_response_bytes: protection.max_stored_response,
             kept_headers: Vec::new(),
-            fingerprint: Fingerprint { ignored: Vec::new(), counted: Vec::new(), headers: Vec::new() },
+            fingerprint: Fingerprint {
+                ignored: Vec::new(),
+                counted: Vec::new(),
+                headers: Vec::new(),
+                host: protection.recipe.counts_host(),
+            },
             outcomes: overrides(&protection.outcomes),
         }
     }

@@ -157,6 +157,9 @@ fn remarks(operation: &Operation) -> Vec<String> {
     if !fingerprint.headers.is_empty() {
         remarks.push(format!("the header {} counts", codes(&fingerprint.headers)));
     }
+    if !fingerprint.host {
+        remarks.push("the host that it is sent to does not count".into());
+    }
     remarks.extend(operation.outcomes.iter().map(|(status, outcome)| format!("{status} means {outcome}")));
     remarks
 }
@@ -180,7 +183,9 @@ fn answers(document: &Document) -> String {
              and every retry {} with <code>Retry-After</code>, unless the table says otherwise, until it is settled; how long to wait grows with the age of the doubt, from 2 s to 60 s. It is not carried out again meanwhile.",
             status(Code::OutcomeUnknown)
         ),
-        format!("<strong>Another request under the same key</strong> gets {}. JSON is compared by what it says, not by how it is spelt.", status(Code::KeyReused)),
+        format!("<strong>Another request under the same key</strong> gets {}. Method, host, path, query and body are compared, \
+                 and the content type; credentials are not. JSON is compared by what it says, not by how it is spelt; the order of a form's fields counts where one \
+                 name comes twice or has brackets or dots; multipart forms are compared part by part, under any boundary; all else byte by byte.", status(Code::KeyReused)),
         format!("<strong>After the window</strong>, a key gets {}, unless the table says otherwise; later it is new.", status(Code::KeyExpired)),
         "<strong>What counts as the outcome</strong>: 2xx and 3xx are done and repeated; 400, 401, 403, 405, 407, 411, 414, 415, \
          421, 425, 426, 429 and 431 mean that nothing happened, and a retry is carried out; 408, 499, 502, 503, 504 and every 5xx that is not \

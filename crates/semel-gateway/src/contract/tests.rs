@@ -63,7 +63,7 @@ fn programs_read_every_operation_with_its_rules() {
             "stored_response": "full",
             "max_request_body_bytes": 1_048_576,
             "max_stored_response_bytes": 1_048_576,
-            "fingerprint": { "ignored": ["/metadata/trace_id"], "counted": [], "headers": ["api-version"] },
+            "fingerprint": { "ignored": ["/metadata/trace_id"], "counted": [], "headers": ["api-version"], "host": true },
             "outcomes": { "503": "retryable" },
         })
     );
@@ -247,4 +247,13 @@ fn what_is_published_of_statuses_is_what_counts() {
         let class = OutcomeRules::default().class_of(http::StatusCode::from_u16(status).unwrap());
         assert_eq!(class_of(status).parse::<OutcomeClass>(), Ok(class), "{status}");
     }
+}
+
+#[test]
+fn whether_the_host_counts_is_said() {
+    let ignored = "[fingerprint]\nhost = \"ignore\"\n";
+    assert_eq!(document("")["operations"][0]["fingerprint"]["host"], true);
+    assert_eq!(document(ignored)["operations"][0]["fingerprint"]["host"], false);
+    assert!(page(ignored).contains("the host that it is sent to does not count"));
+    assert!(!page("").contains("does not count"));
 }

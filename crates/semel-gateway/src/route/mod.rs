@@ -12,6 +12,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Response, StatusCode};
 use semel::Policy;
+use semel::fingerprint::Recipe;
 use semel_tower::{KeyRequirement, Protected, Protection};
 use spelling::{EncodedSlash, is_plain, undisguised};
 use std::collections::HashMap;
@@ -68,8 +69,15 @@ impl Routes {
     /// Every POST and PATCH that brings a key. Without one it passes, unless `require_key`.
     #[must_use]
     pub fn unconfigured(require_key: bool) -> Self {
+        // Nothing in it comes from outside: it is always a recipe.
+        Self::unconfigured_by(require_key, Recipe::builder().host().build().unwrap_or_default())
+    }
+
+    /// The same, with requests compared by this recipe.
+    pub(crate) fn unconfigured_by(require_key: bool, recipe: Recipe) -> Self {
         let key = if require_key { KeyRequirement::Required } else { KeyRequirement::Optional };
-        Self(Kind::Unconfigured(Arc::new(Protection { key, ..Protection::default() })))
+        let recipe = Arc::new(recipe);
+        Self(Kind::Unconfigured(Arc::new(Protection { key, recipe, ..Protection::default() })))
     }
 
     /// Those that are declared. The patterns must not be ambiguous; the configuration sees to that.

@@ -108,6 +108,10 @@ match     = "POST /payments/{id}/refunds"
 source  = "provider"
 secrets = ["env:SEMEL_WEBHOOK_SECRET", "whsec_YW5vdGhlci1zZWNyZXQtdGhhdC1pcy1pbi1jbGVhcg=="]
 
+[fingerprint]
+host = "counts"
+host_aliases = [["api.example", "api.internal"]]
+
 [worker]
 in_gateway = false
 forget = "soft"
@@ -312,7 +316,7 @@ fn a_route_becomes_the_protection_of_its_operation() {
     );
     assert_eq!(
         protection.recipe.to_text(),
-        r#"{"defaults":{"/amount":"10","/currency":"\"EUR\""},"headers":["api-version"],"ignore":["/metadata/trace_id"],"only":["/amount","/currency"],"version":1}"#
+        r#"{"defaults":{"/amount":"10","/currency":"\"EUR\""},"headers":["api-version"],"host":{"aliases":[["api.example","api.internal"]]},"ignore":["/metadata/trace_id"],"only":["/amount","/currency"],"version":2}"#
     );
     let reconcile = payment.reconcile.as_ref().unwrap();
     assert_eq!((reconcile.attempts, reconcile.absence_is_proof), (3, true));
@@ -347,7 +351,27 @@ fn everything_but_the_upstream_has_a_default() {
     assert_eq!(*route.protection.policy, *default.policy);
     assert_eq!(route.protection.timeout, default.timeout);
     assert_eq!(route.protection.key, KeyRequirement::Required);
-    assert_eq!(route.protection.recipe, default.recipe);
+    assert_eq!(route.protection.recipe.to_text(), r#"{"host":{},"version":2}"#);
+    assert_eq!(all.recipe, route.protection.recipe);
+}
+
+#[test]
+fn the_host_counts_unless_the_file_or_the_route_ignores_it() {
+    let recipe = |common: &str, of_route: &str| {
+        let config = right(&format!(
+            "{UPSTREAM}[fingerprint]\n{common}[[route]]\noperation = \"a\"\nmatch = \"POST /a\"\n[route.fingerprint]\n{of_route}"
+        ));
+        config.routes.routes()[0].protection.recipe.to_text().to_owned()
+    };
+    let (counts, ignore) = ("host = \"counts\"\n", "host = \"ignore\"\n");
+    let (counted, ignored) = (r#"{"host":{},"version":2}"#, r#"{"version":2}"#);
+    assert_eq!([recipe("", ""), recipe(counts, ""), recipe(ignore, counts)], [counted; 3]);
+    assert_eq!([recipe(ignore, ""), recipe("", ignore), recipe(counts, ignore)], [ignored; 3]);
+    let aliases = "host_aliases = [[\"B\", \"a:80\"]]\n";
+    assert_eq!(recipe(aliases, ""), r#"{"host":{"aliases":[["a","b"]]},"version":2}"#);
+    assert_eq!(recipe(aliases, ignore), ignored);
+    let all = right(&format!("{UPSTREAM}[fingerprint]\n{ignore}"));
+    assert_eq!(all.routes.for_all().unwrap().recipe.to_text(), ignored);
 }
 
 #[test]

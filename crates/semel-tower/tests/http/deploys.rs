@@ -38,6 +38,51 @@ async fn an_old_request_is_compared_by_its_own_rules_and_a_new_one_by_the_new() 
     assert_eq!(shop.till.effects(), 2);
 }
 
+/// What every instance compared by before there was a second version.
+fn first_version() -> Recipe {
+    Recipe::from_text(r#"{"version":1}"#).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_of_an_earlier_version_is_compared_as_it_was_then() {
+    let shop = Shop::open().await;
+    let before = deployed(&shop, first_version(), None).await;
+    let now = deployed(&shop, Recipe::default(), None).await;
+    let form = |body: &'static str| {
+        let ask = Ask::payment().without("content-type").body(body);
+        ask.header("Content-Type", "application/x-www-form-urlencoded")
+    };
+    let first = form("a[]=1&b=2&a[]=3").send(&before).await;
+    assert_eq!(first.status, 201);
+    for server in [&before, &now] {
+        let retry = form("a[]=1&a[]=3&b=2").send(server).await;
+        assert_eq!((retry.status, retry.is_replay()), (201, true), "then the order did not count");
+        assert_eq!(form("a[]=1&b=2").send(server).await.status, 422);
+    }
+    let new = |body| form(body).key("key-after-the-deploy");
+    assert_eq!(new("a[]=1&b=2&a[]=3").send(&now).await.status, 201);
+    for server in [&before, &now] {
+        assert_eq!(new("a[]=1&a[]=3&b=2").send(server).await.status, 422, "now it does");
+        assert!(new("a[]=1&b=2&a[]=3").send(server).await.is_replay());
+    }
+    assert_eq!(shop.till.effects(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_host_counts_in_the_layer_where_it_is_asked_for() {
+    let shop = Shop::open().await;
+    let silent = deployed(&shop, Recipe::default(), None).await;
+    let on = |host: &str| Ask::payment().header("Host", host);
+    assert_eq!(on("a.example").send(&silent).await.status, 201);
+    assert!(on("b.example").send(&silent).await.is_replay());
+    let counting = deployed(&shop, Recipe::builder().host().build().unwrap(), None).await;
+    let on = |host: &str| on(host).key("key-with-a-host-name");
+    assert_eq!(on("a.example").send(&counting).await.status, 201);
+    assert!(on("A.example:80").send(&counting).await.is_replay());
+    assert_eq!(on("b.example").send(&counting).await.status, 422);
+    assert_eq!(shop.till.effects(), 2);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_header_that_counts_makes_another_request() {
     let shop = Shop::open().await;

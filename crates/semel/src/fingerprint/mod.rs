@@ -17,6 +17,7 @@
 //!     method: &Method::POST,
 //!     path: "/payments",
 //!     query: None,
+//!     host: None,
 //!     headers: &headers,
 //!     body,
 //! };
@@ -30,6 +31,9 @@
 mod command;
 mod form;
 mod header;
+mod host;
+mod media_type;
+mod multipart;
 mod parts;
 mod recipe;
 mod request;
@@ -37,6 +41,8 @@ mod secret;
 mod subject;
 #[cfg(test)]
 mod tests;
+mod version_1;
+mod version_2;
 
 pub use command::{Command, CommandError, command_fingerprint};
 pub use recipe::{Recipe, RecipeBuilder, RecipeError, RecipeUnavailable};

@@ -2,6 +2,7 @@
 
 use super::FingerprintSecret;
 use super::header::never_counts;
+use super::host::{self, Aliases, WrongName};
 use crate::RecipeId;
 use crate::canonical::{NotCanonical, Shape, ShapeError, canonical};
 use http::HeaderName;
@@ -9,9 +10,24 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The version of the way in which this code computes. Another way is another version, beside this one, never in its
-/// place: texts of this version are in stores.
-const VERSION: u32 = 1;
+/// The way in which a fingerprint is computed. Another way is another version, beside these, never in the place of one: texts of each
+/// are in stores.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Version {
+    One,
+    /// For new recipes of requests. Commands are computed as ever.
+    Two,
+}
+
+impl Version {
+    fn of(number: u32) -> Option<Self> {
+        match number {
+            1 => Some(Self::One),
+            2 => Some(Self::Two),
+            _ => None,
+        }
+    }
+}
 
 /// The recipe as it is written down.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -30,18 +46,31 @@ struct Document {
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     headers: BTreeSet<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    host: Option<Host>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     secret: Option<String>,
 }
 
+/// That the host counts.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Host {
+    /// Names of one host each.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    aliases: BTreeSet<BTreeSet<String>>,
+}
+
 /// The rules that fingerprints are made by. By default everything counts: the whole body, and no header but the media
-/// type and the content coding.
+/// type and the content coding. The host counts where it is [asked for](RecipeBuilder::host).
 ///
 /// A recipe does not change; it is known by the hash of its text.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Document", into = "Document")]
 pub struct Recipe {
     document: Document,
+    version: Version,
     shape: Shape,
+    host_aliases: Aliases,
     text: String,
     id: RecipeId,
 }
@@ -74,8 +103,15 @@ impl TryFrom<Document> for Recipe {
 
 impl Recipe {
     fn compile(mut document: Document) -> Result<Self, RecipeError> {
-        if document.version != VERSION {
-            return Err(RecipeError::Version { version: document.version });
+        let number = document.version;
+        let version = Version::of(number).ok_or(RecipeError::Version { version: number })?;
+        let mut host_aliases = Aliases::new();
+        if let Some(host) = &mut document.host {
+            if version == Version::One {
+                return Err(RecipeError::HostOfCommand);
+            }
+            host.aliases = host::normal(&host.aliases)?;
+            host_aliases = host::aliases(&host.aliases);
         }
         document.headers = document.headers.iter().map(|name| header_name(name)).collect::<Result<_, _>>()?;
         let shape = Shape::new(
@@ -90,7 +126,7 @@ impl Recipe {
         let text = canonical(&serde_json::to_vec(&document)?)?;
         let mut id = [0; 16];
         id.copy_from_slice(&Sha256::digest(&text)[..16]);
-        Ok(Self { document, shape, text, id: RecipeId(id) })
+        Ok(Self { document, version, shape, host_aliases, text, id: RecipeId(id) })
     }
 
     /// Starts from the recipe under which everything counts.
@@ -120,7 +156,7 @@ impl Recipe {
             version: u32,
         }
         let Versioned { version } = serde_json::from_str(text).map_err(|_| RecipeUnavailable::Damaged)?;
-        if version != VERSION {
+        if Version::of(version).is_none() {
             return Err(RecipeUnavailable::Version { version });
         }
         // Which headers may be chosen is a matter of configuration. A recipe that is in use stays in use, even if one
@@ -138,6 +174,21 @@ impl Recipe {
     #[must_use]
     pub fn command(&self) -> Option<&str> {
         self.document.command.as_deref()
+    }
+
+    /// Whether the host of a request counts.
+    #[must_use]
+    pub fn counts_host(&self) -> bool {
+        self.document.host.is_some()
+    }
+
+    /// The names that are another one's, where the host counts.
+    pub(super) fn host_aliases(&self) -> Option<&Aliases> {
+        self.counts_host().then_some(&self.host_aliases)
+    }
+
+    pub(super) fn version(&self) -> Version {
+        self.version
     }
 
     pub(super) fn shape(&self) -> &Shape {
@@ -175,12 +226,13 @@ impl Default for Recipe {
 
 fn empty() -> Document {
     Document {
-        version: VERSION,
+        version: 2,
         command: None,
         ignore: BTreeSet::new(),
         only: BTreeSet::new(),
         defaults: BTreeMap::new(),
         headers: BTreeSet::new(),
+        host: None,
         secret: None,
     }
 }
@@ -218,6 +270,20 @@ impl RecipeBuilder {
         self
     }
 
+    /// Includes the host that the client asked for: lower case, without the port, names and addresses of this machine (`localhost`,
+    /// 127.0.0.0/8, `::1`) as one. For a service that does something else under another name.
+    pub fn host(mut self) -> Self {
+        self.document.host.get_or_insert_default();
+        self
+    }
+
+    /// Includes the host, and takes these names for one. A name can be in one such list alone.
+    pub fn host_aliases(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        let names = names.into_iter().map(Into::into).collect();
+        self.document.host.get_or_insert_default().aliases.insert(names);
+        self
+    }
+
     /// Keys the hash.
     pub fn secret(mut self, secret: &FingerprintSecret) -> Self {
         self.document.secret = Some(secret.id().to_owned());
@@ -228,6 +294,8 @@ impl RecipeBuilder {
     /// the version whenever the type is serialised in another way.
     pub fn command(mut self, name_and_version: impl Into<String>) -> Self {
         self.document.command = Some(name_and_version.into());
+        // Nothing about commands is computed in another way.
+        self.document.version = 1;
         self
     }
 
@@ -245,7 +313,7 @@ impl RecipeBuilder {
 #[non_exhaustive]
 pub enum RecipeError {
     /// A version that is not known here.
-    #[error("recipe version {version} is not known here: only version {VERSION} is")]
+    #[error("recipe version {version} is not known here: versions 1 and 2 are")]
     Version {
         /// The version asked for.
         version: u32,
@@ -264,6 +332,21 @@ pub enum RecipeError {
         /// Why not.
         reason: &'static str,
     },
+    /// The host of a command, or by the first version.
+    #[error("a command has no host, and recipes of version 1 do not count it")]
+    HostOfCommand,
+    /// An alias that is no host.
+    #[error("\"{name}\" is not the name of a host")]
+    HostName {
+        /// The name as given.
+        name: String,
+    },
+    /// A name among the aliases of two hosts.
+    #[error("\"{name}\" stands in two lists of host aliases")]
+    HostTwice {
+        /// The name.
+        name: String,
+    },
     /// Pointers or defaults that are wrong.
     #[error(transparent)]
     Shape(#[from] ShapeError),
@@ -273,6 +356,15 @@ pub enum RecipeError {
     /// A text that cannot be written at all.
     #[error("the recipe cannot be written down: {0}")]
     Text(#[from] serde_json::Error),
+}
+
+impl From<WrongName> for RecipeError {
+    fn from(wrong: WrongName) -> Self {
+        match wrong {
+            WrongName::NoHost(name) => Self::HostName { name },
+            WrongName::Twice(name) => Self::HostTwice { name },
+        }
+    }
 }
 
 /// Why a fingerprint cannot be computed as a record's was. The requests may be the same or not: it cannot be known.

@@ -1,14 +1,11 @@
 //! The fingerprint of an HTTP request.
 
-use super::form::add_pairs;
 use super::parts::{Gathered, Parts};
-use super::{FingerprintSecret, Recipe, RecipeUnavailable};
+use super::recipe::Version;
+use super::{FingerprintSecret, Recipe, RecipeUnavailable, version_1, version_2};
 use crate::Fingerprint;
 use crate::canonical::{Shape, write_canonical};
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, Method};
-use sha2::{Digest, Sha256};
-use std::borrow::Cow;
 
 /// An HTTP request, as far as it can count.
 #[derive(Clone, Copy)]
@@ -21,6 +18,9 @@ pub struct HttpRequest<'a> {
     pub path: &'a str,
     /// Its query, without the question mark.
     pub query: Option<&'a str>,
+    /// The host that the client asked for, with its port if it named one; it counts where the recipe says so
+    /// ([`RecipeBuilder::host`](super::RecipeBuilder::host)). A list, where proxies have appended to each other.
+    pub host: Option<&'a [u8]>,
     /// All of its headers; the recipe chooses.
     pub headers: &'a HeaderMap,
     /// Its whole body.
@@ -39,66 +39,30 @@ pub fn fingerprint(
     if recipe.command().is_some() {
         return Err(RecipeUnavailable::OtherSubject);
     }
-    let mut parts = Parts::new("semel fingerprint 1", recipe.keyed_with(secret)?);
+    let (purpose, add): (_, fn(&mut Parts, &Recipe, &HttpRequest<'_>)) = match recipe.version() {
+        Version::One => ("semel fingerprint 1", version_1::add),
+        Version::Two => ("semel fingerprint 2", version_2::add),
+    };
+    let mut parts = Parts::new(purpose, recipe.keyed_with(secret)?);
     parts.part("recipe", &recipe.id().0);
     parts.part("operation", request.operation.as_bytes());
     parts.part("method", request.method.as_str().as_bytes());
     parts.part("path", request.path.as_bytes());
-    parts.piece(b"query");
-    add_pairs(&mut parts, request.query.unwrap_or_default().as_bytes());
+    add(&mut parts, recipe, request);
+    Ok(Fingerprint(parts.finish()))
+}
+
+/// Adds the headers that the recipe chooses.
+pub(super) fn add_headers(parts: &mut Parts, recipe: &Recipe, request: &HttpRequest<'_>) {
     parts.piece(b"headers");
     parts.count(recipe.headers().count());
     for name in recipe.headers() {
         parts.header(name, request.headers);
     }
-    let media_type = media_type(request.headers);
-    parts.part("media type", &media_type);
-    // The same bytes in another coding are another body.
-    parts.header(CONTENT_ENCODING.as_str(), request.headers);
-    add_body(&mut parts, recipe.shape(), &media_type, request);
-    Ok(Fingerprint(parts.finish()))
 }
 
-/// The media type without its parameters, in lower case. Several lines make one that is no known type.
-fn media_type(headers: &HeaderMap) -> Cow<'_, [u8]> {
-    let mut lines = headers.get_all(CONTENT_TYPE).iter().map(|value| essence(value.as_bytes()));
-    match (lines.next(), lines.next()) {
-        (None, _) => Cow::Borrowed(&[]),
-        // Most clients write it in lower case, and it need not be copied.
-        (Some(line), None) if !line.iter().any(u8::is_ascii_uppercase) => Cow::Borrowed(line),
-        (Some(line), None) => Cow::Owned(line.to_ascii_lowercase()),
-        (Some(first), Some(second)) => {
-            let lines = [first, second].into_iter().chain(lines).map(<[u8]>::to_ascii_lowercase);
-            Cow::Owned(lines.collect::<Vec<_>>().join(&b','))
-        }
-    }
-}
-
-fn essence(line: &[u8]) -> &[u8] {
-    line.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii()
-}
-
-fn is_json(media_type: &[u8]) -> bool {
-    media_type == b"application/json" || (media_type.ends_with(b"+json") && !media_type.contains(&b','))
-}
-
-fn add_body(parts: &mut Parts, shape: &Shape, media_type: &[u8], request: &HttpRequest<'_>) {
-    // A body in a content coding is not the text that its media type says, before it is decoded.
-    if !request.headers.contains_key(CONTENT_ENCODING) {
-        if is_json(media_type) {
-            // What has no canonical form goes by its bytes and under a name of its own: it matches a retry of itself,
-            // and never a clean body, whatever its bytes are.
-            return match json_digest(request.body, shape) {
-                Some(digest) => parts.part("json", &digest),
-                None => parts.part("unclean json", &Sha256::digest(request.body)),
-            };
-        }
-        if media_type == b"application/x-www-form-urlencoded" {
-            parts.piece(b"form");
-            return add_pairs(parts, request.body);
-        }
-    }
-    parts.part("bytes", &Sha256::digest(request.body));
+pub(super) fn is_json(essence: &[u8]) -> bool {
+    essence == b"application/json" || essence.ends_with(b"+json")
 }
 
 /// The digest of the canonical text, which itself is never held in memory.

@@ -2,6 +2,7 @@
 //! how the crates go about it. Slow, recursive and wasteful is fine here; the same mistake twice is not.
 
 pub(crate) mod base64;
+pub(crate) mod content;
 pub(crate) mod decimal;
 pub(crate) mod fingerprint;
 pub(crate) mod framing;

@@ -449,6 +449,47 @@ error: this is not an outcome for 418
 }
 
 #[test]
+fn hosts_of_fingerprints() {
+    told(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[fingerprint]
+host = "ignored"
+host_aliases = [["api.example", "https://api.example"], ["b", "API.example:443"], "c"]
+"#,
+        r#"
+error: `host` cannot be "ignored"
+ --> semel.toml:3:8
+  |
+3 | host = "ignored"
+  |        ^^^^^^^^^
+  = help: did you mean "ignore"?
+
+error: "https://api.example" is not the name of a host
+ --> semel.toml:4:33
+  |
+4 | host_aliases = [["api.example", "https://api.example"], ["b", "API.example:443"], "c"]
+  |                                 ^^^^^^^^^^^^^^^^^^^^^
+  = help: write a name without scheme and path: "api.example.com"
+
+error: "api.example" stands in two lists of host aliases
+ --> semel.toml:4:63
+  |
+4 | host_aliases = [["api.example", "https://api.example"], ["b", "API.example:443"], "c"]
+  |                                                               ^^^^^^^^^^^^^^^^^
+  = help: write all names of one host into one list
+
+error: `host_aliases` must be a list of lists, and this is a text
+ --> semel.toml:4:83
+  |
+4 | host_aliases = [["api.example", "https://api.example"], ["b", "API.example:443"], "c"]
+  |                                                                                   ^^^
+  = help: write host_aliases = [["api.example.com", "www.api.example.com"]]
+"#,
+    );
+}
+
+#[test]
 fn fingerprints() {
     told(
         r#"

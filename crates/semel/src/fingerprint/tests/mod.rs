@@ -1,5 +1,6 @@
 mod recipe;
 mod subject;
+mod version_2;
 
 use super::*;
 use crate::Fingerprint;
@@ -13,6 +14,7 @@ struct Sample {
     method: Method,
     path: &'static str,
     query: Option<&'static str>,
+    host: Option<&'static str>,
     headers: HeaderMap,
     body: Vec<u8>,
 }
@@ -23,6 +25,7 @@ fn sample(body: &str) -> Sample {
         method: Method::POST,
         path: "/payments",
         query: Some("b=2&a=1"),
+        host: Some("shop.example"),
         headers: HeaderMap::new(),
         body: body.as_bytes().to_vec(),
     };
@@ -46,6 +49,7 @@ impl Sample {
             method: &self.method,
             path: self.path,
             query: self.query,
+            host: self.host.map(str::as_bytes),
             headers: &self.headers,
             body: &self.body,
         }
@@ -137,7 +141,7 @@ fn credentials_preferences_and_the_key_do_not_matter() {
 }
 
 #[test]
-fn parameters_and_case_of_the_media_type_do_not_matter() {
+fn utf_8_and_case_of_the_media_type_do_not_matter() {
     let base = sample(r#"{"b":1,"a":2}"#).hash();
     let other = sample(r#"{"a":2,"b":1}"#).with("content-type", "Application/JSON ; charset=utf-8");
     assert_eq!(other.hash(), base);

@@ -37,6 +37,7 @@ fn a_subject_is_hashed_again_under_the_recipe_of_an_old_record() {
         method: &head.method,
         path: head.uri.path(),
         query: head.uri.query(),
+        host: None,
         headers: &head.headers,
         body: b"{}",
     };

@@ -2,13 +2,15 @@
 
 use crate::answer;
 use crate::places::Places;
-use crate::proxy::{Asked, Caller, InFlight, KeyIsHopByHop, Upstream, drop_claims, drop_hop_by_hop};
+use crate::proxy::names::is_misspelt_key;
+use crate::proxy::{Asked, Caller, Decisive, InFlight, Upstream, drop_claims, drop_hop_by_hop};
+use crate::route::{Illegible, legible};
 use crate::server::{AnswerBody, Arrival, BodyFailure, Client, PeerAddress, RequestBody, UnderWay};
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, COOKIE, HOST};
 use http::request::Parts;
 use http::uri::Scheme;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, Version};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Version};
 use semel_tower::{Body, Idempotency};
 use std::future::Future;
 use std::sync::Arc;
@@ -24,6 +26,7 @@ pub(crate) struct Entrance {
     service: Idempotency<Upstream>,
     contract: Option<Contract>,
     check: Option<Check>,
+    decisive: Decisive,
     in_flight: Arc<Places>,
 }
 
@@ -39,7 +42,7 @@ impl From<Response<Bytes>> for AnsweredHere {
 impl Entrance {
     pub(crate) fn new(service: Idempotency<Upstream>, requests_in_flight: usize) -> Self {
         let in_flight = Arc::new(Places::new(requests_in_flight));
-        Self { service, contract: None, check: None, in_flight }
+        Self { service, contract: None, check: None, decisive: Decisive::default(), in_flight }
     }
 
     pub(crate) fn publish(
@@ -54,6 +57,10 @@ impl Entrance {
         check: impl Fn(PeerAddress, &mut Parts) -> Option<Response<Bytes>> + Send + Sync + 'static,
     ) {
         self.check = Some(Box::new(check));
+    }
+
+    pub(crate) fn tell_tenants_by(&mut self, names: impl IntoIterator<Item = HeaderName>) {
+        self.decisive = Decisive::with(names);
     }
 
     /// A permit is out for every request that is worked on.
@@ -75,7 +82,7 @@ impl Entrance {
         let (mut parts, body) = request.into_parts();
         let asked = Asked::of(parts.version, &parts.headers);
         let link = under_way.link().clone();
-        let body = RequestBody::incoming(body, &parts.headers, link.clone());
+        let body = RequestBody::incoming(body, &parts.headers, link.clone(), self.decisive.clone());
         let admitted = self.admit(peer, &mut parts).map(|in_flight| {
             parts.extensions.insert(peer);
             if let Some(certificate) = certificate {
@@ -103,11 +110,8 @@ impl Entrance {
     /// Lets a request in, with a permit; or answers it here.
     fn admit(&self, peer: PeerAddress, parts: &mut Parts) -> Result<InFlight, AnsweredHere> {
         address(parts)?;
-        drop_hop_by_hop(&mut parts.headers).map_err(|KeyIsHopByHop| {
-            answer::bad_request(
-                "Connection names the Idempotency-Key, as if it were about this connection alone. It is part of the request.",
-            )
-        })?;
+        self.is_unambiguous(&parts.headers)?;
+        drop_hop_by_hop(&mut parts.headers);
         drop_claims(&mut parts.headers);
         if let Some(contract) = &self.contract
             && parts.uri.path() == CONTRACT
@@ -118,6 +122,23 @@ impl Entrance {
             return Err(answer.into());
         }
         self.in_flight.try_take().map_err(|_| answer::too_busy().into())
+    }
+
+    /// Checks that the service and the gateway read the same key, and the same tenant, out of these headers.
+    fn is_unambiguous(&self, headers: &HeaderMap) -> Result<(), AnsweredHere> {
+        let refuse = |detail| Err(answer::bad_request(detail).into());
+        if self.decisive.is_named_by_connection(headers) {
+            return refuse(
+                "Connection names a field that is part of the request, such as the Idempotency-Key, a credential or the account, as if \
+                 it were about this connection alone.",
+            );
+        }
+        if headers.keys().any(|name| is_misspelt_key(name.as_str())) {
+            return refuse(
+                "The Idempotency-Key is spelt in another way. Send it as it is documented: with a hyphen.",
+            );
+        }
+        Ok(())
     }
 }
 
@@ -164,6 +185,15 @@ fn address(parts: &mut Parts) -> Result<(), AnsweredHere> {
             parts.headers.insert(HOST, host);
         }
         _ => return refuse("The request target is neither a path nor an http address."),
+    }
+    match legible(parts.uri.path()) {
+        Ok(()) => {}
+        Err(Illegible::ControlCharacter) => {
+            return refuse("The path of this request has a control character in it, percent-encoded.");
+        }
+        Err(Illegible::NotUtf8) => {
+            return refuse("The path of this request is not UTF-8 once it is percent-decoded.");
+        }
     }
     if parts.uri.path() == "*" && parts.method != Method::OPTIONS {
         return refuse("The request target * is for OPTIONS alone.");

@@ -10,7 +10,7 @@ use crate::tls::ServerTls;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, Method, Response};
+use http::{HeaderMap, HeaderName, Method, Response};
 use semel::Engine;
 use semel_tower::IdempotencyLayer;
 use std::future::Future;
@@ -81,6 +81,14 @@ impl Gateway {
         check: impl Fn(PeerAddress, &mut Parts) -> Option<Response<Bytes>> + Send + Sync + 'static,
     ) -> Self {
         self.entrance.check(check);
+        self
+    }
+
+    /// Names the headers by which tenants are told apart. As with the key and credentials, `Connection` may not name them, and trailers do
+    /// not carry them to the service.
+    #[must_use]
+    pub fn tenant_headers(mut self, names: impl IntoIterator<Item = HeaderName>) -> Self {
+        self.entrance.tell_tenants_by(names);
         self
     }
 

@@ -241,6 +241,7 @@ pub(crate) fn gateway_of(instance: &Instance, config: &Config) -> Result<Gateway
     open_files::raise_limit(&config.limits);
     let tls = config.tls.clone().map(ServerTls::start).transpose()?;
     let gateway = Gateway::new(&layer, upstream, config.limits.clone())
+        .tenant_headers(config.scope.headers().cloned())
         .contract(move |method, headers| contract.respond(method, headers))
         .check(move |PeerAddress(peer), parts| {
             scope.drop_untrusted(peer.ip(), &mut parts.headers);

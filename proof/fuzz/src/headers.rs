@@ -3,13 +3,19 @@
 //! The first line of the input names fields that a policy wants to keep, with commas between them; each other line is a field,
 //! `Name: value`.
 
-use crate::independent::headers::{Lines, asked_again, kept, may_be_kept, passed_on, told, without_ours};
+use crate::independent::headers::{
+    Lines, asked_again, is_identity, kept, may_be_kept, names_a_method, passed_on, told, trailing,
+    without_ours,
+};
 use crate::under_test::{passing, tower_headers};
 use http::{HeaderMap, HeaderName, HeaderValue, Version};
 use semel::OperationId;
 
 /// More fields than these teach nothing new.
 const MOST: usize = 24;
+
+/// The header by which tenants are told apart.
+const TENANT: &str = "x-account-id";
 
 /// What the filters leave is what the rules leave.
 pub fn target(data: &[u8]) {
@@ -32,10 +38,21 @@ pub fn target(data: &[u8]) {
 }
 
 fn requests(headers: &HeaderMap, lines: &Lines<'_>) {
+    let tenants = passing::Decisive::with([HeaderName::from_static(TENANT)]);
+    let misspelt = headers.keys().any(|name| passing::is_misspelt_key(name.as_str()));
+    let refused = misspelt || tenants.is_named_by_connection(headers);
     let mut passed = headers.clone();
-    let dropped = passing::drop_hop_by_hop(&mut passed);
+    passing::drop_hop_by_hop(&mut passed);
     passing::drop_claims(&mut passed);
-    assert_eq!(dropped.ok().map(|()| lines_of(&passed)), passed_on(lines), "passed on");
+    assert_eq!((!refused).then(|| lines_of(&passed)), passed_on(lines, TENANT), "passed on");
+
+    let mut trailers = headers.clone();
+    passing::clean_trailers(&mut trailers, &tenants);
+    assert_eq!(lines_of(&trailers), trailing(lines, TENANT), "trailers");
+    for (name, _) in lines {
+        assert_eq!(passing::is_identity(name), is_identity(name), "{name}");
+        assert_eq!(passing::is_method_override(name), names_a_method(name), "{name}");
+    }
 
     let mut asked = HeaderMap::new();
     passing::ask_again(&passing::Asked::of(Version::HTTP_11, headers), &mut asked, Version::HTTP_11);

@@ -1,5 +1,7 @@
-//! Whose request it was: `Forwarded` (RFC 7239) and the older `X-Forwarded-*`.
+//! Whose request it was: `Forwarded` (RFC 7239), the older `X-Forwarded-*`, and what else proxies say of it.
 
+use super::headers::remove_all;
+use super::names::is_identity;
 use http::header::{FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue};
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -8,7 +10,6 @@ use std::sync::{Mutex, PoisonError};
 const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const HOST_ASKED: HeaderName = HeaderName::from_static("x-forwarded-host");
-const PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
 
 /// What is said of a client: worked out once for a connection, as long as it asks for the same host.
 #[derive(Default)]
@@ -37,9 +38,7 @@ impl Introduction {
     pub(crate) fn announce(&self, headers: &mut HeaderMap, peer: Option<IpAddr>, is_trusted: bool) {
         let words = self.words(peer, headers.get(HOST));
         if !is_trusted {
-            for name in [FOR, PROTO, HOST_ASKED, PORT, FORWARDED] {
-                headers.remove(name);
-            }
+            remove_all(headers, |name| is_identity(name.as_str()));
         }
         add(headers, FORWARDED, words.element);
         if let Some(address) = words.address {
@@ -198,6 +197,8 @@ mod tests {
             ("x-forwarded-proto", "https"),
             ("x-forwarded-host", "shop.example"),
             ("forwarded", "for=203.0.113.9"),
+            ("x-real-ip", "203.0.113.9"),
+            ("x-forwarded-prefix", "/admin"),
         ];
         assert_eq!(
             announced(&claims, "127.0.0.1", true),
@@ -205,7 +206,9 @@ mod tests {
                 ("forwarded", "for=203.0.113.9, for=127.0.0.1;host=a;proto=http"),
                 ("x-forwarded-for", "203.0.113.9, 198.51.100.7, 127.0.0.1"),
                 ("x-forwarded-host", "shop.example"),
+                ("x-forwarded-prefix", "/admin"),
                 ("x-forwarded-proto", "https"),
+                ("x-real-ip", "203.0.113.9"),
             ])
         );
         assert_eq!(

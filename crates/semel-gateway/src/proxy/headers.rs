@@ -1,38 +1,28 @@
 //! Which header fields go from one side to the other.
 
+use super::names::{Decisive, is_hop_by_hop, is_method_override, is_mistakable, is_ours};
 use http::Version;
 use http::header::{
     CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 
-const KEEP_ALIVE: &str = "keep-alive";
-const IDEMPOTENCY_KEY: &str = "idempotency-key";
-
-/// The client asks to have its key dropped on the way, which would make its request another one.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct KeyIsHopByHop;
-
 /// Drops what is about one connection alone: the fields that `Connection` names, and those that are always so. What of them is asked
 /// of the service again, [`Asked`] knows.
-pub(crate) fn drop_hop_by_hop(headers: &mut HeaderMap) -> Result<(), KeyIsHopByHop> {
+pub(crate) fn drop_hop_by_hop(headers: &mut HeaderMap) {
     let mut gone: Vec<HeaderName> = Vec::new();
     for value in headers.get_all(CONNECTION) {
         for option in value.as_bytes().split(|&byte| byte == b',') {
             // What is no name names no field.
             let Ok(name) = HeaderName::from_bytes(option.trim_ascii()) else { continue };
-            if name.as_str() == IDEMPOTENCY_KEY {
-                return Err(KeyIsHopByHop);
-            }
             if name.as_str() != "close" && headers.contains_key(&name) {
                 gone.push(name);
             }
         }
     }
-    gone.extend(headers.keys().filter(|name| is_hop_by_hop(name)).cloned());
+    gone.extend(headers.keys().filter(|name| is_hop_by_hop(name.as_str())).cloned());
     for name in gone {
         headers.remove(name);
     }
-    Ok(())
 }
 
 /// What a client asks its connection for, and an unprotected request may ask of the service too.
@@ -105,51 +95,33 @@ fn has_token(headers: &HeaderMap, name: &HeaderName, is_it: impl Fn(&[u8]) -> bo
     tokens.map(<[u8]>::trim_ascii).any(is_it)
 }
 
-fn is_hop_by_hop(name: &HeaderName) -> bool {
-    matches!(*name, CONNECTION | TE | TRAILER | TRANSFER_ENCODING | UPGRADE)
-        || name.as_str() == KEEP_ALIVE
-        || name.as_str().starts_with("proxy-")
-}
-
 /// Drops what a service says to us alone.
 pub(crate) fn drop_ours(headers: &mut HeaderMap) {
-    remove_all(headers, is_ours);
+    remove_all(headers, |name| is_ours(name.as_str()));
 }
 
 /// Drops what a client may not say: Semel's own fields, and fields that a service could take for them or for others of ours. Behind
 /// CGI and its heirs, `Semel_Attempt` and `Semel-Attempt` are one variable.
 pub(crate) fn drop_claims(headers: &mut HeaderMap) {
-    remove_all(headers, |name| is_ours(name) || looks_like_ours(name));
+    remove_all(headers, |name| is_ours(name.as_str()) || is_mistakable(name.as_str()));
 }
 
-/// Drops of a client's trailers what it could not have said in its headers either: a service may take the ones for the others.
-pub(crate) fn clean_trailers(trailers: &mut HeaderMap) {
-    drop_claims(trailers);
+/// Drops of a client's trailers what it could not have said in its headers either, and what counts in a head alone: a service may take
+/// the ones for the others.
+pub(crate) fn clean_trailers(trailers: &mut HeaderMap, decisive: &Decisive) {
     remove_all(trailers, |name| {
-        let text = name.as_str();
-        is_hop_by_hop(name)
-            || [IDEMPOTENCY_KEY, "forwarded", "content-length", "host"].contains(&text)
-            || text.starts_with("x-forwarded-")
+        let name = name.as_str();
+        is_ours(name)
+            || is_mistakable(name)
+            || is_hop_by_hop(name)
+            || is_method_override(name)
+            || decisive.contains(name)
     });
 }
 
 /// Drops of a service's trailers what is for us alone.
 pub(crate) fn clean_answered_trailers(trailers: &mut HeaderMap) {
-    remove_all(trailers, |name| is_ours(name) || is_hop_by_hop(name));
-}
-
-fn is_ours(name: &HeaderName) -> bool {
-    name.as_str().starts_with("semel-")
-}
-
-fn looks_like_ours(name: &HeaderName) -> bool {
-    let name = name.as_str();
-    name.contains('_') && {
-        let seen_as = name.replace('_', "-");
-        ["semel-", "x-forwarded-", "proxy-"].iter().any(|prefix| seen_as.starts_with(prefix))
-            || ["idempotency-key", "forwarded", "content-length", "transfer-encoding", "host"]
-                .contains(&seen_as.as_str())
-    }
+    remove_all(trailers, |name| is_ours(name.as_str()) || is_hop_by_hop(name.as_str()));
 }
 
 /// Removes all fields of these names.
@@ -198,7 +170,7 @@ mod tests {
             ("Upgrade", "h2c"),
             ("Content-Length", "5"),
         ]);
-        drop_hop_by_hop(&mut headers).unwrap();
+        drop_hop_by_hop(&mut headers);
         assert_eq!(names(&headers), ["content-length", "x-stays"]);
     }
 
@@ -246,9 +218,20 @@ mod tests {
     }
 
     #[test]
-    fn a_key_cannot_be_dropped_on_the_way() {
-        let mut headers = map(&[("Connection", "Idempotency-Key"), ("Idempotency-Key", "k")]);
-        assert_eq!(drop_hop_by_hop(&mut headers), Err(KeyIsHopByHop));
+    fn trailers_say_nothing_that_counts_in_a_head() {
+        let mut trailers = map(&[
+            ("X-Account", "x"),
+            ("x_account", "x"),
+            ("Authorization", "x"),
+            ("X-Real-IP", "x"),
+            ("X-HTTP-Method-Override", "x"),
+            ("Idempotency-Key", "x"),
+            ("Idempotency_Key", "x"),
+            ("Semel-Attempt", "x"),
+            ("X-Sum", "x"),
+        ]);
+        clean_trailers(&mut trailers, &Decisive::with([HeaderName::from_static("x-account")]));
+        assert_eq!(names(&trailers), ["x-sum"]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! - `target.rs`, `dial.rs`: where the service is, and how it is reached;
 //! - `pool.rs`, `connection.rs`, `socket.rs`: connections of HTTP/1.1, and what is known of them;
 //! - `http2/`: those of HTTP/2;
-//! - `headers.rs`, `forwarded.rs`: which fields go through, and which are added;
+//! - `names.rs`, `headers.rs`, `forwarded.rs`: what fields are, which go through, and which are added;
 //! - `body.rs`: answers as they come.
 
 mod body;
@@ -12,13 +12,15 @@ mod dial;
 mod forwarded;
 pub(crate) mod headers;
 mod http2;
+pub(crate) mod names;
 mod pool;
 mod socket;
 mod target;
 
 pub use body::UpstreamBody;
 pub(crate) use forwarded::Introduction;
-pub(crate) use headers::{Asked, KeyIsHopByHop, drop_claims, drop_hop_by_hop, remove_all};
+pub(crate) use headers::{Asked, drop_claims, drop_hop_by_hop, remove_all};
+pub(crate) use names::Decisive;
 pub use target::InvalidUpstream;
 
 use crate::answer;
@@ -223,6 +225,13 @@ impl Shared {
             caller.link.pass_through();
         }
         request.body_mut().limit(most);
+        // Sent on by its head, a request that is said to have no body would be whole to the service.
+        if request.version() == Version::HTTP_2
+            && !matches!(request.body_mut().hold_to_length().await, Ok(true))
+        {
+            return answer::bad_request("The request body is longer than its Content-Length.")
+                .map(UpstreamBody::whole);
+        }
         let caller = self.prepare(&mut request);
         if let Some(caller) = &caller {
             let version = request.version();
@@ -377,8 +386,7 @@ impl Shared {
             passed: Box::new(move || traffic.total()),
             give_up: self.limits.upstream_give_up,
         });
-        // Keys are not in answers.
-        let _ = drop_hop_by_hop(&mut headers);
+        drop_hop_by_hop(&mut headers);
         headers::drop_ours(&mut headers);
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(UPGRADE, protocol.clone());
@@ -420,8 +428,7 @@ impl Received {
 /// Makes of the head of the service's answer the one that clients get.
 fn clean(parts: &mut Parts) {
     let announced: Vec<HeaderValue> = parts.headers.get_all(TRAILER).iter().cloned().collect();
-    // Keys are not in answers.
-    let _ = drop_hop_by_hop(&mut parts.headers);
+    drop_hop_by_hop(&mut parts.headers);
     headers::announce(&mut parts.headers, &announced);
     parts.version = Version::HTTP_11;
 }

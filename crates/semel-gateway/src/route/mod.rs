@@ -1,20 +1,24 @@
 //! Which requests are protected, and how.
+//!
+//! - `pattern.rs`: the requests of one route;
+//! - `spelling.rs`: the ways in which one path can be spelt;
+//! - `disguise.rs`: requests that a service may take for others than they look like.
 
+mod disguise;
 mod pattern;
 mod spelling;
 
+pub use disguise::Disguised;
 pub(crate) use pattern::Overlap;
 pub use pattern::Pattern;
+pub(crate) use spelling::{Illegible, legible};
 
 use crate::config::{FingerprintConfig, ReconcileConfig};
-use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
-use http::{HeaderName, HeaderValue, Method, Response, StatusCode};
+use http::{HeaderName, Method};
 use semel::Policy;
 use semel::fingerprint::Recipe;
 use semel_tower::{KeyRequirement, Protected, Protection};
-use spelling::{EncodedSlash, is_plain, undisguised};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -137,35 +141,6 @@ impl Routes {
         }
     }
 
-    /// Whether a request that [`select`](Self::select) lets pass is spelt so that the service may take it for a protected one: a
-    /// slash too many, `.` and `..`, capital letters, percent-encoding, parameters, the method in lower case, or another one in a header.
-    /// It must be refused then, for nobody would know whether it happened once.
-    #[must_use]
-    pub fn disguised(&self, parts: &Parts) -> Option<Disguised> {
-        if let Kind::Declared(declared) = &self.0 {
-            let path = parts.uri.path();
-            let is_protected = |method: &Method| {
-                declared.select(method, path).is_some() || declared.would_match(method, path)
-            };
-            let mut others = other_methods(parts);
-            if others.any(|meant| is_protected(&parts.method) || meant.as_ref().is_some_and(is_protected)) {
-                return Some(Disguised::Override);
-            }
-        }
-        let method = protected_method(&parts.method)?;
-        let as_written = method == parts.method;
-        match &self.0 {
-            Kind::Unconfigured(_) => (!as_written).then_some(Disguised::Method),
-            Kind::Declared(declared) => {
-                let path = parts.uri.path();
-                if declared.select(&method, path).is_some() {
-                    return (!as_written).then_some(Disguised::Method);
-                }
-                declared.would_match(&method, path).then_some(Disguised::Path)
-            }
-        }
-    }
-
     /// The label under which metrics count an operation: its name, where somebody chose it. A path out of a request is no label, for
     /// there would be as many as clients think of.
     #[must_use]
@@ -205,81 +180,6 @@ impl Declared {
             of_method.open.iter().copied().find(|place| self.routes[*place].pattern.matches(path))
         })?;
         Some(&self.routes[place])
-    }
-
-    /// Whether some spelling of the path is a protected one. Takes no memory for a path that is spelt as usual.
-    fn would_match(&self, method: &Method, path: &str) -> bool {
-        if is_plain(path) {
-            let capitals = self.upper_case || path.bytes().any(|byte| byte.is_ascii_uppercase());
-            let segments = path.split('/').map(str::as_bytes).filter(|segment| !segment.is_empty());
-            return capitals && self.any_plainly(method, segments);
-        }
-        [EncodedSlash::Parts, EncodedSlash::IsData].into_iter().any(|slash| {
-            let segments = undisguised(path, slash);
-            self.any_plainly(method, segments.iter().map(Vec::as_slice))
-        })
-    }
-
-    fn any_plainly<'s>(&self, method: &Method, segments: impl Iterator<Item = &'s [u8]> + Clone) -> bool {
-        let mut of_method = self.routes.iter().filter(|route| route.pattern.method() == method);
-        of_method.any(|route| route.pattern.matches_plainly(segments.clone()))
-    }
-}
-
-/// The method that a request has, as a careless service reads it, if that is one that can be protected.
-fn protected_method(method: &Method) -> Option<Method> {
-    [Method::POST, Method::PATCH]
-        .into_iter()
-        .find(|protected| protected.as_str().eq_ignore_ascii_case(method.as_str()))
-}
-
-/// What headers would have the service take for the method in place of the request's own: for each, the protected method that it is, if any.
-fn other_methods(parts: &Parts) -> impl Iterator<Item = Option<Method>> {
-    let named = METHOD_OVERRIDES.iter().flat_map(|name| parts.headers.get_all(*name));
-    named
-        .map(|value| value.as_bytes().trim_ascii())
-        .filter(|method| !method.eq_ignore_ascii_case(parts.method.as_str().as_bytes()))
-        .map(|method| Method::from_bytes(method).ok().and_then(|method| protected_method(&method)))
-}
-
-/// The headers by which services are told of another method. Some frameworks believe them unless told not to.
-const METHOD_OVERRIDES: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
-
-/// A request that may be a protected one in disguise.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Disguised {
-    /// Its path is spelt in another way.
-    Path,
-    /// Its method is not in upper case.
-    Method,
-    /// A header names another method than its own.
-    Override,
-}
-
-impl Disguised {
-    /// What the client is told: 400, with nothing executed.
-    #[must_use]
-    pub fn into_response(self) -> Response<Bytes> {
-        let detail = match self {
-            Self::Path => {
-                "The path of this request is another spelling of a protected operation. Send it as it is documented: without \
-                 double slashes, dot segments, a slash at the end, parameters, needless percent-encoding or other capital letters."
-            }
-            Self::Method => "The method of this request is not in upper case. Send it as it is documented.",
-            Self::Override => {
-                "A header of this request (X-HTTP-Method-Override or the like) names another method than its own, and one of the \
-                 two is protected here. Send it by the method that is meant."
-            }
-        };
-        let document = serde_json::json!({
-            "type": "about:blank", "title": "Bad Request", "status": 400, "detail": detail, "retryable": false,
-        });
-        let mut response = Response::new(Bytes::from(document.to_string()));
-        *response.status_mut() = StatusCode::BAD_REQUEST;
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        response
     }
 }
 

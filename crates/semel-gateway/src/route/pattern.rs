@@ -1,6 +1,6 @@
 //! Which requests an operation is: `POST /payments/{id}/refunds`.
 
-use super::spelling::{is_dots, plain};
+use super::spelling::{is_dots, plain_literal};
 use crate::config::Wrong;
 use http::Method;
 use std::fmt;
@@ -162,7 +162,7 @@ impl Segment {
         match self {
             Self::Any => Some(None),
             Self::Literal(literal) if literal.is_empty() => None,
-            Self::Literal(literal) => Some(Some(plain(literal))),
+            Self::Literal(literal) => Some(Some(plain_literal(literal))),
         }
     }
 }

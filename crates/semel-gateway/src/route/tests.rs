@@ -1,4 +1,5 @@
 use super::*;
+use http::{HeaderValue, StatusCode};
 
 fn routes(patterns: &[&str]) -> Routes {
     let route = |pattern: &&str| Route {
@@ -134,7 +135,11 @@ fn without_routes_every_post_and_patch_is_an_operation_of_its_own_name() {
     for method in ["GET", "PUT", "DELETE", "HEAD", "OPTIONS", "post"] {
         assert_eq!(selected(&routes, method, "/a"), None);
     }
-    assert_eq!(routes.disguised(&request("POST", "//a/../b/")), None);
+    assert_eq!(routes.disguised(&request("POST", "//a/../b/")), None, "without a key it passes");
+    let mut keyed = request("POST", "//a/../b/");
+    keyed.headers.insert("idempotency-key", HeaderValue::from_static("k"));
+    assert_eq!(routes.disguised(&keyed), Some(Disguised::Path));
+    assert_eq!(Routes::unconfigured(true).disguised(&request("POST", "//a")), Some(Disguised::Path));
     assert_eq!(routes.disguised(&request("patch", "/a")), Some(Disguised::Method));
     assert_eq!(routes.metric_label("POST /a"), "unconfigured");
     let key_of = |routes: &Routes| routes.select(&request("POST", "/a")).unwrap().1.key;

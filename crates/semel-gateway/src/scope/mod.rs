@@ -12,6 +12,7 @@ pub use peers::Network;
 
 use crate::PeerAddress;
 use crate::config::show_duration;
+use crate::proxy::names::{TARGETS, folded};
 use crate::proxy::remove_all;
 use forward_auth::ForwardAuth;
 use http::request::Parts;
@@ -82,17 +83,32 @@ impl ScopeConfig {
         }
     }
 
-    /// Takes the headers that name tenants out of a request of a peer that is not trusted, protected or not: behind the gateway
-    /// they would look as if the gateway had believed them. Spelt with underscores, which are the same to CGI and its heirs, they are
-    /// taken out whoever sends them: nobody here reads them so.
+    /// Takes the headers that name tenants, and those that name another target, out of a request of a peer that is not trusted,
+    /// protected or not: behind the gateway they would look as if the gateway had believed them. Spelt with underscores, which are the
+    /// same to CGI and its heirs, headers that tell tenants apart are taken out whoever sends them: nobody here reads them so.
     pub fn drop_untrusted(&self, peer: IpAddr, headers: &mut HeaderMap) {
-        for from in &self.tenant {
-            let TenantFrom::Header(name) = from else { continue };
-            if !self.trusts(peer) {
+        if !self.trusts(peer) {
+            for from in &self.tenant {
+                if let TenantFrom::Header(name) = from {
+                    headers.remove(name);
+                }
+            }
+            for name in &TARGETS {
                 headers.remove(name);
             }
+        }
+        for name in self.headers() {
             remove_all(headers, |other| other != name && are_one_variable(other, name));
         }
+    }
+
+    /// The headers by which tenants are told apart, apart from the credentials that every gateway knows.
+    pub fn headers(&self) -> impl Iterator<Item = &HeaderName> {
+        let named = self.tenant.iter().filter_map(|from| match from {
+            TenantFrom::Header(name) => Some(name),
+            _ => None,
+        });
+        named.chain(self.forward_auth.iter().flat_map(|asked| &asked.headers))
     }
 
     /// Whether what this peer says of others is believed.
@@ -186,8 +202,7 @@ impl TenantSource for TrustedHeader {
 
 /// Whether a service behind CGI, or one of its heirs, could not tell these fields apart.
 fn are_one_variable(one: &HeaderName, other: &HeaderName) -> bool {
-    let dashed = |byte| if byte == b'_' { b'-' } else { byte };
-    one.as_str().bytes().map(dashed).eq(other.as_str().bytes().map(dashed))
+    one.as_str().len() == other.as_str().len() && folded(one.as_str()) == folded(other.as_str())
 }
 
 impl TrustedHeader {

@@ -1,8 +1,10 @@
 //! The bodies of a request and of its answer.
 
+use super::length::Length;
 use super::link::{BodyFailure, Link, UnderWay};
 use super::socket::{LINGER, LINGER_BYTES};
 use crate::alarm::Alarm;
+use crate::proxy::Decisive;
 use crate::proxy::headers::clean_trailers;
 use bytes::Bytes;
 use http::HeaderMap;
@@ -40,6 +42,10 @@ enum Kind {
         is_coming: bool,
         /// Goes up with every piece.
         progress: Option<Arc<AtomicU64>>,
+        /// Where its length is watched.
+        length: Option<Box<Length>>,
+        /// What trailers may not say.
+        decisive: Decisive,
     },
     Whole(Option<Bytes>),
 }
@@ -57,14 +63,24 @@ struct Waiting {
 struct TooLong;
 
 impl RequestBody {
-    pub(crate) fn incoming(body: Incoming, headers: &HeaderMap, link: Link) -> Self {
+    pub(crate) fn incoming(body: Incoming, headers: &HeaderMap, link: Link, decisive: Decisive) -> Self {
         // hyper knows of bodies that are none: they need no following.
         Self(if body.is_end_stream() {
             link.body_is_whole();
             Kind::Whole(None)
         } else {
             let is_coming = !headers.contains_key(EXPECT);
-            Kind::Incoming { body, left: None, link, waiting: Waiting::default(), is_coming, progress: None }
+            let waiting = Waiting::default();
+            Kind::Incoming {
+                body,
+                left: None,
+                link,
+                waiting,
+                is_coming,
+                progress: None,
+                length: None,
+                decisive,
+            }
         })
     }
 
@@ -73,6 +89,25 @@ impl RequestBody {
         if let Kind::Incoming { left, .. } = &mut self.0 {
             *left = most;
         }
+    }
+
+    /// Holds a stream of HTTP/2 to the length that it announces, before any of it is passed on. Waits for the end of one that is said to
+    /// be empty, and is not ended yet: whether it is.
+    ///
+    /// # Errors
+    /// It does not end as it should.
+    pub(crate) async fn hold_to_length(&mut self) -> Result<bool, BoxError> {
+        if let Kind::Incoming { body, length, .. } = &mut self.0 {
+            *length = Length::of(body).map(Box::new);
+        }
+        while !self.is_end_stream() && self.size_hint().exact() == Some(0) {
+            match self.frame().await.transpose()? {
+                Some(frame) if frame.data_ref().is_some_and(|bytes| !bytes.is_empty()) => return Ok(false),
+                Some(_) => {}
+                None => break,
+            }
+        }
+        Ok(true)
     }
 
     /// Counts its pieces there.
@@ -128,9 +163,13 @@ impl Body for RequestBody {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match &mut self.0 {
             Kind::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Kind::Incoming { body, left, link, waiting, is_coming, progress } => {
+            Kind::Incoming { body, left, link, waiting, is_coming, progress, length, decisive } => {
                 *is_coming = true;
-                let Poll::Ready(mut frame) = Pin::new(&mut *body).poll_frame(context) else {
+                let polled = match length {
+                    None => Pin::new(&mut *body).poll_frame(context),
+                    Some(length) => length.poll_frame(body, context),
+                };
+                let Poll::Ready(mut frame) = polled else {
                     ready!(waiting.poll_too_late(context, link));
                     link.fail(BodyFailure::Late);
                     return Poll::Ready(Some(Err(io::Error::from(io::ErrorKind::TimedOut).into())));
@@ -141,7 +180,7 @@ impl Body for RequestBody {
                 if let Some(Ok(frame)) = &mut frame
                     && let Some(trailers) = frame.trailers_mut()
                 {
-                    clean_trailers(trailers);
+                    clean_trailers(trailers, decisive);
                 }
                 if let Some(progress) = progress {
                     progress.fetch_add(1, Relaxed);
@@ -155,7 +194,9 @@ impl Body for RequestBody {
                     };
                     *left = rest;
                 }
-                if frame.is_none() || (body.is_end_stream() && matches!(frame, Some(Ok(_)))) {
+                if frame.is_none()
+                    || (!is_held(length) && body.is_end_stream() && matches!(frame, Some(Ok(_))))
+                {
                     link.body_is_whole();
                 }
                 if !matches!(frame, Some(Ok(_))) {
@@ -169,16 +210,22 @@ impl Body for RequestBody {
     fn is_end_stream(&self) -> bool {
         match &self.0 {
             Kind::Whole(bytes) => bytes.is_none(),
-            Kind::Incoming { body, .. } => body.is_end_stream(),
+            Kind::Incoming { body, length, .. } => !is_held(length) && body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Kind::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
-            Kind::Incoming { body, .. } => body.size_hint(),
+            Kind::Incoming { body, length: None, .. } => body.size_hint(),
+            Kind::Incoming { body, length: Some(length), .. } => length.add_held(body.size_hint()),
         }
     }
+}
+
+/// Whether a part of the body has come, and is not given out.
+fn is_held(length: &Option<Box<Length>>) -> bool {
+    length.as_ref().is_some_and(|length| length.holds_any())
 }
 
 impl Waiting {

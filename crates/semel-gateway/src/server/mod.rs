@@ -9,6 +9,7 @@ mod body;
 mod http1;
 mod http2;
 mod impatient;
+mod length;
 mod link;
 mod socket;
 mod stream;

@@ -5,9 +5,11 @@
 
 mod support;
 
+mod disguises;
 mod framing;
 mod hanging_up;
 mod http2_clients;
+mod http2_lengths;
 mod http2_service;
 mod limits;
 mod outcomes;

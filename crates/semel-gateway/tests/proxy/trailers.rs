@@ -1,5 +1,6 @@
 //! Trailers, and with them gRPC, on routes that are not protected.
 
+use crate::support::configured::Configured;
 use crate::support::http2::{Http2, next, payment, whole};
 use crate::support::{Client, Setting};
 use bytes::Bytes;
@@ -109,6 +110,27 @@ async fn trailers_of_http_1_pass_both_ways() {
         seen.ends_with("abcx-said: all\r\n"),
         "what could not be said in a header is not said here: {seen}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn trailers_do_not_say_whose_request_it_is() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let serving = tokio::spawn(serve_http1(listener));
+    let scope = "[scope]\ntenant = [\"header:x-account-id\"]\n";
+    let gateway = Configured::before_port(port, scope).await;
+    let mut client = gateway.connect().await;
+    client
+        .write(
+            "PUT /upload HTTP/1.1\r\nHost: a\r\nTrailer: x-account-id, x_account_id, authorization, x-real-ip, x-http-method-override, x-said\r\n\
+             Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX-Account-Id: ann\r\n\
+             x_account_id: ann\r\nAuthorization: Bearer a\r\nX-Real-IP: 203.0.113.9\r\nX-HTTP-Method-Override: POST\r\n\
+             X-Said: all\r\n\r\n",
+        )
+        .await;
+    assert_eq!(client.head().await.status, 200);
+    let seen = serving.await.unwrap().to_ascii_lowercase();
+    assert!(seen.ends_with("abcx-said: all\r\n"), "{seen}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -33,27 +33,70 @@ fn sorted(mut lines: Lines<'_>) -> Lines<'_> {
     lines
 }
 
-/// What of a client's request goes on; `None`: it asks for its key to be dropped, and is refused.
-pub(crate) fn passed_on<'a>(lines: &Lines<'a>) -> Option<Lines<'a>> {
+/// What of a client's request goes on, where one header tells tenants apart; `None`: it asks for its key, its tenant or the like to be
+/// dropped, or has a key that only CGI would know for one, and is refused.
+pub(crate) fn passed_on<'a>(lines: &Lines<'a>, tenant: &str) -> Option<Lines<'a>> {
     let named = words(lines, "connection");
-    let is_named = |name: &str| named.iter().any(|one| one == name);
-    if is_named("idempotency-key") {
+    // What has characters in it that no name has, names nothing.
+    let is_name = |word: &&String| {
+        word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+    };
+    if named.iter().filter(is_name).any(|name| is_decisive(&variable(name), tenant)) {
+        return None;
+    }
+    if lines.iter().any(|(name, _)| *name != "idempotency-key" && variable(name) == "idempotency-key") {
         return None;
     }
     // `close` is an option of the connection, and no name of a field.
-    let is_dropped = |name: &str| is_hop_by_hop(name) || (name != "close" && is_named(name));
+    let is_dropped =
+        |name: &str| is_hop_by_hop(name) || (name != "close" && named.iter().any(|one| one == name));
     Some(only(lines, |name| !is_dropped(name) && !is_claim(name)))
 }
 
-/// Names under which a client could pass for the gateway, also behind a server that takes an underscore for a hyphen.
+/// What of a client's trailers goes on.
+pub(crate) fn trailing<'a>(lines: &Lines<'a>, tenant: &str) -> Lines<'a> {
+    only(lines, |name| {
+        !is_hop_by_hop(name)
+            && !is_claim(name)
+            && !names_a_method(name)
+            && !is_decisive(&variable(name), tenant)
+    })
+}
+
+/// A name as a server sees it that keeps fields in variables.
+fn variable(name: &str) -> String {
+    name.chars().map(|next| if next.is_ascii_alphanumeric() { next } else { '-' }).collect()
+}
+
+/// Names under which a client could pass for the gateway, also behind a server that keeps fields in variables.
 fn is_claim(name: &str) -> bool {
-    if name.starts_with("semel-") || !name.contains('_') {
-        return name.starts_with("semel-");
-    }
-    let seen_as = name.replace('_', "-");
-    ["idempotency-key", "forwarded", "content-length", "transfer-encoding", "host"]
-        .contains(&seen_as.as_str())
-        || ["semel-", "x-forwarded-", "proxy-"].iter().any(|prefix| seen_as.starts_with(prefix))
+    let seen_as = variable(name);
+    seen_as.starts_with("semel-")
+        || (seen_as != name && (is_hop_by_hop(&seen_as) || is_decisive(&seen_as, "idempotency-key")))
+}
+
+/// Names of what says which request it is, and whose.
+fn is_decisive(name: &str, tenant: &str) -> bool {
+    let always =
+        "idempotency-key authorization x-api-key cookie host content-length content-type content-encoding";
+    name == tenant || always.split(' ').any(|one| one == name) || is_identity(name)
+}
+
+/// Names by which proxies tell a service of a request's client, and of what it asked for.
+pub(crate) fn is_identity(name: &str) -> bool {
+    let addresses = "forwarded-for x-real-ip true-client-ip client-ip x-client-ip x-cluster-client-ip x-remote-ip x-remote-addr \
+                     x-originating-ip x-proxyuser-ip cf-connecting-ip cf-connecting-ipv6 cf-pseudo-ipv4 fastly-client-ip \
+                     fly-client-ip cloudfront-viewer-address x-azure-clientip x-azure-socketip x-appengine-user-ip \
+                     x-envoy-external-address x-vercel-forwarded-for x-nf-client-connection-ip wl-proxy-client-ip";
+    let others = "forwarded x-forwarded front-end-https x-scheme x-url-scheme x-arr-ssl x-override-url";
+    let families = ["x-forwarded-", "x-original-", "x-rewrite-"];
+    addresses.split_whitespace().chain(others.split_whitespace()).any(|one| one == name)
+        || families.iter().any(|family| name.starts_with(family))
+}
+
+/// Names by which a service is told of another method.
+pub(crate) fn names_a_method(name: &str) -> bool {
+    ["x-http-method", "x-http-method-override", "x-method-override"].contains(&variable(name).as_str())
 }
 
 /// What may be asked of the service again of what was about the connection, over HTTP/1.1.

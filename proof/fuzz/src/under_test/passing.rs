@@ -2,8 +2,11 @@
 
 #[path = "../../../../crates/semel-gateway/src/proxy/headers.rs"]
 mod headers;
+#[path = "../../../../crates/semel-gateway/src/proxy/names.rs"]
+mod names;
 
-pub(crate) use headers::{Asked, drop_claims, drop_hop_by_hop};
+pub(crate) use headers::{Asked, clean_trailers, drop_claims, drop_hop_by_hop};
+pub(crate) use names::{Decisive, is_identity, is_method_override, is_misspelt_key};
 
 use http::{HeaderMap, Version};
 

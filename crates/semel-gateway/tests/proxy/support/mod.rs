@@ -1,6 +1,7 @@
 //! A service that is not ours, the gateway before it, and a client that can do what no library would.
 
 mod client;
+pub(crate) mod configured;
 pub(crate) mod frames;
 mod front;
 pub(crate) mod http2;

@@ -1,0 +1,241 @@
+//! Requests that a service may take for others than they look like.
+
+use super::spelling::{any_reading, is_canonical, is_plain};
+use super::{Declared, Kind, Route, Routes};
+use crate::proxy::names::{IDEMPOTENCY_KEY, TARGETS, folded, is_method_override};
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::request::Parts;
+use http::{HeaderValue, Method, Response, StatusCode};
+use semel_tower::{KeyRequirement, Protection};
+use std::borrow::Cow;
+
+/// A request that may be a protected one in disguise.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Disguised {
+    /// Its path is spelt in another way.
+    Path,
+    /// Its method is not in upper case.
+    Method,
+    /// A header or its query names another method than its own.
+    Override,
+    /// A header names another target than its own.
+    Target,
+}
+
+impl Routes {
+    /// Whether a request is spelt so that the service may take it for a protected operation that it is not here: a slash too many, `.` and
+    /// `..`, capital letters, percent-encoding, parameters, the method in lower case, or another method or target in a header.
+    /// It must be refused then, for nobody would know whether that operation happened once.
+    #[must_use]
+    pub fn disguised(&self, parts: &Parts) -> Option<Disguised> {
+        let others = Others::of(parts);
+        match &self.0 {
+            Kind::Unconfigured(protection) => unconfigured(protection, parts, &others),
+            Kind::Declared(declared) => declared.disguised(parts, &others),
+        }
+    }
+}
+
+/// Where the path itself names the operation, it has to be spelt in the one way there is.
+fn unconfigured(protection: &Protection, parts: &Parts, others: &Others<'_>) -> Option<Disguised> {
+    let path = parts.uri.path();
+    let method = protected_method(parts.method.as_str().as_bytes());
+    if method.as_ref().is_some_and(|method| *method != parts.method) {
+        return Some(Disguised::Method);
+    }
+    // Nothing is promised of what brings no key and needs none.
+    if protection.key != KeyRequirement::Required && !parts.headers.contains_key(IDEMPOTENCY_KEY) {
+        return None;
+    }
+    if !others.methods.is_empty() && (method.is_some() || others.methods.iter().any(Option::is_some)) {
+        return Some(Disguised::Override);
+    }
+    method?;
+    if !others.targets.is_empty() {
+        return Some(Disguised::Target);
+    }
+    (!is_canonical(path)).then_some(Disguised::Path)
+}
+
+impl Declared {
+    fn disguised(&self, parts: &Parts, others: &Others<'_>) -> Option<Disguised> {
+        let path = parts.uri.path();
+        let method = protected_method(parts.method.as_str().as_bytes());
+        let own = self.select(&parts.method, path);
+        if !others.methods.is_empty() {
+            let is_protected = |method: &Method| {
+                self.select(method, path).is_some() || self.is_read_as_another(method, path, None)
+            };
+            let is_meant = |meant: &Option<Method>| meant.as_ref().is_some_and(is_protected);
+            if method.as_ref().is_some_and(is_protected) || others.methods.iter().any(is_meant) {
+                return Some(Disguised::Override);
+            }
+        }
+        if !others.targets.is_empty() {
+            let methods = others.methods.iter().flatten().chain(&method);
+            let mut meant =
+                methods.flat_map(|method| others.targets.iter().map(move |target| (method, target)));
+            let is_another = |(method, target): (&Method, &Cow<'_, str>)| {
+                self.select(method, target).is_some_and(|route| !is_same(route, own))
+                    || self.is_read_as_another(method, target, own)
+            };
+            if meant.any(is_another) {
+                return Some(Disguised::Target);
+            }
+        }
+        let method = method?;
+        if method != parts.method && self.select(&method, path).is_some() {
+            return Some(Disguised::Method);
+        }
+        // What is declared to the letter is not looked at again.
+        if own.is_some_and(|own| own.pattern.is_exact()) {
+            return None;
+        }
+        self.is_read_as_another(&method, path, own).then_some(Disguised::Path)
+    }
+
+    /// Whether some way to read the path leads to another route than `own`. Takes no memory for a path that is spelt as usual.
+    fn is_read_as_another(&self, method: &Method, path: &str, own: Option<&Route>) -> bool {
+        if is_plain(path) {
+            let capitals = self.upper_case || path.bytes().any(|byte| byte.is_ascii_uppercase());
+            let segments = path.split('/').map(str::as_bytes).filter(|segment| !segment.is_empty());
+            return capitals && self.leads_to_another(method, segments, own);
+        }
+        any_reading(path, |reading| {
+            self.leads_to_another(method, reading.iter().map(|segment| &**segment), own)
+        })
+    }
+
+    /// Whether a service may take these segments for another route than `own`: one that says more exactly what they are, or any where
+    /// they are not those of `own`.
+    fn leads_to_another<'s>(
+        &self,
+        method: &Method,
+        segments: impl Iterator<Item = &'s [u8]> + Clone,
+        own: Option<&Route>,
+    ) -> bool {
+        let matches = |route: &Route| {
+            route.pattern.method() == method && route.pattern.matches_plainly(segments.clone())
+        };
+        let exactness = own.filter(|own| matches(own)).map(|own| own.pattern.literals());
+        self.routes.iter().any(|route| {
+            !is_same(route, own)
+                && exactness.is_none_or(|exactness| route.pattern.literals() > exactness)
+                && matches(route)
+        })
+    }
+}
+
+fn is_same(route: &Route, own: Option<&Route>) -> bool {
+    own.is_some_and(|own| std::ptr::eq(route, own))
+}
+
+/// The method that a careless service takes these bytes for, if that is one that can be protected.
+fn protected_method(bytes: &[u8]) -> Option<Method> {
+    [Method::POST, Method::PATCH]
+        .into_iter()
+        .find(|protected| protected.as_str().as_bytes().eq_ignore_ascii_case(bytes))
+}
+
+/// What a request names besides its own method and target. Both are empty, without memory, in most requests.
+struct Others<'p> {
+    /// For each, the protected method that it is, if any.
+    methods: Vec<Option<Method>>,
+    /// Paths.
+    targets: Vec<Cow<'p, str>>,
+}
+
+impl<'p> Others<'p> {
+    fn of(parts: &'p Parts) -> Self {
+        let own = parts.method.as_str().as_bytes();
+        let mut others = Self { methods: Vec::new(), targets: Vec::new() };
+        let mut add = |method: &[u8]| {
+            let method = method.trim_ascii();
+            if !method.eq_ignore_ascii_case(own) {
+                others.methods.push(protected_method(method));
+            }
+        };
+        for (name, value) in &parts.headers {
+            if is_method_override(name.as_str()) {
+                add(value.as_bytes());
+            } else if TARGETS.contains(name) {
+                let target = path_of(value.as_bytes());
+                if target != parts.uri.path() {
+                    others.targets.push(target);
+                }
+            }
+        }
+        for pair in parts.uri.query().into_iter().flat_map(|query| query.split(['&', ';'])) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            if names_a_method(name) {
+                add(&super::spelling::decoded(value.as_bytes()).unwrap_or_else(|| value.into()));
+            }
+        }
+        others
+    }
+}
+
+/// Whether a query parameter is `_method`, or one of the headers under which ASP.NET takes a parameter too, as PHP and others read names:
+/// without their index, and with other punctuation.
+fn names_a_method(name: &str) -> bool {
+    // `_method` is the shortest.
+    if name.len() < 7 {
+        return false;
+    }
+    let decoded = super::spelling::decoded(name.as_bytes());
+    let name = decoded.as_deref().unwrap_or(name.as_bytes()).trim_ascii();
+    let is_end = |(at, byte): (usize, &u8)| (at > 0 && *byte == b'[') || byte.is_ascii_control();
+    let end = name.iter().enumerate().position(is_end).unwrap_or(name.len());
+    let Ok(name) = std::str::from_utf8(&name[..end]) else {
+        return false;
+    };
+    let name = name.to_ascii_lowercase();
+    is_method_override(&name) || folded(&name) == "-method"
+}
+
+/// The path of a target, which may be a whole address.
+fn path_of(target: &[u8]) -> Cow<'_, str> {
+    let target = target.trim_ascii();
+    let end = target.iter().position(|byte| matches!(byte, b'?' | b'#')).unwrap_or(target.len());
+    let target = &target[..end];
+    let path = match target.windows(3).position(|window| window == b"://") {
+        Some(scheme) if !target.starts_with(b"/") => {
+            let after = &target[scheme + 3..];
+            after.iter().position(|&byte| byte == b'/').map_or(&b"/"[..], |path| &after[path..])
+        }
+        _ => target,
+    };
+    String::from_utf8_lossy(path)
+}
+
+impl Disguised {
+    /// What the client is told: 400, with nothing executed.
+    #[must_use]
+    pub fn into_response(self) -> Response<Bytes> {
+        let detail = match self {
+            Self::Path => {
+                "The path of this request may be another spelling of a protected operation. Send it as it is documented: without \
+                 double slashes, dot segments, a slash or dot at the end, parameters, needless percent-encoding or other capital letters."
+            }
+            Self::Method => "The method of this request is not in upper case. Send it as it is documented.",
+            Self::Override => {
+                "A header or query parameter of this request (X-HTTP-Method-Override, _method or the like) names another method than \
+                 its own, and one of the two is protected here. Send it by the method that is meant."
+            }
+            Self::Target => {
+                "A header of this request (X-Original-URL or the like) names another path than its own, which is protected here. Send \
+                 it to the path that is meant."
+            }
+        };
+        let document = serde_json::json!({
+            "type": "about:blank", "title": "Bad Request", "status": 400, "detail": detail, "retryable": false,
+        });
+        let mut response = Response::new(Bytes::from(document.to_string()));
+        *response.status_mut() = StatusCode::BAD_REQUEST;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        response
+    }
+}

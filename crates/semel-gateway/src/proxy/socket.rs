@@ -63,7 +63,7 @@ impl Traffic {
         *self.guard() = right.map(|right| Guard { right: right.clone(), is_whole: false });
     }
 
-    /// Ready while the system takes what is written.
+    /// Ready while the system takes what is written, and once the connection is gone.
     pub(super) fn poll_flowing(&self, context: &mut Context<'_>) -> Poll<()> {
         if !self.is_stalled.load(Relaxed) {
             return Poll::Ready(());
@@ -90,15 +90,19 @@ impl Traffic {
         match written {
             Poll::Ready(Ok(count)) => {
                 self.written.fetch_add(*count as u64, Relaxed);
-                if self.is_stalled.load(Relaxed) {
-                    self.is_stalled.store(false, Relaxed);
-                    let waiting =
-                        std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
-                    waiting.into_iter().for_each(Waker::wake);
-                }
+                self.flows();
             }
             Poll::Pending => self.is_stalled.store(true, Relaxed),
-            Poll::Ready(Err(_)) => {}
+            // Whoever goes on finds out.
+            Poll::Ready(Err(_)) => self.flows(),
+        }
+    }
+
+    fn flows(&self) {
+        if self.is_stalled.load(Relaxed) {
+            self.is_stalled.store(false, Relaxed);
+            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *waiting).into_iter().for_each(Waker::wake);
         }
     }
 
@@ -167,6 +171,13 @@ impl ServiceSocket {
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     fn has_unsent(&self) -> bool {
         false
+    }
+}
+
+/// Nobody waits for a connection that is gone.
+impl Drop for ServiceSocket {
+    fn drop(&mut self) {
+        self.traffic.flows();
     }
 }
 

@@ -16,7 +16,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
 
 /// More than the system keeps of what nobody reads.
-const MORE_THAN_FITS: usize = 12 << 20;
+pub(crate) const MORE_THAN_FITS: usize = 12 << 20;
 /// More than the service's side of a connection keeps, and less than ours: all of it is taken by the system, and none of it is at the service.
 const FITS_ON_OUR_SIDE: usize = 256 << 10;
 
@@ -30,8 +30,8 @@ enum Seen {
 }
 
 /// A service whose first connection reads the head of a request, and no more until it may.
-struct SlowReader {
-    port: u16,
+pub(crate) struct SlowReader {
+    pub(crate) port: u16,
     may_read: Arc<Semaphore>,
     seen: mpsc::UnboundedReceiver<(usize, Seen)>,
     heads: mpsc::UnboundedReceiver<usize>,
@@ -39,7 +39,7 @@ struct SlowReader {
 }
 
 impl SlowReader {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let listener = listener();
         let port = listener.local_addr().unwrap().port();
         let (may_read, effects) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -106,8 +106,8 @@ async fn read_request(
     Seen::Executed
 }
 
-fn setting() -> Setting {
-    let setting = Setting::default().timeout(Duration::from_millis(500));
+pub(crate) fn setting() -> Setting {
+    let setting = Setting::default().timeout(Duration::from_millis(1500));
     setting.protection(|protection| protection.max_request_body = 2 * MORE_THAN_FITS)
 }
 
@@ -128,8 +128,13 @@ async fn not_executed(front: &Front) {
 }
 
 async fn is_broken_off(request: Vec<u8>) {
-    let mut service = SlowReader::start().await;
+    let service = SlowReader::start().await;
     let front = setting().before_port(service.port).await;
+    is_broken_off_by(&front, service, request).await;
+}
+
+/// By this gateway, in front of that service.
+pub(crate) async fn is_broken_off_by(front: &Front, mut service: SlowReader, request: Vec<u8>) {
     let send = async || {
         let mut client = front.connect().await;
         client.write(&request).await;
@@ -138,7 +143,7 @@ async fn is_broken_off(request: Vec<u8>) {
     let first = send().await;
     assert_eq!((first.status, first.code().as_str()), (504, "idempotency_outcome_unknown"));
     assert_eq!(service.heads.recv().await, Some(1), "it was sent in part");
-    not_executed(&front).await;
+    not_executed(front).await;
     let second = send().await;
     assert_eq!((second.status, second.body.as_slice()), (201, &b"done"[..]));
     assert_eq!(service.next().await, (2, Seen::Executed));

@@ -1,5 +1,6 @@
 //! TLS with clients and with services: who is believed, and who a client is.
 
+use crate::sending::{self, MORE_THAN_FITS, SlowReader};
 use crate::support::http2::{Http2, payment};
 use crate::support::{Answer, Ask, Client, Service, Setting};
 use rcgen::{
@@ -255,6 +256,21 @@ async fn a_service_is_spoken_with_if_its_authority_is_believed() {
         }
     }
     assert_eq!(service.executed(), 1 + 3);
+}
+
+/// What TLS keeps back is not sent either.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_is_half_sent_over_tls_when_its_time_is_over_is_never_finished() {
+    let (authority, slow) = (Authority::new(), SlowReader::start().await);
+    let mut service = Service::stopped();
+    service.port = slow.port;
+    let port = before(&service, &authority, b"http/1.1", None).await;
+    let files = ClientTlsFiles { ca: Some(authority.file()), ..ClientTlsFiles::default() };
+    let tls = Some(Arc::new(ClientTls::start(files).unwrap()));
+    let transport = Transport { protocol: UpstreamProtocol::Http1, tls };
+    let front = Setting { transport, ..sending::setting() }.before_port(port).await;
+    let request = Ask::payment().body(vec![b'x'; MORE_THAN_FITS]).bytes();
+    sending::is_broken_off_by(&front, slow, request).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

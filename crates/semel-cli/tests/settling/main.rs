@@ -12,6 +12,7 @@ mod leases;
 mod polls;
 mod provider;
 mod support;
+mod suspended;
 mod webhooks;
 mod windows;
 mod worker;

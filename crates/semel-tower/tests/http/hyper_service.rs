@@ -1,5 +1,6 @@
 //! The layer around a plain hyper service: no axum, and a service that can fail.
 
+use crate::support::logs::Logs;
 use crate::support::{Ask, KEY, Server};
 use bytes::Bytes;
 use http::{Request, Response};
@@ -68,4 +69,19 @@ async fn a_plain_hyper_service_is_protected() {
     let retry = failing.send(&server).await;
     assert_eq!((retry.status, retry.code().as_str()), (409, "idempotency_outcome_unknown"));
     assert_eq!(executions.load(Ordering::SeqCst), 4);
+}
+
+#[tokio::test]
+async fn a_service_that_fails_is_logged_once_with_its_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(directory.path().join("semel.db")).await.unwrap();
+    let server = serve(store, Arc::default()).await;
+    let logs = Logs::watch();
+    let failed = Ask::payment().header("x-fail", "1").send(&server).await;
+    assert_eq!(failed.status, 504);
+    let lines = logs.take();
+    let [line] = lines.as_slice() else { panic!("{lines:#?}") };
+    for part in ["outcome unknown", " cause=service_error", " detail=as told", failed.operation_id()] {
+        assert!(line.contains(part), "{line}");
+    }
 }

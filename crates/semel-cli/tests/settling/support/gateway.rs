@@ -167,8 +167,12 @@ impl Gateway {
 
     /// SIGTERM.
     pub(crate) fn is_told_to_end(&self) {
+        self.is_signalled("-TERM");
+    }
+
+    pub(crate) fn is_signalled(&self, signal: &str) {
         let id = self.process.id().to_string();
-        assert!(Command::new("kill").arg(id).status().unwrap().success());
+        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
     }
 
     /// Kills it, without a warning.

@@ -1,6 +1,7 @@
 //! `semel health`: for whoever starts and stops containers, and has no curl in them.
 
 use crate::admin::{Admin, Connection, Failure};
+use crate::harmless::harmless_lines;
 use clap::Args;
 use std::process::ExitCode;
 
@@ -39,7 +40,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     match asked {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            anstream::eprintln!("semel: {failure}");
+            anstream::eprintln!("semel: {}", harmless_lines(&failure.to_string()));
             match failure {
                 Failure::Usage(_) => ExitCode::from(2),
                 _ => ExitCode::FAILURE,

@@ -7,6 +7,7 @@ mod demo;
 mod exchange;
 mod gateway;
 mod hangups;
+mod harmless;
 mod health;
 mod interrupts;
 mod logs;

@@ -411,3 +411,19 @@ fn a_settled_outcome_is_kept_for_a_whole_window() {
     let kept = times.expires.unwrap().after(times.completed.unwrap());
     assert_eq!(kept, Policy::default().retention);
 }
+
+#[test]
+fn what_strangers_chose_is_shown_and_does_not_change_how_the_rest_is_shown() {
+    let office = Office::open(None);
+    let id = office.insert(State::Completed, "key\u{202e}100\u{200b}\u{9b}31m", |_| {}).to_string();
+    for arguments in [&["list"][..], &["show", &id]] {
+        let shown = office.operations(arguments);
+        let shown = String::from_utf8(shown.stdout).unwrap();
+        assert!(shown.contains(r"key\u{202e}100\u{200b}\u{9b}31m"), "{shown:?}");
+        assert!(!shown.contains(['\u{202e}', '\u{200b}', '\u{9b}']), "{shown:?}");
+        let json = office.operations(&[arguments, &["--json"]].concat());
+        let json = String::from_utf8(json.stdout).unwrap();
+        assert!(json.contains(r"key\u202e100\u200b\u009b31m"), "{json:?}");
+        assert!(!json.contains(['\u{202e}', '\u{200b}', '\u{9b}']), "{json:?}");
+    }
+}

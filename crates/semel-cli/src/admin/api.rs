@@ -3,6 +3,7 @@
 use super::Failure;
 use super::problem::Problem;
 use crate::exchange::{ExchangeError, exchange, exchange_by_tls};
+use crate::harmless::harmless_json;
 use bytes::Bytes;
 use clap::Args;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
@@ -137,10 +138,10 @@ impl Reply {
         })
     }
 
-    /// Prints the answer as it is, and tells whether it was a refusal.
+    /// Prints the answer, and tells whether it was a refusal.
     pub(crate) fn print(&self) -> Result<(), Failure> {
         let mut out = std::io::stdout().lock();
-        out.write_all(&self.body)?;
+        out.write_all(&harmless_json(&self.body))?;
         if !self.body.ends_with(b"\n") {
             out.write_all(b"\n")?;
         }

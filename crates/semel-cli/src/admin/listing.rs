@@ -1,6 +1,7 @@
 //! Listings, page after page.
 
 use super::{Admin, Common, Failure};
+use crate::harmless::harmless;
 use clap::Args;
 use serde::de::DeserializeOwned;
 use std::io::{Result as Written, Write};
@@ -80,7 +81,9 @@ impl Paging {
                 );
             }
             match cursor {
-                Some(cursor) => anstream::eprintln!("{shown} shown. More: --cursor {cursor}, or --all"),
+                Some(cursor) => {
+                    anstream::eprintln!("{shown} shown. More: --cursor {}, or --all", harmless(&cursor))
+                }
                 None if shown + damaged == 0 => anstream::eprintln!("{}", P::NOTHING),
                 None => {}
             }

@@ -14,6 +14,7 @@ pub(crate) mod table;
 pub(crate) use api::{Admin, Connection};
 pub(crate) use listing::{Page, Paging};
 
+use crate::harmless::harmless_lines;
 use clap::Args;
 use std::process::ExitCode;
 
@@ -23,7 +24,7 @@ pub(crate) struct Common {
     #[command(flatten)]
     pub(crate) connection: Connection,
 
-    /// Print the API's JSON, unchanged.
+    /// Print the API's JSON; characters that cannot be seen are escaped in it.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -70,7 +71,7 @@ pub(crate) fn run(command: impl Future<Output = Result<(), Failure>>) -> ExitCod
         // Whoever reads along has had enough (`semel operations list | head`): no reason to complain.
         Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(failure) => {
-            anstream::eprintln!("semel: {failure}");
+            anstream::eprintln!("semel: {}", harmless_lines(&failure.to_string()));
             failure.exit_code()
         }
     }

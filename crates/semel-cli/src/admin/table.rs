@@ -1,5 +1,6 @@
 //! Text in columns. Colours are for terminals: `anstream` takes them out elsewhere.
 
+use crate::harmless::harmless;
 use anstyle::{AnsiColor, Style};
 use std::io::{Result, Write};
 
@@ -101,18 +102,6 @@ fn fitting(text: &str) -> String {
     text.chars().take(WIDEST - 1).chain(['…']).collect()
 }
 
-/// Tenants, keys and notes are other people's words: what would move a terminal's cursor is spelt out.
-pub(crate) fn harmless(text: &str) -> String {
-    text.chars().fold(String::new(), |mut safe, next| {
-        if next.is_control() {
-            safe.extend(next.escape_default());
-        } else {
-            safe.push(next);
-        }
-        safe
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,6 +120,8 @@ mod tests {
     #[test]
     fn a_long_cell_is_cut_and_a_wicked_one_is_spelt_out() {
         assert_eq!(length(&fitting(&"x".repeat(100))), WIDEST);
-        assert_eq!(harmless("a\u{1b}[2Jb\n"), "a\\u{1b}[2Jb\\n");
+        for cell in [Cell::plain("a\u{202e}b"), Cell::whole("a\u{202e}b"), Cell::state("a\u{202e}b")] {
+            assert_eq!(cell.text, "a\\u{202e}b");
+        }
     }
 }

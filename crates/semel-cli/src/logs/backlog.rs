@@ -3,6 +3,7 @@
 //! A pipe whose reader stalls makes `write` wait for as long as the reader likes. Here only the writing thread waits. Everybody else appends to
 //! memory; once that is full, lines are dropped and counted, and a line says how many as soon as the reader is back.
 
+use crate::harmless::harmless_json;
 use semel_gateway::metrics::count_dropped_log_lines;
 use std::io::{self, ErrorKind, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -202,7 +203,7 @@ fn note_of(lost: u64) -> Vec<u8> {
     NOTE.take()
 }
 
-/// Appends one line per call of `write`, as the subscriber makes them.
+/// Appends one line per call of `write`, as the subscriber makes them, with what cannot be seen in it spelt out.
 #[derive(Clone)]
 pub(super) struct Appender(Arc<Shared>);
 
@@ -211,7 +212,7 @@ impl Write for &Appender {
         if WRITES.get() {
             NOTE.with_borrow_mut(|note| note.extend_from_slice(line));
         } else {
-            self.0.append(line);
+            self.0.append(&harmless_json(line));
         }
         Ok(line.len())
     }
@@ -279,6 +280,13 @@ mod tests {
         backlog.finish();
         assert!(backlog.0.waiting().lines.is_empty());
         assert_eq!(reading.join().unwrap(), b"first\nlast\n");
+    }
+
+    #[test]
+    fn what_cannot_be_seen_is_spelt_out() {
+        let (backlog, _receiver) = stalled(100);
+        (&backlog.writer()).write_all("an error: \u{202e}\n".as_bytes()).unwrap();
+        assert_eq!(backlog.0.waiting().lines, b"an error: \\u202e\n");
     }
 
     #[test]

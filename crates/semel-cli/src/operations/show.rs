@@ -1,8 +1,9 @@
 //! `semel operations show`
 
 use super::answer::{Operation, Response, Shown};
-use crate::admin::table::{Cell, Table, harmless, style_of};
+use crate::admin::table::{Cell, Table, style_of};
 use crate::admin::{Admin, Common, Failure, age, path_of};
+use crate::harmless::harmless;
 use clap::Args;
 use jiff::Timestamp;
 use std::io::{Result as Written, Write};
@@ -122,7 +123,7 @@ fn answer(response: &Response) -> String {
 }
 
 fn hint(out: &mut impl Write, operation: &Operation) -> Written<()> {
-    let id = &operation.operation_id;
+    let id = harmless(&operation.operation_id);
     writeln!(out, "\nNobody knows whether it happened. Find out, then say so:")?;
     writeln!(out, "  semel operations resolve {id} --outcome completed --reason '…'")?;
     writeln!(out, "  semel operations resolve {id} --outcome not_executed --reason '…'")

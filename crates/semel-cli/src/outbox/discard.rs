@@ -3,6 +3,7 @@
 use super::answer::{Event, Shown};
 use super::show;
 use crate::admin::{Admin, Common, Failure, confirmed};
+use crate::harmless::harmless;
 use clap::Args;
 use serde_json::json;
 use std::io::{IsTerminal as _, Write as _};
@@ -56,6 +57,6 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let event: Event = reply.document()?;
     let mut out = anstream::stdout().lock();
-    writeln!(out, "{} is dropped.", event.event_id)?;
+    writeln!(out, "{} is dropped.", harmless(&event.event_id))?;
     Ok(out.flush()?)
 }

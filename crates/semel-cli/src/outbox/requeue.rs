@@ -2,6 +2,7 @@
 
 use super::show;
 use crate::admin::{Admin, Common, Failure};
+use crate::harmless::harmless;
 use clap::Args;
 use serde_json::json;
 use std::io::Write as _;
@@ -31,6 +32,6 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let event: super::answer::Event = reply.document()?;
     let mut out = anstream::stdout().lock();
-    writeln!(out, "{} is on its way again.", event.event_id)?;
+    writeln!(out, "{} is on its way again.", harmless(&event.event_id))?;
     Ok(out.flush()?)
 }

@@ -1,8 +1,9 @@
 //! `semel outbox show`
 
 use super::answer::Shown;
-use crate::admin::table::{harmless, style_of};
+use crate::admin::table::style_of;
 use crate::admin::{Admin, Common, Failure, age, path_of};
+use crate::harmless::harmless;
 use clap::Args;
 use std::io::{Result as Written, Write};
 
@@ -34,7 +35,7 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
     print(&mut out, &shown)?;
     if shown.event.dead_letter {
-        let id = &shown.event.event_id;
+        let id = harmless(&shown.event.event_id);
         writeln!(
             out,
             "\nIt and the later events of its aggregate wait for you. Once its receiver would take it:"

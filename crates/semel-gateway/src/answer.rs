@@ -49,6 +49,22 @@ pub(crate) fn too_busy() -> Response<Bytes> {
     response
 }
 
+/// For a client that holds its share of the capacity while others want some.
+pub(crate) fn over_share() -> Response<Bytes> {
+    let mut response = plain(
+        StatusCode::TOO_MANY_REQUESTS,
+        true,
+        "Too many requests of yours are being worked on while others wait, and this one was not carried out. Send it again after a while.",
+    );
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+}
+
+/// The same, in the middle of the request's body.
+pub(crate) fn made_room() -> Response<Bytes> {
+    closing(over_share())
+}
+
 pub(crate) fn bad_gateway() -> Response<Bytes> {
     plain(StatusCode::BAD_GATEWAY, false, "The service got the request and gave no answer that makes sense.")
 }

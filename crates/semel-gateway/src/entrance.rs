@@ -1,11 +1,14 @@
 //! What a request passes before the layer sees it: is it addressed rightly, is there room for it, what must not come in.
 
 use crate::answer;
-use crate::places::Places;
+use crate::party::Party;
 use crate::proxy::names::is_misspelt_key;
 use crate::proxy::{Asked, Caller, Decisive, InFlight, Upstream, drop_claims, drop_hop_by_hop};
 use crate::route::{Illegible, legible};
-use crate::server::{AnswerBody, Arrival, BodyFailure, Client, PeerAddress, RequestBody, UnderWay};
+use crate::server::{
+    AnswerBody, Arrival, BodyFailure, Client, PeerAddress, RequestBody, Trusts, UnderWay, UnderWayHolder,
+};
+use crate::shares::{Refused, Shares};
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, COOKIE, HOST};
 use http::request::Parts;
@@ -27,7 +30,8 @@ pub(crate) struct Entrance {
     contract: Option<Contract>,
     check: Option<Check>,
     decisive: Decisive,
-    in_flight: Arc<Places>,
+    in_flight: Arc<Shares<UnderWayHolder>>,
+    trusts: Trusts,
 }
 
 /// A request that is answered here.
@@ -41,8 +45,14 @@ impl From<Response<Bytes>> for AnsweredHere {
 
 impl Entrance {
     pub(crate) fn new(service: Idempotency<Upstream>, requests_in_flight: usize) -> Self {
-        let in_flight = Arc::new(Places::new(requests_in_flight));
-        Self { service, contract: None, check: None, decisive: Decisive::default(), in_flight }
+        Self {
+            service,
+            contract: None,
+            check: None,
+            decisive: Decisive::default(),
+            in_flight: Shares::new(requests_in_flight),
+            trusts: Arc::new(|address| address.to_canonical().is_loopback()),
+        }
     }
 
     pub(crate) fn publish(
@@ -63,13 +73,22 @@ impl Entrance {
         self.decisive = Decisive::with(names);
     }
 
+    /// Which peers forward the requests of others.
+    pub(crate) fn trust(&mut self, trusts: Trusts) {
+        self.trusts = trusts;
+    }
+
+    pub(crate) fn trusts(&self) -> Trusts {
+        Arc::clone(&self.trusts)
+    }
+
     /// A permit is out for every request that is worked on.
-    pub(crate) fn in_flight(&self) -> &Arc<Places> {
+    pub(crate) fn in_flight(&self) -> &Arc<Shares<UnderWayHolder>> {
         &self.in_flight
     }
 
     /// Gives out the permits of another entrance, whose place it takes: what is worked on there counts here.
-    pub(crate) fn share(&mut self, in_flight: &Arc<Places>) {
+    pub(crate) fn share(&mut self, in_flight: &Arc<Shares<UnderWayHolder>>) {
         self.in_flight = Arc::clone(in_flight);
     }
 
@@ -77,18 +96,20 @@ impl Entrance {
         &self,
         arrival: Arrival,
     ) -> impl Future<Output = Response<AnswerBody>> + Send + use<> {
-        let Arrival { request, client, under_way } = arrival;
+        let Arrival { request, client, mut under_way } = arrival;
         let Client { peer, introduction, certificate, .. } = client;
         let (mut parts, body) = request.into_parts();
         let asked = Asked::of(parts.version, &parts.headers);
         let link = under_way.link().clone();
         let body = RequestBody::incoming(body, &parts.headers, link.clone(), self.decisive.clone());
-        let admitted = self.admit(peer, &mut parts).map(|in_flight| {
+        let admitted = self.admit(peer, &mut parts, &under_way).map(|in_flight| {
+            let in_flight = Arc::new(in_flight);
+            under_way.hold(&in_flight);
             parts.extensions.insert(peer);
             if let Some(certificate) = certificate {
                 parts.extensions.insert(certificate);
             }
-            parts.extensions.insert(Caller { in_flight: Arc::new(in_flight), introduction, link, asked });
+            parts.extensions.insert(Caller { in_flight, introduction, link, asked });
             self.service.clone().call(Request::from_parts(parts, body))
         });
         async move {
@@ -108,7 +129,12 @@ impl Entrance {
     }
 
     /// Lets a request in, with a permit; or answers it here.
-    fn admit(&self, peer: PeerAddress, parts: &mut Parts) -> Result<InFlight, AnsweredHere> {
+    fn admit(
+        &self,
+        peer: PeerAddress,
+        parts: &mut Parts,
+        under_way: &UnderWay,
+    ) -> Result<InFlight, AnsweredHere> {
         address(parts)?;
         self.is_unambiguous(&parts.headers)?;
         drop_hop_by_hop(&mut parts.headers);
@@ -121,7 +147,11 @@ impl Entrance {
         if let Some(answer) = self.check.as_ref().and_then(|check| check(peer, parts)) {
             return Err(answer.into());
         }
-        self.in_flight.try_take().map_err(|_| answer::too_busy().into())
+        let client = Party::of_request(peer.0.ip(), &parts.headers, &*self.trusts);
+        self.in_flight.take(Some(client), under_way.holder()).map_err(|refused| match refused {
+            Refused::Full => answer::too_busy().into(),
+            Refused::OverShare => answer::over_share().into(),
+        })
     }
 
     /// Checks that the service and the gateway read the same key, and the same tenant, out of these headers.
@@ -148,6 +178,7 @@ fn unless_body_failed(answer: Response<Body>, under_way: &UnderWay) -> Response<
         None => return answer,
         Some(BodyFailure::Late) => answer::too_slow(),
         Some(BodyFailure::TooLong) => answer::too_long(),
+        Some(BodyFailure::MadeRoom) => answer::made_room(),
         Some(BodyFailure::Malformed) => {
             answer::bad_request("The request body is not framed as HTTP/1.1 has it.")
         }

@@ -15,6 +15,7 @@ use semel::Engine;
 use semel_tower::IdempotencyLayer;
 use std::future::Future;
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tower::Layer as _;
@@ -92,6 +93,14 @@ impl Gateway {
         self
     }
 
+    /// Which peers forward the requests of others: what those hold of the gateway's capacity counts for the client whom they name (`X-Forwarded-For`,
+    /// `Forwarded`). Default: loopback.
+    #[must_use]
+    pub fn trusting(mut self, trusts: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Self {
+        self.entrance.trust(Arc::new(trusts));
+        self
+    }
+
     /// Traces every request.
     pub(crate) fn traced(mut self, tracing: Option<Tracing>) -> Self {
         self.tracing = tracing;
@@ -136,7 +145,8 @@ enum Answering<U, T> {
 
 impl Seat {
     pub(crate) fn of(gateway: Gateway) -> Arc<Self> {
-        let connections = Connections::new(Arc::clone(&gateway.limits), gateway.tls.clone());
+        let connections =
+            Connections::new(Arc::clone(&gateway.limits), gateway.tls.clone(), gateway.entrance.trusts());
         Arc::new(Self { incumbent: ArcSwap::from_pointee(gateway), connections })
     }
 
@@ -148,7 +158,7 @@ impl Seat {
         let in_flight = Arc::clone(self.incumbent.load().entrance.in_flight());
         in_flight.resize(next.limits.requests_in_flight);
         next.entrance.share(&in_flight);
-        self.connections.go_by(Arc::clone(&next.limits), next.tls.clone());
+        self.connections.go_by(Arc::clone(&next.limits), next.tls.clone(), next.entrance.trusts());
         self.incumbent.store(Arc::new(next));
     }
 

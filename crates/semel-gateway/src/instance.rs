@@ -1,6 +1,6 @@
 //! What a gateway and a worker of its own have in common: one store for as long as the process runs, and what a configuration makes of it.
 
-use crate::admin::{Admin, Readiness};
+use crate::admin::{Admin, Liveness, Readiness};
 use crate::config::{Config, port_of};
 use crate::metrics::{Metrics, Survey};
 use crate::outbox::{Outbox, Publishing};
@@ -27,6 +27,7 @@ pub(crate) struct Instance {
     pub(crate) engine: Engine,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) readiness: Readiness,
+    pub(crate) liveness: Liveness,
     outbox: Option<Outbox>,
     /// What publishers have done, one after the other.
     published: Arc<Counts>,
@@ -93,6 +94,7 @@ impl Instance {
             engine: Engine::with_options(store, options),
             metrics,
             readiness: Readiness::default(),
+            liveness: Liveness::default(),
             outbox,
             published: Arc::default(),
             rules: Arc::new(ArcSwap::from_pointee(nobodys)),
@@ -168,6 +170,7 @@ impl Instance {
             webhooks: (!config.webhooks.is_empty()).then(|| Arc::clone(&office.webhooks)),
             policies: Arc::new(move |operation| routes.policy_of(operation)),
             readiness: self.readiness.clone(),
+            liveness: self.liveness.clone(),
             reload: Some(self.reload.clone()),
             ..Admin::new(self.engine.clone(), Arc::clone(&self.metrics))
         }

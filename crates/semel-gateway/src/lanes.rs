@@ -10,10 +10,19 @@ use std::cell::Cell;
 use std::future::Future;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
+
+/// How long a core thread may leave a sign of life unanswered. One that is merely busy answers within milliseconds; a machine that stands still
+/// for a while must not have everything restarted.
+const STUCK: Duration = Duration::from_secs(10);
+
+/// How long whoever asks waits for the signs of life. Probes seldom wait for more than a second themselves.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// As many as there are cores for us.
 static COUNT: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism().map_or(1, usize::from));
@@ -41,6 +50,38 @@ pub(crate) struct Lanes {
 struct Lane {
     runtime: Handle,
     connections: AtomicUsize,
+    /// The sign of life that was asked for last. There is never more than one under way.
+    asked: Mutex<Option<SignOfLife>>,
+}
+
+struct SignOfLife {
+    since: Instant,
+    given: watch::Receiver<bool>,
+}
+
+/// Asks the core threads for signs of life. Clones ask the same threads.
+#[derive(Clone)]
+pub(crate) struct Pulse(Arc<[Lane]>);
+
+impl Pulse {
+    /// The names of the core threads that are stuck: they have not done anything for 10 s though they were asked to.
+    pub(crate) async fn stuck(&self) -> Vec<String> {
+        let signs: Vec<_> = self.0.iter().map(Lane::sign_of_life).collect();
+        let until = Instant::now() + PATIENCE;
+        let mut stuck = Vec::new();
+        for (number, (since, mut given)) in signs.into_iter().enumerate() {
+            // An error: the thread has ended, as everything has to.
+            let answered = tokio::time::timeout_at(until, given.wait_for(|given| *given)).await;
+            if answered.is_err() && since.elapsed() >= STUCK {
+                stuck.push(name(number));
+            }
+        }
+        stuck
+    }
+}
+
+fn name(number: usize) -> String {
+    format!("semel-lane-{number}")
 }
 
 impl Lanes {
@@ -50,6 +91,11 @@ impl Lanes {
         let started = (0..count()).map(Lane::start).collect::<io::Result<Vec<_>>>()?;
         let (lanes, ends): (Vec<_>, _) = started.into_iter().unzip();
         Ok(Self { lanes: lanes.into(), _ends: ends })
+    }
+
+    /// Whoever asks them for signs of life.
+    pub(crate) fn pulse(&self) -> Pulse {
+        Pulse(Arc::clone(&self.lanes))
     }
 
     /// A place for a connection, where there are fewest.
@@ -67,13 +113,30 @@ impl Lane {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
         let (end, ended) = oneshot::channel::<()>();
-        thread::Builder::new().name(format!("semel-lane-{number}")).spawn(move || {
+        thread::Builder::new().name(name(number)).spawn(move || {
             HERE.set(number);
             runtime.block_on(async { drop(ended.await) });
             // What blocks meanwhile, for a name to be looked up say, is not waited for.
             runtime.shutdown_background();
         })?;
-        Ok((Self { runtime: handle, connections: AtomicUsize::new(0) }, end))
+        Ok((Self { runtime: handle, connections: AtomicUsize::new(0), asked: Mutex::default() }, end))
+    }
+
+    /// The sign of life that is under way, or a new one; and since when it is.
+    fn sign_of_life(&self) -> (Instant, watch::Receiver<bool>) {
+        // Only whole values are set under the lock: a poisoned one is as good as any.
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(SignOfLife { since, given }) = &*asked
+            && !*given.borrow()
+            && given.has_changed().is_ok()
+        {
+            return (*since, given.clone());
+        }
+        let (give, given) = watch::channel(false);
+        self.runtime.spawn(async move { give.send_replace(true) });
+        let since = Instant::now();
+        *asked = Some(SignOfLife { since, given: given.clone() });
+        (since, given)
     }
 }
 
@@ -182,6 +245,30 @@ mod tests {
             seen.insert(lane);
         }
         assert_eq!(seen, BTreeSet::from([0, 1, 2]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_thread_is_stuck_once_it_has_not_answered_for_long_and_busy_before() {
+        let lanes = lanes(2);
+        let pulse = lanes.pulse();
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let (began, begun) = oneshot::channel();
+        lanes.place().run(async move |_| {
+            began.send(()).unwrap();
+            // It blocks the thread, as nothing on a request's way may.
+            let _released = held.recv();
+        });
+        begun.await.unwrap();
+        assert!(pulse.stuck().await.is_empty(), "it may be busy");
+        // The clock of this test goes on by itself while other threads work: the other one has answered by now.
+        let (_, mut given) = lanes.lanes[1].sign_of_life();
+        given.wait_for(|given| *given).await.unwrap();
+        tokio::time::advance(STUCK).await;
+        assert_eq!(pulse.stuck().await, ["semel-lane-0"]);
+        drop(release);
+        while !pulse.stuck().await.is_empty() {
+            thread::yield_now();
+        }
     }
 
     #[tokio::test]

@@ -13,12 +13,21 @@ pub struct Limits {
     /// How long the body of a protected request may take; past it the answer is 408, and nothing is executed. In a body that is passed
     /// on unprotected, and in an answer that the client does not take, it is the longest pause. Default 30 s.
     pub body_timeout: Duration,
+    /// The least bytes a second that a client has to send of a body that is passed on, and to take of an answer: on average over the time
+    /// in which it is waited for, after a first `body_timeout`. Past it the answer is 408, or the connection is closed. Default 240, as
+    /// Kestrel has it.
+    pub min_body_rate: u64,
+    /// How long it is waited for a client in all, while a body is passed on or an answer sent. Time in which the service is slow does not
+    /// count. Default 1 h.
+    pub pass_through_timeout: Duration,
     /// How long a client's connection may wait for its next request. Longer than the 60 s of common load balancers, so that it is they
     /// who close. Default 75 s.
     pub idle_timeout: Duration,
-    /// How many clients' connections there are at most. Past it new ones wait in the system's queue. Default 10 000.
+    /// How many clients' connections there are at most. Past it new ones wait, and idle ones are closed of clients that hold more than their
+    /// share. Default 10 000.
     pub connections: usize,
-    /// How many requests are worked on at most, those included whose client has hung up. Past it the answer is 503. Default 2048.
+    /// How many requests are worked on at most, those included whose client has hung up. Past it the answer is 503. From
+    /// three quarters of it on, a client that holds its share gets 429 while others want some. Default 2048.
     pub requests_in_flight: usize,
     /// The largest body of a request that is passed on unprotected, in bytes; past it the answer is 413. Default: no limit, as it is
     /// streamed. Protected ones have `max_request_body`.
@@ -46,6 +55,8 @@ impl Default for Limits {
             header_bytes: 32 * 1024,
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
+            min_body_rate: 240,
+            pass_through_timeout: Duration::from_secs(60 * 60),
             idle_timeout: Duration::from_secs(75),
             connections: 10_000,
             requests_in_flight: 2048,

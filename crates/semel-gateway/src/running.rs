@@ -102,6 +102,7 @@ impl Running {
         let seat = Seat::of(gateway_of(&instance, &config)?);
         let admin_seat = AdminSeat::of(instance.admin(Process::Gateway, &config, &office));
         let lanes = Lanes::start().map_err(StartError::Lanes)?;
+        instance.liveness.watch(lanes.pulse());
         let (listener, address) = listen(config.listen).await?;
         let (admin_listener, admin_address) = listen(config.admin.listen).await?;
         instance.go_by(Process::Gateway, &config, &office);
@@ -238,11 +239,13 @@ pub(crate) fn gateway_of(instance: &Instance, config: &Config) -> Result<Gateway
         .docs(config.docs.clone())
         .body_memory(instance.body_memory.clone());
     let scope = config.scope.clone();
+    let forwarding = config.scope.clone();
     open_files::raise_limit(&config.limits);
     let tls = config.tls.clone().map(ServerTls::start).transpose()?;
     let gateway = Gateway::new(&layer, upstream, config.limits.clone())
         .tenant_headers(config.scope.headers().cloned())
         .contract(move |method, headers| contract.respond(method, headers))
+        .trusting(move |peer| forwarding.trusts(peer))
         .check(move |PeerAddress(peer), parts| {
             scope.drop_untrusted(peer.ip(), &mut parts.headers);
             routes.disguised(parts).map(Disguised::into_response)

@@ -13,6 +13,7 @@ mod probes;
 mod problem;
 mod query;
 mod reload;
+mod reserve;
 mod resolution;
 mod resolve;
 mod scrape;
@@ -20,7 +21,7 @@ mod server;
 mod webhooks;
 mod word;
 
-pub use probes::Readiness;
+pub use probes::{Liveness, Readiness};
 pub use server::serve;
 pub(crate) use server::{AdminSeat, serve_at};
 
@@ -61,6 +62,8 @@ pub struct Admin {
     pub tls: Option<Arc<ServerTls>>,
     /// Whether requests should come here at all.
     pub readiness: Readiness,
+    /// Whether the process works.
+    pub liveness: Liveness,
     /// Has the configuration read anew; none: there is none.
     pub reload: Option<Reload>,
 }
@@ -80,6 +83,7 @@ impl Admin {
             published: None,
             tls: None,
             readiness: Readiness::default(),
+            liveness: Liveness::default(),
             reload: None,
         }
     }

@@ -1,14 +1,15 @@
 //! For whoever starts, stops and routes: is the process alive, and should requests come here?
 
 use super::Shared;
+use crate::lanes::Pulse;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use semel::{RecordKey, StoreError};
 use serde::Serialize;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use utoipa::ToSchema;
 
 /// Whether requests should come here. Clones are the same.
@@ -24,9 +25,32 @@ impl Readiness {
     }
 }
 
+/// Whether the process works, as far as it can tell itself: its core threads answer. Clones are the same.
+#[derive(Clone, Default)]
+pub struct Liveness {
+    pulse: Arc<OnceLock<Pulse>>,
+}
+
+impl Liveness {
+    /// From now on `/healthz` goes through these threads.
+    pub(crate) fn watch(&self, pulse: Pulse) {
+        let _watched_already = self.pulse.set(pulse);
+    }
+
+    async fn stuck(&self) -> Vec<String> {
+        match self.pulse.get() {
+            Some(pulse) => pulse.stuck().await,
+            None => Vec::new(),
+        }
+    }
+}
+
 #[derive(Serialize, ToSchema)]
 pub(super) struct Health {
     healthy: bool,
+    /// The core threads that do nothing any more.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    stuck: Vec<String>,
     /// Of this program.
     version: &'static str,
 }
@@ -40,14 +64,23 @@ struct ReadinessDocument {
     why: Option<String>,
 }
 
-/// The process is alive if it can say so.
+/// The process is alive if all its core threads are.
 #[utoipa::path(
     get, path = "/healthz", operation_id = "healthz", tag = "probes",
-    responses((status = 200, description = "It is alive", body = Health)),
+    responses(
+        (status = 200, description = "It is alive", body = Health),
+        (status = 503, description = "Some of it is stuck: restart it", body = Health),
+    ),
     security(())
 )]
-pub(super) async fn healthz() -> Json<Health> {
-    Json(Health { healthy: true, version: env!("CARGO_PKG_VERSION") })
+pub(super) async fn healthz(State(shared): State<Arc<Shared>>) -> Response {
+    let stuck = shared.admin.liveness.stuck().await;
+    let healthy = stuck.is_empty();
+    if !healthy {
+        tracing::error!(threads = ?stuck, "core threads are stuck: requests on them are not served");
+    }
+    let status = if healthy { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, Json(Health { healthy, stuck, version: env!("CARGO_PKG_VERSION") })).into_response()
 }
 
 /// Ready means: a protected request would not be refused for want of the store.

@@ -124,6 +124,14 @@ impl AdminProblem {
         )
     }
 
+    pub(super) fn too_busy() -> Self {
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "admin_too_busy",
+            "Too many requests are being worked on; only probes are answered. Ask again after a while.",
+        )
+    }
+
     pub(super) fn no_such_operation() -> Self {
         Self::new(
             StatusCode::NOT_FOUND,

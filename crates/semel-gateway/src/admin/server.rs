@@ -1,28 +1,32 @@
-//! The admin API's listener: few connections, short patience, and a polite end.
+//! The admin API's listener: few connections, some of them for probes alone (`reserve.rs`), short patience, and a polite end.
 
 use super::access::Peer;
+use super::problem::AdminProblem;
+use super::reserve::{Connection, Reserve};
 use super::{Admin, router};
+use crate::pace::Pace;
 use crate::server::{ClientStream, Impatient};
 use crate::tls::ServerTls;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use axum::Router;
 use axum::body::Body;
-use hyper::Request;
+use axum::response::IntoResponse as _;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
+use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
+use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower::Service as _;
 
-/// Connections at once. It serves a few people, probes and scrapers: who comes after that waits to be accepted.
-const CONNECTIONS: usize = 64;
+/// Whom Kubernetes and its like ask.
+const PROBES: [&str; 2] = ["/healthz", "/readyz"];
 
 /// How long a request may take to send its head. A connection that says nothing must not take up a place for ever.
 const HEADER_PATIENCE: Duration = Duration::from_secs(10);
@@ -81,34 +85,46 @@ pub(crate) async fn serve_at(
     desk: AdminSeat,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let reserve = Reserve::new();
     let connections = GracefulShutdown::new();
     let mut stop = std::pin::pin!(stop);
     loop {
-        let (stream, peer, place) = tokio::select! {
-            next = next(&listener, &places) => next,
+        let (stream, peer) = tokio::select! {
+            next = next(&listener) => next,
             () = &mut stop => break,
         };
+        let Ok(connection) = reserve.open(peer) else {
+            // There is less work than there are connections: one of them can always make room.
+            tracing::error!("the admin API has no connection left");
+            continue;
+        };
         let service = service_fn({
-            let desk = desk.clone();
+            let (desk, connection) = (desk.clone(), connection.clone());
             move |request: Request<hyper::body::Incoming>| {
                 let mut request = request.map(Body::new);
                 request.extensions_mut().insert(Peer(peer));
-                desk.router().call(request)
+                answer(desk.router(), request, connection.clone())
             }
         });
         let (watcher, tls) = (connections.watcher(), desk.tls.load_full());
         tokio::spawn(async move {
-            let Some(stream) = open(stream, tls.as_deref()).await else { return };
-            let stream = Impatient::new(stream, ANSWER_PATIENCE);
-            let connection = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(HEADER_PATIENCE)
-                .serve_connection(TokioIo::new(stream), service);
-            if let Err(error) = watcher.watch(connection).await {
-                tracing::debug!(%error, "a connection to the admin API broke");
+            let serving = async {
+                let Some(stream) = open(stream, tls.as_deref()).await else { return };
+                let stream = Impatient::new(stream, Pace::pausing(ANSWER_PATIENCE));
+                let serving = http1::Builder::new()
+                    .timer(TokioTimer::new())
+                    .header_read_timeout(HEADER_PATIENCE)
+                    .serve_connection(TokioIo::new(stream), service);
+                if let Err(error) = watcher.watch(serving).await {
+                    tracing::debug!(%error, "a connection to the admin API broke");
+                }
+            };
+            tokio::select! {
+                () = serving => {}
+                () = connection.makes_room() => {
+                    tracing::debug!(%peer, "a connection to the admin API makes room for another");
+                }
             }
-            drop(place);
         });
     }
     drop(listener);
@@ -131,16 +147,26 @@ async fn open(stream: TcpStream, tls: Option<&ServerTls>) -> Option<ClientStream
     }
 }
 
-/// The next connection, once there is a place for it.
-async fn next(
-    listener: &TcpListener,
-    places: &Arc<Semaphore>,
-) -> (TcpStream, SocketAddr, Option<OwnedSemaphorePermit>) {
-    // The semaphore is never closed.
-    let place = Arc::clone(places).acquire_owned().await.ok();
+/// Answers a request. Probes are always answered; everything else is work, which there may be too much of.
+async fn answer(
+    mut router: Router,
+    request: Request<Body>,
+    connection: Connection,
+) -> Result<Response<Body>, Infallible> {
+    if PROBES.contains(&request.uri().path()) {
+        return router.call(request).await;
+    }
+    let Some(work) = connection.work() else {
+        return Ok(AdminProblem::too_busy().into_response());
+    };
+    router.call(request).await.map(|answer| work.until_sent(answer))
+}
+
+/// The next connection.
+async fn next(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
-            Ok((stream, peer)) => return (stream, peer, place),
+            Ok(accepted) => return accepted,
             Err(error) => {
                 tracing::warn!(%error, "a connection to the admin API could not be accepted");
                 tokio::time::sleep(BREATH).await;

@@ -37,6 +37,8 @@ pub(super) fn read(mut section: Section<'_, '_>, timeouts: Timeouts, largest: us
         header_bytes,
         header_timeout,
         body_timeout,
+        min_body_rate,
+        pass_through_timeout,
         idle_timeout,
         connections,
         requests_in_flight,
@@ -50,6 +52,7 @@ pub(super) fn read(mut section: Section<'_, '_>, timeouts: Timeouts, largest: us
     for (name, example, field) in [
         ("header_timeout", "10s", header_timeout),
         ("body_timeout", "30s", body_timeout),
+        ("pass_through_timeout", "1h", pass_through_timeout),
         ("idle_timeout", "75s", idle_timeout),
         ("upstream_idle_timeout", "30s", upstream_idle_timeout),
         ("drain", "30s", drain),
@@ -95,6 +98,9 @@ pub(super) fn read(mut section: Section<'_, '_>, timeouts: Timeouts, largest: us
     let bytes = section.size("header_bytes", "32KiB", 8 << 10..=1 << 20);
     if let Some(bytes) = bytes.and_then(|given| usize::try_from(given.value).ok()) {
         *header_bytes = bytes;
+    }
+    if let Some(rate) = section.size("min_body_rate", "240B", 1..=1 << 30) {
+        *min_body_rate = rate.value;
     }
     let mut body_memory = BODY_MEMORY.max(largest);
     if let Some(given) = section.size("body_memory", "128MiB", 1 << 20..=1 << 40) {

@@ -25,7 +25,8 @@ pub use target::InvalidUpstream;
 
 use crate::answer;
 use crate::limits::Limits;
-use crate::server::{Link, OtherEnd, PeerAddress, RequestBody};
+use crate::server::{Link, OtherEnd, PeerAddress, RequestBody, UnderWayHolder};
+use crate::shares::Permit;
 use crate::tls::ClientTls;
 use bytes::Bytes;
 use connection::{Connection, Failure, GaveUp};
@@ -48,7 +49,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use target::Target;
-use tokio::sync::OwnedSemaphorePermit;
 use tower::Service;
 
 /// For how long a connection is believed to be good for a protected request. A service closes idle connections after some seconds;
@@ -66,7 +66,7 @@ pub struct Upstream {
 }
 
 /// A permit to work on a request, held until the answer's body has ended.
-pub(crate) type InFlight = OwnedSemaphorePermit;
+pub(crate) type InFlight = Permit<UnderWayHolder>;
 
 /// What the proxy wants to know of a request's caller: an extension of the request.
 #[derive(Clone)]

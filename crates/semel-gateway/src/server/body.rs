@@ -4,6 +4,7 @@ use super::length::Length;
 use super::link::{BodyFailure, Link, UnderWay};
 use super::socket::{LINGER, LINGER_BYTES};
 use crate::alarm::Alarm;
+use crate::pace::Patience;
 use crate::proxy::Decisive;
 use crate::proxy::headers::clean_trailers;
 use bytes::Bytes;
@@ -37,9 +38,12 @@ enum Kind {
         /// How much more may come.
         left: Option<u64>,
         link: Link,
-        waiting: Waiting,
+        /// Apart, as it is seldom needed: every request's future would have the room for it.
+        waiting: Option<Box<Waiting>>,
         /// Whether the client sends it: one that expects to be told to go on may not, until somebody wants to read.
         is_coming: bool,
+        /// Whether its connection knows that the client is waited for.
+        is_waited_for: bool,
         /// Goes up with every piece.
         progress: Option<Arc<AtomicU64>>,
         /// Where its length is watched.
@@ -53,7 +57,10 @@ enum Kind {
 /// How long the next piece has been waited for.
 #[derive(Default)]
 struct Waiting {
+    /// Of a whole body.
     since: Option<Instant>,
+    /// With a body that is passed on.
+    patience: Option<Patience>,
     alarm: Alarm,
 }
 
@@ -70,13 +77,13 @@ impl RequestBody {
             Kind::Whole(None)
         } else {
             let is_coming = !headers.contains_key(EXPECT);
-            let waiting = Waiting::default();
             Kind::Incoming {
                 body,
                 left: None,
                 link,
-                waiting,
+                waiting: None,
                 is_coming,
+                is_waited_for: false,
                 progress: None,
                 length: None,
                 decisive,
@@ -123,10 +130,14 @@ impl RequestBody {
 /// lose the answer that they have if the stream is reset while they are still sending.
 impl Drop for RequestBody {
     fn drop(&mut self) {
-        let Kind::Incoming { body, is_coming, link, .. } = std::mem::replace(&mut self.0, Kind::Whole(None))
+        let Kind::Incoming { body, is_coming, is_waited_for, link, .. } =
+            std::mem::replace(&mut self.0, Kind::Whole(None))
         else {
             return;
         };
+        if is_waited_for {
+            link.has_body();
+        }
         let most = if link.body_timeout().is_some() { LINGER_BYTES } else { DRAINED };
         if is_coming
             && !body.is_end_stream()
@@ -163,19 +174,39 @@ impl Body for RequestBody {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match &mut self.0 {
             Kind::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Kind::Incoming { body, left, link, waiting, is_coming, progress, length, decisive } => {
+            Kind::Incoming {
+                body,
+                left,
+                link,
+                waiting,
+                is_coming,
+                is_waited_for,
+                progress,
+                length,
+                decisive,
+            } => {
                 *is_coming = true;
                 let polled = match length {
                     None => Pin::new(&mut *body).poll_frame(context),
                     Some(length) => length.poll_frame(body, context),
                 };
                 let Poll::Ready(mut frame) = polled else {
-                    ready!(waiting.poll_too_late(context, link));
-                    link.fail(BodyFailure::Late);
+                    *is_waited_for = true;
+                    if link.waits_for_body(context) {
+                        ready!(poll_too_late(waiting, context, link));
+                        link.fail(BodyFailure::Late);
+                    } else {
+                        link.fail(BodyFailure::MadeRoom);
+                    }
                     return Poll::Ready(Some(Err(io::Error::from(io::ErrorKind::TimedOut).into())));
                 };
-                if !link.outlives_client() {
-                    waiting.since = None;
+                if std::mem::take(is_waited_for) {
+                    link.has_body();
+                }
+                if let (Some(patience), Some(Ok(frame))) =
+                    (waiting.as_mut().and_then(|waiting| waiting.patience.as_mut()), &frame)
+                {
+                    patience.moved(frame.data_ref().map_or(0, Bytes::len));
                 }
                 if let Some(Ok(frame)) = &mut frame
                     && let Some(trailers) = frame.trailers_mut()
@@ -228,13 +259,16 @@ fn is_held(length: &Option<Box<Length>>) -> bool {
     length.as_ref().is_some_and(|length| length.holds_any())
 }
 
-impl Waiting {
-    /// Ready once it is too late: for all of it, where it is to be executed; for the next piece, where it passes.
-    fn poll_too_late(&mut self, context: &mut Context<'_>, link: &Link) -> Poll<()> {
-        let Some(allowed) = link.body_timeout() else { return Poll::Pending };
-        let since = *self.since.get_or_insert_with(Instant::now);
-        self.alarm.poll_until(context, since + allowed)
-    }
+/// Ready once it is too late: for all of it, where it is to be executed; once it comes too slowly, where it passes.
+fn poll_too_late(waiting: &mut Option<Box<Waiting>>, context: &mut Context<'_>, link: &Link) -> Poll<()> {
+    let (Some(allowed), Some(pace)) = (link.body_timeout(), link.pace()) else { return Poll::Pending };
+    let waiting = waiting.get_or_insert_default();
+    let until = if link.outlives_client() {
+        *waiting.since.get_or_insert_with(Instant::now) + allowed
+    } else {
+        waiting.patience.get_or_insert_with(|| Patience::new(pace)).wait()
+    };
+    waiting.alarm.poll_until(context, until)
 }
 
 /// An answer's body. The request is under way until it is gone.
@@ -242,23 +276,47 @@ pub(crate) struct AnswerBody {
     body: semel_tower::Body,
     /// What does not fit into one piece.
     rest: Bytes,
-    under_way: UnderWay,
+    /// Gone with the last piece.
+    under_way: Option<UnderWay>,
 }
 
 impl AnswerBody {
     pub(crate) fn new(body: semel_tower::Body, under_way: UnderWay) -> Self {
         under_way.answered();
-        Self { body, rest: Bytes::new(), under_way }
+        Self { body, rest: Bytes::new(), under_way: Some(under_way) }
     }
 
     /// The next piece, on a stream of HTTP/2.
     fn piece(&mut self, mut bytes: Bytes) -> Bytes {
         if bytes.len() > PIECE {
             self.rest = bytes.split_off(PIECE);
+        } else if !bytes.is_unique() {
+            // A small end must not keep all of a large answer in memory.
+            bytes = Bytes::copy_from_slice(&bytes);
+        }
+        if let Some(place) = self.under_way.as_mut().and_then(UnderWay::place) {
+            place.handed_out(bytes.len());
+        }
+        if !self.is_end_stream() {
             return bytes;
         }
-        // A small end must not keep all of a large answer in memory.
-        if bytes.is_unique() { bytes } else { Bytes::copy_from_slice(&bytes) }
+        // The library takes the last piece, is done with the body, and keeps the piece until the client has room for it.
+        match self.under_way.take() {
+            Some(under_way) => Bytes::from_owner(LastPiece { bytes, _under_way: under_way }),
+            None => bytes,
+        }
+    }
+}
+
+/// The end of an answer, on a stream of HTTP/2. The request is under way until it has gone out.
+struct LastPiece {
+    bytes: Bytes,
+    _under_way: UnderWay,
+}
+
+impl AsRef<[u8]> for LastPiece {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
     }
 }
 
@@ -271,26 +329,21 @@ impl Body for AnswerBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let this = &mut *self;
-        if let Some(place) = this.under_way.place() {
-            place.taken();
-        } else {
+        let Some(place) = this.under_way.as_mut().and_then(UnderWay::place) else {
             return Pin::new(&mut this.body).poll_frame(context);
-        }
+        };
+        place.taken();
         let frame = if this.rest.is_empty() {
             ready!(Pin::new(&mut this.body).poll_frame(context))
         } else {
             Some(Ok(Frame::data(std::mem::take(&mut this.rest))))
         };
-        let frame = frame.map(|frame| {
+        Poll::Ready(frame.map(|frame| {
             frame.map(|frame| match frame.into_data() {
                 Ok(bytes) => Frame::data(this.piece(bytes)),
                 Err(trailers) => trailers,
             })
-        });
-        if let (Some(Ok(_)), Some(place)) = (&frame, this.under_way.place()) {
-            place.handed_out();
-        }
-        Poll::Ready(frame)
+        }))
     }
 
     fn is_end_stream(&self) -> bool {

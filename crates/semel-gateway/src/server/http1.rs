@@ -1,5 +1,6 @@
 //! One connection of HTTP/1.1.
 
+use super::connected::Connected;
 use super::socket::ClientSocket;
 use super::stream::ClientStream;
 use super::{AnswerBody, Arrival, Client, IDEMPOTENCY_KEY, Link, buffer_size, told_to_stop, tunnel};
@@ -21,11 +22,13 @@ pub(super) async fn serve<F>(
     limits: Arc<Limits>,
     answer: Arc<impl Fn(Arrival) -> F>,
     mut stopping: watch::Receiver<bool>,
+    connected: &Connected,
 ) where
     F: Future<Output = Response<AnswerBody>>,
 {
     let peer = client.peer.0;
     let link = Link::default();
+    connected.speaks_http1(&link);
     let mut http = http1::Builder::new();
     // Reading has its own time limits, in the socket.
     http.header_read_timeout(None).max_header_size(limits.header_bytes).max_buf_size(buffer_size(&limits));

@@ -1,10 +1,12 @@
 //! One connection of HTTP/2.
 
+use super::connected::Connected;
 use super::stream::ClientStream;
 use super::streams::{Overdue, Streams};
 use super::{AnswerBody, Arrival, Client, IDEMPOTENCY_KEY, Link, told_to_stop};
 use crate::lanes::Dealer;
 use crate::limits::Limits;
+use crate::pace::Pace;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http2;
@@ -43,6 +45,7 @@ pub(super) async fn serve<F>(
     answer: Arc<impl Fn(Arrival) -> F>,
     mut stopping: watch::Receiver<bool>,
     dealer: Dealer,
+    connected: &Connected,
 ) where
     F: Future<Output = Response<AnswerBody>> + Send + 'static,
 {
@@ -59,10 +62,11 @@ pub(super) async fn serve<F>(
         .max_local_error_reset_streams(WRONG)
         .keep_alive_interval(SIGN_OF_LIFE_EVERY)
         .keep_alive_timeout(SIGN_OF_LIFE_WITHIN);
-    let (begins, body_timeout) = (Arc::clone(&streams), limits.body_timeout);
+    connected.speaks_http2(&streams);
+    let (begins, body_timeout, pace) = (Arc::clone(&streams), limits.body_timeout, Pace::of(&limits));
     let service = service_fn(move |request: Request<Incoming>| {
         let has_key = request.headers().contains_key(IDEMPOTENCY_KEY);
-        let under_way = Link::of_stream(body_timeout).begin_at(has_key, Some(begins.begin()));
+        let under_way = Link::of_stream(body_timeout, pace).begin_at(has_key, Some(begins.begin(pace)));
         let answering = answer(Arrival { request, client: client.clone(), under_way });
         async move { Ok::<_, Infallible>(answering.await) }
     });

@@ -1,38 +1,40 @@
 //! A connection whose client has to take what is written to it.
 
 use crate::alarm::Alarm;
+use crate::pace::{Pace, Patience};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::Instant;
 
-/// Breaks once nothing could be written for as long as there is patience. What is read has limits elsewhere.
+/// Breaks once what is written is taken too slowly. What is read has limits elsewhere.
 pub(crate) struct Impatient<S> {
     stream: S,
-    patience: Duration,
-    /// Since when nothing could be written.
-    stalled: Option<Instant>,
+    patience: Patience,
     alarm: Alarm,
 }
 
 impl<S> Impatient<S> {
-    pub(crate) fn new(stream: S, patience: Duration) -> Self {
-        Self { stream, patience, stalled: None, alarm: Alarm::default() }
+    pub(crate) fn new(stream: S, pace: Pace) -> Self {
+        Self { stream, patience: Patience::new(pace), alarm: Alarm::default() }
+    }
+
+    /// What is written from now on is another answer.
+    pub(super) fn next_answer(&mut self) {
+        self.patience.restart();
     }
 
     fn unless_stalled<T>(
         &mut self,
         context: &mut Context<'_>,
         written: Poll<io::Result<T>>,
+        length: impl Fn(&T) -> usize,
     ) -> Poll<io::Result<T>> {
-        if written.is_ready() {
-            self.stalled = None;
-            return written;
+        if let Poll::Ready(written) = written {
+            self.patience.moved(written.as_ref().map_or(0, length));
+            return Poll::Ready(written);
         }
-        let since = *self.stalled.get_or_insert_with(Instant::now);
-        ready!(self.alarm.poll_until(context, since + self.patience));
+        ready!(self.alarm.poll_until(context, self.patience.wait()));
         tracing::debug!("an answer is not taken");
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
@@ -55,7 +57,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Impatient<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.unless_stalled(context, written)
+        self.unless_stalled(context, written, |length| *length)
     }
 
     fn poll_write_vectored(
@@ -64,7 +66,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Impatient<S> {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.unless_stalled(context, written)
+        self.unless_stalled(context, written, |length| *length)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -74,25 +76,27 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Impatient<S> {
     /// What was written to an encrypted stream goes out here.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(context);
-        self.unless_stalled(context, flushed)
+        self.unless_stalled(context, flushed, |()| 0)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let shut_down = Pin::new(&mut self.stream).poll_shutdown(context);
-        self.unless_stalled(context, shut_down)
+        self.unless_stalled(context, shut_down, |()| 0)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::time::Instant;
 
     #[tokio::test(start_paused = true)]
     async fn patience_begins_anew_with_everything_that_is_taken() {
         let start = Instant::now();
         let (stream, mut client) = tokio::io::duplex(8);
-        let mut stream = Impatient::new(stream, Duration::from_secs(10));
+        let mut stream = Impatient::new(stream, Pace::pausing(Duration::from_secs(10)));
         stream.write_all(b"12345678").await.unwrap();
         let waiting = tokio::time::timeout(Duration::from_secs(9), stream.write_all(b"9"));
         assert!(waiting.await.is_err());

@@ -3,9 +3,10 @@
 //! - `stream.rs`: a connection, encrypted or not, and which protocol it speaks; `impatient.rs`: one that has to take its answers;
 //! - `http1.rs`, `socket.rs`: HTTP/1.1, behind the framing guard; `tunnel.rs`: what it may be switched to;
 //! - `http2.rs`, `streams.rs`: HTTP/2;
-//! - `link.rs`, `body.rs`: what a request knows of its connection.
+//! - `link.rs`, `body.rs`: what a request knows of its connection; `connected.rs`: what is known of a connection.
 
 mod body;
+mod connected;
 mod http1;
 mod http2;
 mod impatient;
@@ -20,31 +21,43 @@ pub(crate) use body::AnswerBody;
 pub use body::RequestBody;
 pub(crate) use impatient::Impatient;
 pub use link::PeerAddress;
-pub(crate) use link::{BodyFailure, Link, UnderWay};
+pub(crate) use link::{BodyFailure, Link, UnderWay, UnderWayHolder};
 pub(crate) use stream::ClientStream;
 pub(crate) use tunnel::OtherEnd;
 
 use crate::lanes::{Dealer, Lanes};
 use crate::limits::Limits;
-use crate::places::Places;
+use crate::party::Party;
 use crate::proxy::Introduction;
+use crate::shares::{Permit, Shares};
 use crate::tls::{ServerTls, identity_of};
 use arc_swap::{ArcSwap, ArcSwapOption};
+use connected::Connected;
 use http::{HeaderName, Request, Response};
 use hyper::body::Incoming;
 use semel_tower::ShownCredential;
+use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use stream::Protocol;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// Connections that are accepted and wait for others to end, at most. Past it they are closed: those of clients below their share do not wait here.
+const WAITING: usize = 1024;
+
+/// How often it is looked whether one that waits can be served now, besides when another has ended.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Which peers forward the requests of others.
+pub(crate) type Trusts = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
 
 /// How much of a connection is buffered before its reading pauses. Bodies go through it: it is not small where heads have to be.
 fn buffer_size(limits: &Limits) -> usize {
@@ -73,19 +86,22 @@ pub(crate) struct Client {
 pub(crate) struct Connections {
     limits: ArcSwap<Limits>,
     tls: ArcSwapOption<ServerTls>,
-    slots: Places,
+    slots: Arc<Shares<Connected>>,
+    trusts: ArcSwap<Trusts>,
     stopping: watch::Sender<bool>,
 }
 
 impl Connections {
-    pub(crate) fn new(limits: Arc<Limits>, tls: Option<Arc<ServerTls>>) -> Self {
-        let slots = Places::new(limits.connections);
+    pub(crate) fn new(limits: Arc<Limits>, tls: Option<Arc<ServerTls>>, trusts: Trusts) -> Self {
+        let slots = Shares::new(limits.connections);
         let (limits, tls) = (ArcSwap::new(limits), ArcSwapOption::new(tls));
-        Self { limits, tls, slots, stopping: watch::channel(false).0 }
+        let trusts = ArcSwap::from_pointee(trusts);
+        Self { limits, tls, slots, trusts, stopping: watch::channel(false).0 }
     }
 
     /// Connections that are accepted from now on have these limits, and are served with this certificate.
-    pub(crate) fn go_by(&self, limits: Arc<Limits>, tls: Option<Arc<ServerTls>>) {
+    pub(crate) fn go_by(&self, limits: Arc<Limits>, tls: Option<Arc<ServerTls>>, trusts: Trusts) {
+        self.trusts.store(Arc::new(trusts));
         self.slots.resize(limits.connections);
         self.limits.store(limits);
         self.tls.store(tls);
@@ -102,59 +118,97 @@ impl Connections {
         F: Future<Output = Response<AnswerBody>> + Send + 'static,
     {
         let answer = Arc::new(answer);
+        let serve = |accepted: Accepted, slot: Slot| {
+            let (limits, tls) = (self.limits.load_full(), self.tls.load_full());
+            let (answer, stopping) = (Arc::clone(&answer), self.stopping.subscribe());
+            let Accepted { stream, peer } = accepted;
+            // Out of this runtime, and into that of its lane.
+            let stream = stream.into_std();
+            lanes.place().run(async move |dealer| {
+                let connected = &slot.connected;
+                match stream.and_then(TcpStream::from_std) {
+                    Ok(stream) => tokio::select! {
+                        biased;
+                        () = serve_connection(stream, peer, limits, tls, answer, stopping, dealer, connected) => {}
+                        () = connected.makes_room() => {
+                            tracing::debug!(%peer, "an idle connection makes room for another client's");
+                        }
+                    },
+                    Err(error) => tracing::error!(%peer, %error, "a connection cannot be served"),
+                }
+                drop(slot);
+            });
+        };
+        let mut waiting = VecDeque::new();
         let mut stop = pin!(stop);
         loop {
             tokio::select! {
                 biased;
                 () = &mut stop => break,
-                (stream, peer, slot) = self.accept(&listener) => {
-                    let (limits, tls) = (self.limits.load_full(), self.tls.load_full());
-                    let (answer, stopping) = (Arc::clone(&answer), self.stopping.subscribe());
-                    // Out of this runtime, and into that of its lane.
-                    let stream = stream.into_std();
-                    lanes.place().run(async move |dealer| {
-                        match stream.and_then(TcpStream::from_std) {
-                            Ok(stream) => {
-                                serve_connection(stream, peer, limits, tls, answer, stopping, dealer).await;
-                            }
-                            Err(error) => tracing::error!(%peer, %error, "a connection cannot be served"),
-                        }
-                        drop(slot);
-                    });
+                () = self.slots.returned(), if !waiting.is_empty() => {}
+                () = tokio::time::sleep(LOOK_EVERY), if !waiting.is_empty() => {}
+                accepted = accept(&listener) => waiting.push_back(accepted),
+            }
+            for _ in 0..waiting.len() {
+                let Some(accepted) = waiting.pop_front() else { break };
+                match self.slot(accepted.peer) {
+                    Some(slot) => serve(accepted, slot),
+                    None => waiting.push_back(accepted),
                 }
             }
+            if waiting.len() > WAITING {
+                // The newest: whoever waits for longer keeps its turn.
+                waiting.pop_back();
+            }
         }
-        drop(listener);
+        drop((waiting, listener));
         self.stopping.send_replace(true);
+    }
+
+    /// Room for a connection of this peer. Connections of peers that forward for others are not counted for anybody: whose requests will come over
+    /// them is not known.
+    fn slot(&self, peer: SocketAddr) -> Option<Slot> {
+        let party = (!(self.trusts.load())(peer.ip())).then(|| Party::of(peer.ip()));
+        let connected = Connected::default();
+        let permit = self.slots.take(party, connected.clone()).ok()?;
+        Some(Slot { connected, _permit: permit })
     }
 
     /// Waits until the last connection is closed.
     pub(crate) async fn closed(&self) {
         self.slots.all_back().await;
     }
+}
 
-    /// The next connection, once there is room for one. Those that wait meanwhile wait in the system's queue: answering them
-    /// would take the very room that is lacking.
-    async fn accept(&self, listener: &TcpListener) -> (TcpStream, SocketAddr, OwnedSemaphorePermit) {
-        loop {
-            let Ok(slot) = self.slots.take().await else {
-                // Nobody closes the semaphore.
-                return std::future::pending().await;
-            };
-            match listener.accept().await {
-                Ok((stream, peer)) => return (stream, peer, slot),
-                Err(error) if is_about_one_connection(&error) => {}
-                Err(error) => {
-                    // Too many open files, most likely: some will be closed soon.
-                    tracing::error!(%error, "no connection can be accepted");
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                }
+/// A connection, before anything is known of it but its peer.
+struct Accepted {
+    stream: TcpStream,
+    peer: SocketAddr,
+}
+
+/// Room for a connection.
+struct Slot {
+    connected: Connected,
+    _permit: Permit<Connected>,
+}
+
+/// The next connection.
+async fn accept(listener: &TcpListener) -> Accepted {
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => return Accepted { stream, peer },
+            Err(error) if is_about_one_connection(&error) => {}
+            Err(error) => {
+                // Too many open files, most likely: some will be closed soon.
+                tracing::error!(%error, "no connection can be accepted");
+                tokio::time::sleep(Duration::from_millis(100)).await;
             }
         }
     }
 }
 
 /// Serves one connection to its end.
+#[allow(clippy::too_many_arguments, reason = "each is used once, by one of two protocols")]
 async fn serve_connection<F>(
     stream: TcpStream,
     peer: SocketAddr,
@@ -163,6 +217,7 @@ async fn serve_connection<F>(
     answer: Arc<impl Fn(Arrival) -> F>,
     mut stopping: watch::Receiver<bool>,
     dealer: Dealer,
+    connected: &Connected,
 ) where
     F: Future<Output = Response<AnswerBody>> + Send + 'static,
 {
@@ -186,8 +241,10 @@ async fn serve_connection<F>(
         begun,
     };
     match opened.protocol {
-        Protocol::Http1 => http1::serve(opened.stream, client, limits, answer, stopping).await,
-        Protocol::Http2 => http2::serve(opened.stream, client, limits, answer, stopping, dealer).await,
+        Protocol::Http1 => http1::serve(opened.stream, client, limits, answer, stopping, connected).await,
+        Protocol::Http2 => {
+            http2::serve(opened.stream, client, limits, answer, stopping, dealer, connected).await;
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use super::stream::ClientStream;
 use crate::alarm::Alarm;
 use crate::framing::{Framing, Position, Refused};
 use crate::limits::Limits;
+use crate::pace::{Pace, Patience};
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -32,7 +33,12 @@ pub(super) struct ClientSocket {
     framing: Framing,
     end: Option<End>,
     waiting: Waiting,
+    /// With a body that is passed on.
+    patience: Patience,
     reading_alarm: Alarm,
+    /// The request that was read and written for last, and whether its answer stands still.
+    request: u64,
+    stalls: bool,
     lingering: Option<Lingering>,
 }
 
@@ -50,8 +56,6 @@ enum End {
 struct Waiting {
     what: What,
     since: Instant,
-    /// Whether something came since it was last waited.
-    progress: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -82,15 +86,18 @@ impl ClientSocket {
         link: Link,
     ) -> Self {
         Self {
-            stream: Impatient::new(stream, limits.body_timeout),
+            stream: Impatient::new(stream, Pace::of(&limits)),
+            patience: Patience::new(Pace::of(&limits)),
             peer,
             // The library refuses a head that is too long, with the right status, after having read at most a buffer more.
             framing: Framing::new(limits.header_bytes + super::buffer_size(&limits)),
             limits,
             link,
             end: None,
-            waiting: Waiting { what: What::FirstHead, since: begun, progress: false },
+            waiting: Waiting { what: What::FirstHead, since: begun },
             reading_alarm: Alarm::default(),
+            request: 0,
+            stalls: false,
             lingering: None,
         }
     }
@@ -130,23 +137,22 @@ impl ClientSocket {
             (Position::Body, _) if self.link.outlives_client() => What::WholeBody,
             (Position::Body, _) => What::NextPiece,
         };
-        let starts_anew = what != self.waiting.what || (what == What::NextPiece && self.waiting.progress);
+        if what == What::NextPiece {
+            return self.poll_too_slow(context);
+        }
+        let starts_anew = what != self.waiting.what;
         if starts_anew {
-            self.waiting = Waiting { what, since: Instant::now(), progress: false };
+            self.waiting = Waiting { what, since: Instant::now() };
         }
         let allowed = match what {
             What::FirstHead | What::Head => self.limits.header_timeout,
-            What::WholeBody | What::NextPiece => self.limits.body_timeout,
+            What::WholeBody => self.limits.body_timeout,
             What::NextRequest => self.limits.idle_timeout,
-            What::Answer => return Poll::Pending,
+            What::NextPiece | What::Answer => return Poll::Pending,
         };
         ready!(self.reading_alarm.poll_until(context, self.waiting.since + allowed));
         match what {
-            What::WholeBody | What::NextPiece => {
-                tracing::debug!(peer = %self.peer, "a request body comes too slowly");
-                self.link.fail(BodyFailure::Late);
-                Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
-            }
+            What::WholeBody => Poll::Ready(Err(self.comes_too_late())),
             _ => {
                 tracing::trace!(peer = %self.peer, "no request came in time");
                 Poll::Ready(Ok(()))
@@ -154,12 +160,51 @@ impl ClientSocket {
         }
     }
 
+    /// Nothing came of a body that is passed on. Ready once it comes too slowly.
+    fn poll_too_slow(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.waiting.what != What::NextPiece {
+            self.waiting = Waiting { what: What::NextPiece, since: Instant::now() };
+            self.patience.restart();
+        }
+        ready!(self.reading_alarm.poll_until(context, self.patience.wait()));
+        Poll::Ready(Err(self.comes_too_late()))
+    }
+
+    fn comes_too_late(&self) -> io::Error {
+        tracing::debug!(peer = %self.peer, "a request body comes too slowly");
+        self.link.fail(BodyFailure::Late);
+        io::ErrorKind::TimedOut.into()
+    }
+
     /// Something is written, or about to be.
-    fn writes(&self, context: &Context<'_>) {
+    fn writes(&mut self, context: &Context<'_>) {
+        let request = self.link.request();
+        if self.request != request {
+            self.request = request;
+            self.stream.next_answer();
+        }
         if matches!(self.end, Some(End::Gone(_))) {
             // The library stopped reading when it was told that nothing had come: it is to look again.
             context.waker().wake_by_ref();
         }
+    }
+
+    /// What was tried to write; an error once the request has to make room for others.
+    fn unless_revoked<T>(
+        &mut self,
+        context: &Context<'_>,
+        written: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if written.is_pending() {
+            self.stalls = true;
+            if !self.link.answer_stalls(context) {
+                tracing::debug!(peer = %self.peer, "an answer that is not taken makes room for other requests");
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+        } else if std::mem::take(&mut self.stalls) {
+            self.link.answer_moves();
+        }
+        written
     }
 
     /// Reads on for a while after the last answer, if the client may be still sending.
@@ -217,7 +262,9 @@ impl AsyncRead for ClientSocket {
         };
         if read.is_ok() && buffer.filled().len() > from {
             let admitted = this.admit(buffer, from);
-            this.waiting.progress = true;
+            if this.waiting.what == What::NextPiece {
+                this.patience.moved(buffer.filled().len() - from);
+            }
             if this.waiting.what == What::FirstHead && this.framing.position() != Position::Head {
                 // It is complete: whatever is waited for next, it is waited for anew.
                 this.waiting.what = What::Answer;
@@ -240,7 +287,8 @@ impl AsyncWrite for ClientSocket {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         self.writes(context);
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.unless_revoked(context, written)
     }
 
     fn poll_write_vectored(
@@ -249,7 +297,8 @@ impl AsyncWrite for ClientSocket {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         self.writes(context);
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.unless_revoked(context, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -257,7 +306,8 @@ impl AsyncWrite for ClientSocket {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        let flushed = Pin::new(&mut self.stream).poll_flush(context);
+        self.unless_revoked(context, flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

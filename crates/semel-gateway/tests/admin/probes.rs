@@ -52,6 +52,49 @@ async fn the_listing_says_so_when_the_store_is_away() {
     assert_eq!(answer.header("retry-after"), Some("1"));
 }
 
+/// A connection that has sent this.
+async fn sent(office: &Office, bytes: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(office.admin.address).await.unwrap();
+    stream.write_all(bytes).await.unwrap();
+    stream
+}
+
+#[tokio::test]
+async fn half_sent_heads_keep_no_probe_from_its_answer() {
+    let office = Office::open().await;
+    let mut held = Vec::new();
+    for round in 0..13 {
+        // More than there is room for, again and again: without a word, in the middle of a head, and between two requests.
+        for _ in 0..70 {
+            held.push(sent(&office, b"").await);
+            held.push(sent(&office, b"GET /healthz HTTP/1.1\r\nHost: loc").await);
+            held.push(sent(&office, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await);
+        }
+        assert_eq!(get("/healthz").send(&office.admin).await.status, 200, "{round}");
+        assert_eq!(get("/readyz").send(&office.admin).await.status, 200, "{round}");
+    }
+}
+
+#[tokio::test]
+async fn work_that_does_not_end_keeps_no_probe_from_its_answer() {
+    let office = Office::open().await;
+    office.store.always(Call::Read, Fault::Hang);
+    let ask = format!(
+        "GET /v1/operations HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\r\n",
+        crate::support::TOKEN
+    );
+    let mut asked = Vec::new();
+    for _ in 0..70 {
+        asked.push(sent(&office, ask.as_bytes()).await);
+    }
+    for _ in 0..13 {
+        assert_eq!(get("/healthz").send(&office.admin).await.status, 200);
+    }
+    let answer = office.get("/v1/operations").await;
+    assert_eq!((answer.status, crate::support::problem(&answer)), (503, "admin_too_busy".into()));
+    office.store.heal();
+}
+
 #[tokio::test]
 async fn it_stops_when_told_to_whoever_is_connected() {
     let engine = semel::Engine::new(semel::MemoryStore::new());

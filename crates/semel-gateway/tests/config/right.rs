@@ -128,6 +128,8 @@ seal_with = "2026-11"
 plain = "refused"
 
 [limits]
+min_body_rate = "2KiB"
+pass_through_timeout = "15m"
 header_bytes = "16KiB"
 header_timeout = "5s"
 body_timeout = "6s"
@@ -273,6 +275,8 @@ fn every_setting_is_taken() {
             header_bytes: 16 * 1024,
             header_timeout: Duration::from_secs(5),
             body_timeout: Duration::from_secs(6),
+            min_body_rate: 2048,
+            pass_through_timeout: Duration::from_secs(900),
             idle_timeout: Duration::from_secs(7),
             connections: 8,
             requests_in_flight: 9,

@@ -109,7 +109,11 @@ async fn a_protected_body_that_comes_too_slowly_is_refused_and_nothing_executes(
 #[tokio::test(flavor = "multi_thread")]
 async fn a_streamed_body_may_take_its_time_but_not_pause_too_long() {
     let service = Service::start();
-    let front = with(&service, |limits| limits.body_timeout = 3 * SHORT).await;
+    let front = with(&service, |limits| {
+        limits.body_timeout = 3 * SHORT;
+        limits.min_body_rate = 1;
+    })
+    .await;
     let ask = Ask::new("PUT /").key(KEY).body([b'x'; 60]);
     let mut client = front.connect().await;
     client.write(ask.head()).await;

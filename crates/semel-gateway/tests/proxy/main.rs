@@ -5,6 +5,7 @@
 
 mod support;
 
+mod capacity;
 mod disguises;
 mod framing;
 mod hanging_up;

@@ -24,6 +24,8 @@ pub(crate) struct Setting {
     pub(crate) slow: Option<watch::Receiver<bool>>,
     pub(crate) transport: Transport,
     pub(crate) tls: Option<ServerTlsFiles>,
+    /// Whether this machine is believed to forward for others.
+    pub(crate) trusts_loopback: bool,
 }
 
 impl Default for Setting {
@@ -35,6 +37,7 @@ impl Default for Setting {
             slow: None,
             transport: Transport::default(),
             tls: None,
+            trusts_loopback: true,
         }
     }
 }
@@ -87,6 +90,7 @@ impl Setting {
                 parts.headers.remove("x-not-believed");
                 (parts.uri.path() == "/refused").then(|| http::Response::new("refused".into()))
             });
+        let gateway = if self.trusts_loopback { gateway } else { gateway.trusting(|_| false) };
         let gateway = match self.tls {
             Some(files) => gateway.over_tls(ServerTls::start(files).unwrap()),
             None => gateway,

@@ -158,12 +158,12 @@ impl StreamHandle {
         not_taken.is_some_and(|not_taken| not_taken.since.elapsed() >= long)
     }
 
-    /// The client's time is over for everything on this connection that it has not taken for so long. The library has no way to end one stream.
+    /// The client's time is over for everything on this connection that it has not taken for so long, now or soon. The library has no way
+    /// to end one stream: the connection is to end, and waits for nothing else that stands still.
     pub(super) fn give_up(&self, long: Duration) {
-        let now = Instant::now();
         let mut state = self.streams.state();
-        for not_taken in state.not_taken.values_mut().filter(|not_taken| not_taken.since + long <= now) {
-            not_taken.until = now;
+        for not_taken in state.not_taken.values_mut() {
+            not_taken.until = not_taken.until.min(not_taken.since + long);
         }
         drop(state);
         self.streams.given_up.notify_one();

@@ -45,6 +45,9 @@ pub enum StartError {
     /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] OpenStoreError),
+    /// The secret that fingerprints are keyed with cannot be had.
+    #[error("requests cannot be compared: {0}")]
+    FingerprintSecret(semel::StoreError),
     /// Doubt cannot be settled as the configuration says.
     #[error(transparent)]
     Settling(#[from] SettlingError),
@@ -96,6 +99,9 @@ impl Running {
         }
         let (reload, asked) = Reload::channel();
         let mut instance = Instance::open(&config, reload.clone()).await?;
+        let keyring = config.encryption.as_ref();
+        let secret = instance.engine.check_fingerprint_secret(keyring).await;
+        secret.map_err(StartError::FingerprintSecret)?;
         let office = instance.office(&config, None)?;
         let beside = instance.beside(Process::Gateway, &config).await?;
         let exporter = instance.export(Process::Gateway, &config, &office);

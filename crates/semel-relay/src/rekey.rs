@@ -45,7 +45,7 @@ impl Rekeyed {
     }
 }
 
-/// Rewrites records by the key that seals now: what was sealed by older ones, and what was stored before anything was sealed. With
+/// Rewrites records, and the secrets of fingerprints, by the key that seals now: what was sealed by older ones, and what was stored before anything was sealed. With
 /// keys that only open, it takes the seals off.
 ///
 /// It goes through all records, newest first, beside whoever serves requests. Each is written on condition that it is still the one
@@ -149,6 +149,7 @@ impl Rekeyer {
     /// # Errors
     /// The store did not answer, again and again. What was rewritten stays so: run it again.
     pub async fn run(&self, mut progress: impl FnMut(&Rekeyed)) -> Result<Rekeyed, StoreError> {
+        patiently(async || self.engine.rekey_fingerprint_secrets().await).await?;
         let (mut done, mut later, mut from) = (Rekeyed::default(), Later::default(), None);
         loop {
             let begun = Instant::now();

@@ -6,7 +6,7 @@ use crate::protection::Protection;
 use bytes::Bytes;
 use http::request::Parts;
 use semel::fingerprint::{HttpRequest, Recipe, RecipeUnavailable, Subject, fingerprint};
-use semel::{Fingerprint, RecordKey};
+use semel::{Fingerprint, RecordKey, StoreError};
 use std::sync::{Arc, LazyLock};
 use tokio::sync::Semaphore;
 
@@ -21,6 +21,8 @@ static TURNS: LazyLock<Semaphore> =
 pub(crate) struct Hashing {
     pub(crate) key: RecordKey,
     pub(crate) protection: Arc<Protection>,
+    /// Today's, keyed.
+    recipe: Arc<Recipe>,
     config: Arc<Config>,
     pub(crate) parts: Parts,
     pub(crate) body: Bytes,
@@ -30,24 +32,28 @@ pub(crate) struct Hashing {
 
 impl Hashing {
     /// Whose fingerprint is at hand if its body is large. None: the runtime is going down.
+    ///
+    /// # Errors
+    /// The store did not answer, or the secret in it does not open: nothing can be compared.
     pub(crate) async fn of(
         key: RecordKey,
         protection: Arc<Protection>,
         config: Arc<Config>,
         parts: Parts,
         body: Bytes,
-    ) -> Option<Self> {
-        let mut hashing = Self { key, protection, config, parts, body, made: None };
+    ) -> Result<Option<Self>, StoreError> {
+        let recipe = config.engine.keyed_recipe(&protection.recipe).await?;
+        let mut hashing = Self { key, protection, recipe, config, parts, body, made: None };
         if hashing.body.len() <= LARGE {
-            return Some(hashing);
+            return Ok(Some(hashing));
         }
-        let _turn = TURNS.acquire().await.ok()?;
+        let Ok(_turn) = TURNS.acquire().await else { return Ok(None) };
         let making = move || {
             // What cannot be made is found out once more, at once.
-            hashing.made = hashing.make(&hashing.protection.recipe).ok();
+            hashing.made = hashing.make(&hashing.recipe).ok();
             hashing
         };
-        tokio::task::spawn_blocking(making).await.ok()
+        Ok(tokio::task::spawn_blocking(making).await.ok())
     }
 
     fn make(&self, recipe: &Recipe) -> Result<Fingerprint, RecipeUnavailable> {
@@ -67,12 +73,12 @@ impl Hashing {
 
 impl Subject for Hashing {
     fn recipe(&self) -> &Recipe {
-        &self.protection.recipe
+        &self.recipe
     }
 
     fn fingerprint_under(&self, recipe: &Recipe) -> Result<Fingerprint, RecipeUnavailable> {
         match self.made {
-            Some(made) if std::ptr::eq(recipe, &*self.protection.recipe) => Ok(made),
+            Some(made) if std::ptr::eq(recipe, &*self.recipe) => Ok(made),
             _ => self.make(recipe),
         }
     }
@@ -88,7 +94,7 @@ mod tests {
     use std::pin::{Pin, pin};
     use std::task::{Context, Poll, Waker};
 
-    fn hashing(members: usize) -> impl Future<Output = Option<Hashing>> {
+    fn hashing(members: usize) -> impl Future<Output = Result<Option<Hashing>, StoreError>> {
         let members: Vec<_> = (0..members).map(|member| format!("\"{member}\":[{member}]")).collect();
         let body = format!("{{{}}}", members.join(","));
         let request = Request::post("/payments").header("content-type", "application/json").body(()).unwrap();
@@ -105,8 +111,8 @@ mod tests {
     async fn a_large_body_is_hashed_on_another_thread_and_comes_to_the_same() {
         let mut large = pin!(hashing(50_000));
         assert!(poll(large.as_mut()).is_pending(), "this thread could serve others meanwhile");
-        let large = large.await.unwrap();
-        let today = &large.protection.recipe;
+        let large = large.await.unwrap().unwrap();
+        let today = &large.recipe;
         assert_eq!(large.made, large.make(today).ok());
         assert_eq!(large.fingerprint_under(today).ok(), large.made);
         let other = Recipe::builder().ignore("/7").build().unwrap();
@@ -116,8 +122,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_small_one_is_hashed_where_it_is() {
-        let Poll::Ready(Some(small)) = poll(pin!(hashing(10))) else { panic!("it was handed over") };
+        let Poll::Ready(Ok(Some(small))) = poll(pin!(hashing(10))) else { panic!("it was handed over") };
         assert_eq!(small.made, None);
-        assert!(small.fingerprint_under(&small.protection.recipe).is_ok());
+        assert!(small.fingerprint_under(&small.recipe).is_ok());
     }
 }

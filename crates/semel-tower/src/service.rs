@@ -195,8 +195,16 @@ where
     let executing = async move {
         let key = RecordKey::new(tenant, admitted.operation, admitted.key.as_str());
         let hashing = Hashing::of(key.clone(), admitted.protection, Arc::clone(&config), parts, body);
-        let Some(subject) = hashing.await else {
-            return;
+        let subject = match hashing.await {
+            Ok(Some(subject)) => subject,
+            Ok(None) => return,
+            Err(error) => {
+                if let Some(observer) = config.engine.observer() {
+                    observer.count(&key.operation, Event::StoreError);
+                }
+                let _ = answer.send(config.begin_error(&BeginError::Store(error)));
+                return;
+            }
         };
         let policy = Arc::clone(&subject.protection.policy);
         let incoming = Incoming { key: key.clone(), subject: &subject, policy };

@@ -6,7 +6,7 @@ use crate::admin::AdminSeat;
 use crate::config::Config;
 use crate::gateway::Seat;
 use crate::instance::{Beside, Instance, Office};
-use crate::running::gateway_of;
+use crate::running::{StartError, gateway_of};
 use crate::shifts::Shifts;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -90,6 +90,10 @@ impl Reloader {
         }
         // Everything that can fail comes first, and leaves nothing behind if it does.
         let refused = |error| ReloadError::Start(Arc::new(error));
+        if self.seat.is_some() {
+            let secret = self.instance.engine.check_fingerprint_secret(new.encryption.as_ref()).await;
+            secret.map_err(StartError::FingerprintSecret).map_err(refused)?;
+        }
         let gateway = self.seat.as_ref().map(|_| gateway_of(&self.instance, &new));
         let gateway = gateway.transpose().map_err(refused)?;
         let office = self.instance.office(&new, Some(&self.office)).map_err(refused)?;

@@ -9,4 +9,5 @@
 mod forms;
 mod hosts;
 mod multipart;
+mod secrets;
 mod support;

@@ -3,7 +3,7 @@
 use super::quota::Admission;
 use super::{Engine, Ticket};
 use crate::boottime;
-use crate::fingerprint::Subject;
+use crate::fingerprint::{RecipeUnavailable, Subject};
 use crate::identity::{Fingerprint, MAX_TENANT, OperationId, Owner, RecipeId, RecordKey};
 use crate::observe::{Event, log_doubt_of};
 use crate::planted::{self, Bug};
@@ -283,8 +283,17 @@ impl Engine {
         let fingerprint = if record.recipe == asked.recipe {
             Some(asked.fingerprint)
         } else {
-            let recipe = self.shared.recipe(record.recipe).await?;
-            recipe.and_then(|recipe| asked.incoming.subject.fingerprint_under(&recipe).ok())
+            match self.shared.recipe(record.recipe).await? {
+                None => None,
+                Some(recipe) => match asked.incoming.subject.fingerprint_under(&recipe) {
+                    // It may be one of the store's.
+                    Err(RecipeUnavailable::OtherSecret) => {
+                        let keyed = Box::pin(self.shared.keyed_as_stored(&recipe)).await?;
+                        keyed.and_then(|recipe| asked.incoming.subject.fingerprint_under(&recipe).ok())
+                    }
+                    made => made.ok(),
+                },
+            }
         };
         Ok(match fingerprint {
             Some(fingerprint) if fingerprint == record.fingerprint => Match::Same,

@@ -5,6 +5,7 @@
 
 mod acts;
 mod begin;
+mod fingerprint_secrets;
 mod finish;
 mod outstanding;
 mod phases;
@@ -38,6 +39,7 @@ use crate::record::Record;
 use crate::seal::Keyring;
 use crate::store::{Store, StoreError};
 use bytes::Bytes;
+use fingerprint_secrets::FingerprintSecrets;
 use finish::MAX_GIVING_BACK;
 use outstanding::Outstanding;
 use pulse::Pulse;
@@ -72,6 +74,7 @@ struct Shared {
     giving_back: Arc<Semaphore>,
     pulse: Pulse,
     secret: OnceCell<FingerprintSecret>,
+    fingerprint_secrets: FingerprintSecrets,
     keyring: RwLock<Option<Arc<Keyring>>>,
     store_timeout: Duration,
     observer: Option<Arc<dyn Observer>>,
@@ -157,6 +160,7 @@ impl Engine {
                 giving_back: Arc::new(Semaphore::new(MAX_GIVING_BACK)),
                 pulse: Pulse::default(),
                 secret: OnceCell::new(),
+                fingerprint_secrets: FingerprintSecrets::default(),
                 keyring: RwLock::new(options.keyring.map(Arc::new)),
                 store_timeout: options.store_timeout,
                 observer: options.observer,

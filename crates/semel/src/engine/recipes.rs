@@ -53,6 +53,15 @@ impl Shared {
         Ok(recipe)
     }
 
+    /// The recipe of a record, with its secret, if that is one of the store's.
+    pub(super) async fn keyed_as_stored(&self, recipe: &Recipe) -> Result<Option<Arc<Recipe>>, StoreError> {
+        let keyed = self.with_secret(recipe).await?;
+        if let Some(keyed) = &keyed {
+            self.recipes.learn(keyed.id(), Arc::clone(keyed));
+        }
+        Ok(keyed)
+    }
+
     pub(super) async fn in_time<T>(&self, call: StoreFuture<'_, T>) -> Result<T, StoreError> {
         tokio::time::timeout(self.store_timeout, unless_it_panics(call))
             .await

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, PoisonError};
 
 impl Shared {
-    fn keyring(&self) -> Option<Arc<Keyring>> {
+    pub(super) fn keyring(&self) -> Option<Arc<Keyring>> {
         self.keyring.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -54,6 +54,8 @@ impl Engine {
     pub fn set_keyring(&self, keyring: Option<Keyring>) {
         let mut kept = self.shared.keyring.write().unwrap_or_else(PoisonError::into_inner);
         *kept = keyring.map(Arc::new);
+        drop(kept);
+        self.shared.fingerprint_secrets.forget();
     }
 
     /// What makes the acts of whoever owns `record`, for a store that writes them in a transaction of the application's.

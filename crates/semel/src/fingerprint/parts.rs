@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 /// A hash in the making, plain or keyed. Both take an unbounded input and give 32 bytes.
 pub(super) enum Parts {
     Plain(Sha256),
-    Keyed(Box<Hmac<Sha256>>),
+    Keyed(Hmac<Sha256>),
 }
 
 impl Parts {
@@ -17,7 +17,7 @@ impl Parts {
     pub(super) fn new(purpose: &str, secret: Option<&FingerprintSecret>) -> Self {
         let mut parts = match secret {
             None => Self::Plain(Sha256::new()),
-            Some(secret) => Self::Keyed(Box::new(secret.hmac())),
+            Some(secret) => Self::Keyed(secret.hmac()),
         };
         parts.piece(purpose.as_bytes());
         parts
@@ -27,7 +27,7 @@ impl Parts {
     pub(super) fn raw(&mut self, bytes: &[u8]) {
         match self {
             Self::Plain(hash) => Digest::update(hash, bytes),
-            Self::Keyed(hash) => Mac::update(hash.as_mut(), bytes),
+            Self::Keyed(hash) => Mac::update(hash, bytes),
         }
     }
 

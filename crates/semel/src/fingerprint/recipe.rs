@@ -9,6 +9,7 @@ use http::HeaderName;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// The way in which a fingerprint is computed. Another way is another version, beside these, never in the place of one: texts of each
 /// are in stores.
@@ -73,6 +74,8 @@ pub struct Recipe {
     host_aliases: Aliases,
     text: String,
     id: RecipeId,
+    /// The secret that it names, where it is at hand.
+    secret: Option<Arc<FingerprintSecret>>,
 }
 
 impl PartialEq for Recipe {
@@ -126,7 +129,7 @@ impl Recipe {
         let text = canonical(&serde_json::to_vec(&document)?)?;
         let mut id = [0; 16];
         id.copy_from_slice(&Sha256::digest(&text)[..16]);
-        Ok(Self { document, version, shape, host_aliases, text, id: RecipeId(id) })
+        Ok(Self { document, version, shape, host_aliases, text, id: RecipeId(id), secret: None })
     }
 
     /// Starts from the recipe under which everything counts.
@@ -195,16 +198,30 @@ impl Recipe {
         &self.shape
     }
 
+    /// The id of the [secret](FingerprintSecret::id) that it is keyed with.
+    #[must_use]
+    pub fn secret_id(&self) -> Option<&str> {
+        self.document.secret.as_deref()
+    }
+
+    /// The same rules, keyed with this secret, which comes along.
+    ///
+    /// # Errors
+    /// As [`RecipeBuilder::build`].
+    pub fn keyed(&self, secret: &Arc<FingerprintSecret>) -> Result<Self, RecipeError> {
+        let mut document = self.document.clone();
+        document.secret = Some(secret.id().to_owned());
+        Ok(Self { secret: Some(Arc::clone(secret)), ..Self::compile(document)? })
+    }
+
     /// The secret to hash with: none where the recipe was made without one, even if there is one by now.
     pub(super) fn keyed_with<'a>(
-        &self,
+        &'a self,
         secret: Option<&'a FingerprintSecret>,
     ) -> Result<Option<&'a FingerprintSecret>, RecipeUnavailable> {
-        match (&self.document.secret, secret) {
-            (None, _) => Ok(None),
-            (Some(id), Some(secret)) if id == secret.id() => Ok(Some(secret)),
-            (Some(_), _) => Err(RecipeUnavailable::OtherSecret),
-        }
+        let Some(id) = &self.document.secret else { return Ok(None) };
+        let at_hand = self.secret.as_deref().into_iter().chain(secret).find(|secret| secret.id() == id);
+        at_hand.map(Some).ok_or(RecipeUnavailable::OtherSecret)
     }
 }
 

@@ -9,12 +9,22 @@ use sha2::{Digest, Sha256};
 /// store could try out small bodies, or credentials, against the hashes in it.
 ///
 /// `Debug` shows nothing of it.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct FingerprintSecret {
     /// The secret as HMAC uses it: a block of its hash function, longer secrets hashed.
     key: [u8; 64],
+    /// The hash with the key taken in, which takes as long as two blocks of what is hashed.
+    begun: Hmac<Sha256>,
     id: String,
 }
+
+impl PartialEq for FingerprintSecret {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for FingerprintSecret {}
 
 impl FingerprintSecret {
     /// The fewest bytes of a secret.
@@ -36,7 +46,7 @@ impl FingerprintSecret {
             key[..bytes.len()].copy_from_slice(bytes);
         }
         let id = Sha256::new().chain_update("semel secret id").chain_update(bytes).finalize();
-        Ok(Self { key, id: hex(&id[..8]) })
+        Ok(Self { begun: Hmac::new(&key.into()), key, id: hex(&id[..8]) })
     }
 
     /// Names the secret without telling it: what a recipe keeps, so that a record made under another secret is found
@@ -47,7 +57,7 @@ impl FingerprintSecret {
     }
 
     pub(super) fn hmac(&self) -> Hmac<Sha256> {
-        Hmac::new(&self.key.into())
+        self.begun.clone()
     }
 }
 

@@ -163,7 +163,11 @@ impl Keyring {
         self.plain == Plain::Refused
     }
 
-    pub(super) fn sealing_key(&self) -> Option<&SealingKey> {
+    pub(crate) fn keys(&self) -> &[SealingKey] {
+        &self.keys
+    }
+
+    pub(crate) fn sealing_key(&self) -> Option<&SealingKey> {
         self.seals.and_then(|at| self.keys.get(at))
     }
 

@@ -12,8 +12,11 @@
 mod envelope;
 mod kept;
 mod keyring;
+mod store_secret;
 
 pub use keyring::{InvalidKey, InvalidKeyring, Keyring, Plain, SealingKey};
+
+pub(crate) use store_secret::{open_secret, seal_secret};
 
 use crate::identity::OperationId;
 use crate::planted::{self, Bug};

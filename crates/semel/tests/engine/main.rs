@@ -8,6 +8,7 @@ mod batcher;
 mod contention;
 #[allow(dead_code, reason = "shared with the tests of semel-tower, which use other parts of it")]
 mod faulty_store;
+mod fingerprint_secrets;
 mod finishing;
 mod leases;
 mod lost_answers;

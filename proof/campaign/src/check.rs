@@ -1,8 +1,10 @@
 //! The judgement: what clients were told, held against the provider's ledger. Pure, so that doctored logs can be given to it.
 
+use crate::config::WAIT;
 use crate::linear::is_linearizable;
 use crate::log::{Answer, Meaning, Told};
 use crate::plan::{BRIEF, Operation, Variant, Window, foreign_canaries};
+use crate::profile::Profile;
 use serde_json::Value;
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,16 +14,30 @@ use std::time::Duration;
 const WINDOW_SLACK: Duration = Duration::from_secs(2);
 
 /// What there is besides the clients' words.
-#[derive(Default, Debug)]
+#[derive(Debug)]
 pub(crate) struct Evidence {
+    /// What the round went by.
+    pub(crate) profile: Profile,
     /// How often each reference was charged.
     pub(crate) ledger: BTreeMap<String, u32>,
+    /// By which attempts of each operation, whose id is in hexadecimal digits alone.
+    pub(crate) charged: BTreeMap<String, Vec<i64>>,
     /// What Semel says is open at the end.
     pub(crate) open: Value,
     /// The stored answers that were damaged, by account and key.
     pub(crate) damaged: BTreeMap<(u32, String), Damaged>,
     /// Whether the store's time is that of a clock that was never wrong.
     pub(crate) true_time: bool,
+    /// Whether `semel rekey` said, once everything had settled, that nothing needs the old keys; `None`: it was not run.
+    pub(crate) keys_replaced: Option<bool>,
+    /// Whether gateways were asked to end, which lets go of those who wait.
+    pub(crate) were_ended: bool,
+}
+
+impl Evidence {
+    fn charged(&self, operation_id: &str) -> usize {
+        self.charged.get(&operation_id.replace('-', "")).map_or(0, Vec::len)
+    }
 }
 
 /// When an answer was damaged in the store.
@@ -73,6 +89,16 @@ pub(crate) fn judge<O: Borrow<Operation>>(plan: &[O], told: &[Told], evidence: &
         case.judge();
         judged.violations.append(&mut case.violations);
         expected.extend(Variant::EXECUTABLE.map(|variant| operation.reference(variant)));
+    }
+    if evidence.keys_replaced == Some(false) {
+        judged
+            .violations
+            .push("I14 everything has settled, and the old encryption keys cannot be taken away".to_owned());
+    }
+    for (operation_id, attempts) in evidence.charged.iter().filter(|(_, attempts)| attempts.len() > 1) {
+        judged
+            .violations
+            .push(format!("I1 {operation_id}: one operation was charged by attempts {attempts:?}"));
     }
     for (reference, charged) in &evidence.ledger {
         judged.effects += charged;
@@ -127,15 +153,24 @@ impl<'a> Case<'a> {
         }
     }
 
+    /// Whether the key is new once its window is over.
+    fn renews(&self) -> bool {
+        self.evidence.profile.renews() && self.operation.window == Window::Brief
+    }
+
     fn one_key(&mut self, variants: &[Variant]) {
+        let history: Vec<_> =
+            self.told.iter().copied().filter(|told| variants.contains(&told.variant)).collect();
+        if !is_linearizable(&history, self.renews()) {
+            self.object("I9", &format!("what was told of {variants:?} is not linearizable"));
+        }
+        if self.renews() {
+            self.one_key_in_turns(variants);
+            return;
+        }
         let effects: u32 = variants.iter().map(|variant| self.charged(*variant)).sum();
         if effects > 1 {
             self.object("I1", &format!("charged {effects} times under {variants:?}"));
-        }
-        let history: Vec<_> =
-            self.told.iter().copied().filter(|told| variants.contains(&told.variant)).collect();
-        if !is_linearizable(&history) {
-            self.object("I9", &format!("what was told of {variants:?} is not linearizable"));
         }
         let won: Vec<Variant> =
             variants.iter().copied().filter(|variant| self.was_executed(*variant)).collect();
@@ -250,13 +285,33 @@ impl<'a> Case<'a> {
         }
     }
 
+    /// Whether duplicates wait before they hear that the first request is at work.
+    fn waits(&self) -> bool {
+        self.evidence.profile == Profile::Wait && !self.evidence.were_ended
+    }
+
     /// What is in the answers, whatever they mean.
     fn words(&mut self, variant: Variant) {
         let (own, tenant) = (self.operation.reference(variant), self.operation.tenant_of(variant));
-        for (_, answer) in self.answers(variant) {
+        for (told, answer) in self.answers(variant) {
             match answer.meaning() {
                 Meaning::Undocumented => {
                     self.object("answers", &format!("{variant:?} got {} {}", answer.status, answer.body));
+                }
+                Meaning::InProgress | Meaning::Unknown if self.evidence.profile == Profile::Accepted => {
+                    self.object(
+                        "answers",
+                        &format!("{variant:?} got {}, where 202 is the rule", answer.status),
+                    );
+                }
+                Meaning::Accepted if self.evidence.profile != Profile::Accepted => {
+                    self.object("answers", &format!("{variant:?} got 202, where that is not the rule"));
+                }
+                Meaning::InProgress if self.waits() && told.heard - told.sent < WAIT => {
+                    self.object(
+                        "answers",
+                        &format!("{variant:?} did not wait: {:?}", told.heard - told.sent),
+                    );
                 }
                 Meaning::Paid | Meaning::Declined if answer.json()["reference"] != own.as_str() => {
                     self.object("I5", &format!("{variant:?} got the answer of another: {}", answer.body));
@@ -269,6 +324,8 @@ impl<'a> Case<'a> {
         }
     }
 }
+
+mod turns;
 
 /// Whether the operation is over by this answer: these are kept, and replayed.
 fn is_outcome(answer: &Answer) -> bool {

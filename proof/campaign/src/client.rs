@@ -2,9 +2,9 @@
 
 use crate::log::Answer;
 use http_body_util::{BodyExt as _, Full};
-use hyper::Request;
-use hyper::body::Bytes;
+use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
+use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -42,10 +42,14 @@ async fn exchange(to: SocketAddr, stream: TcpStream, call: Call<'_>) -> Option<A
         request = request.header(*name, *value);
     }
     let request = request.body(Full::new(Bytes::from(call.body))).ok()?;
-    let response = sender.send_request(request).await.ok()?;
+    let answer = read(sender.send_request(request).await.ok()?).await;
+    driving.abort();
+    answer
+}
+
+pub(crate) async fn read(response: Response<Incoming>) -> Option<Answer> {
     let (parts, body) = response.into_parts();
     let body = body.collect().await.ok()?.to_bytes();
-    driving.abort();
     let header = |name: &str| Some(parts.headers.get(name)?.to_str().ok()?.to_owned());
     Some(Answer {
         status: parts.status.as_u16(),

@@ -13,6 +13,9 @@ const SMALL: &str = "size=192m";
 /// What the machine that loses its power runs under: the store's own tests have it too.
 const SHIM: &str = include_str!("../../../crates/semel-sqlite/tests/shim/drop_unsynced.c");
 
+/// The same for a disk whose syncs fail.
+const FAULTY_SYNC: &str = include_str!("shim/faulty_sync.c");
+
 /// A directory for the store's files.
 pub(crate) struct Disk {
     place: PathBuf,
@@ -29,6 +32,11 @@ enum Kind {
         shadow: PathBuf,
         seed: u64,
     },
+    Faulty {
+        shim: PathBuf,
+        /// What happens to the next syncs.
+        control: PathBuf,
+    },
 }
 
 impl Disk {
@@ -37,21 +45,20 @@ impl Disk {
         let place = directory.canonicalize()?.join("disk");
         fs::create_dir(&place)?;
         let kind = match scene {
-            Scene::Plain | Scene::Sealed => Kind::Usual,
+            Scene::Plain | Scene::Sealed | Scene::SteppingClock => Kind::Usual,
+            Scene::FaultySync => {
+                let shim = compile("faulty_sync", FAULTY_SYNC, directory)?;
+                let control = directory.canonicalize()?.join("sync");
+                fs::write(&control, "")?;
+                Kind::Faulty { shim, control }
+            }
             Scene::SmallDisk => {
                 let mut mount = Command::new("mount");
                 run(mount.args(["-t", "tmpfs", "-o", SMALL, "semel-campaign"]).arg(&place))?;
                 Kind::Small
             }
             Scene::PowerCuts => {
-                let (source, shim) = (directory.join("drop_unsynced.c"), directory.join("drop_unsynced.so"));
-                fs::write(&source, SHIM)?;
-                let mut compiler = Command::new("cc");
-                compiler
-                    .args(["-shared", "-fPIC", "-O1", "-pthread", "-o"])
-                    .args([&shim, &source])
-                    .arg("-ldl");
-                run(&mut compiler)?;
+                let shim = compile("drop_unsynced", SHIM, directory)?;
                 let shadow = directory.canonicalize()?.join("shadow");
                 fs::create_dir(&shadow)?;
                 Kind::Synced { shim, shadow, seed }
@@ -71,6 +78,11 @@ impl Disk {
 
     /// What a process that writes there has to be started with.
     pub(crate) fn environment(&self) -> Vec<(String, String)> {
+        if let Kind::Faulty { shim, control } = &self.kind {
+            return [("LD_PRELOAD", shim), ("SHIM_SYNC", control)]
+                .map(|(name, path)| (name.to_owned(), path.display().to_string()))
+                .into();
+        }
         let Kind::Synced { shim, shadow, seed } = &self.kind else { return Vec::new() };
         let mut settings = vec![
             ("LD_PRELOAD".to_owned(), shim.display().to_string()),
@@ -93,6 +105,23 @@ impl Disk {
             while file.write_all(&block).is_ok() {}
         }
         Ok(filled)
+    }
+
+    /// From now on syncs take this many milliseconds longer, or fail.
+    pub(crate) fn trouble(&self, delay: Option<u32>) -> Outcome<()> {
+        self.control(&delay.map_or("fail".to_owned(), |delay| delay.to_string()))
+    }
+
+    /// Syncs are in order again.
+    pub(crate) fn untrouble(&self) -> Outcome<()> {
+        self.control("")
+    }
+
+    fn control(&self, said: &str) -> Outcome<()> {
+        if let Kind::Faulty { control, .. } = &self.kind {
+            fs::write(control, said)?;
+        }
+        Ok(())
     }
 
     /// After the process was killed: what was not synced is gone.
@@ -124,6 +153,17 @@ impl Drop for Filled {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
     }
+}
+
+/// A library that is to be preloaded.
+fn compile(name: &str, source: &str, directory: &Path) -> Outcome<PathBuf> {
+    let directory = directory.canonicalize()?;
+    let (file, library) = (directory.join(format!("{name}.c")), directory.join(format!("{name}.so")));
+    fs::write(&file, source)?;
+    let mut compiler = Command::new("cc");
+    compiler.args(["-shared", "-fPIC", "-O1", "-pthread", "-o"]).args([&library, &file]).arg("-ldl");
+    run(&mut compiler)?;
+    Ok(library)
 }
 
 fn run(command: &mut Command) -> Outcome<()> {

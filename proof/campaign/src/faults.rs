@@ -3,9 +3,13 @@
 use crate::armed;
 use crate::check::Damaged;
 use crate::client::{Call, call};
+use crate::clock::STEPS;
+use crate::config::AUTHORIZATION;
 use crate::inside::Inside;
 use crate::pairs::{Census, Pairs, State};
-use crate::processes::{LEASE, Outcome, Process, Processes};
+use crate::process::Process;
+use crate::processes::{LEASE, Outcome, Processes};
+use crate::profile::Profile;
 use crate::proxy::Weather;
 use crate::scene::Scene;
 use fastrand::Rng;
@@ -45,6 +49,14 @@ pub(crate) enum Fault {
     SlowNetwork,
     /// Commits are carried out, and their answers lost.
     LoseAnswers,
+    /// While processes run by it.
+    StepClock,
+    FailSync,
+    SlowSync,
+    /// Another configuration is put in force.
+    Reload,
+    /// Another encryption key seals, everything is sealed anew, and the old key is taken away.
+    Rekey,
 }
 
 impl Fault {
@@ -71,16 +83,33 @@ impl Fault {
         Self::FreezeGateway,
         Self::FreezeShop,
     ];
+    /// What has nobody to strike where services protect themselves.
+    const AT_A_GATEWAY: [Self; 5] =
+        [Self::KillShop, Self::KillProvider, Self::KillWorker, Self::FreezeShop, Self::FailPoint];
 
-    /// What can happen in a scene, on a server or in a file.
-    pub(crate) fn possible(scene: Scene, has_server: bool) -> Vec<Self> {
+    /// What can happen in a scene under a profile, on a server or in a file.
+    pub(crate) fn possible(scene: Scene, profile: Profile, has_server: bool) -> Vec<Self> {
         let server: &[Self] = if has_server { &Self::WITH_A_SERVER } else { &[] };
         let special: &[Self] = match scene {
-            Scene::PowerCuts => return Self::WITH_POWER_CUTS.into(),
+            // A key that is taken away takes damaged answers with it.
+            Scene::Plain | Scene::Sealed if profile == Profile::Reload => &[],
             Scene::Plain | Scene::Sealed => &[Self::FlipBit],
             Scene::SmallDisk => &[Self::FullDisk],
+            Scene::SteppingClock => &[Self::StepClock, Self::StepClock],
+            Scene::FaultySync => &[Self::FailSync, Self::SlowSync],
+            Scene::PowerCuts => &[],
         };
-        [&Self::ANYWHERE, server, special].concat()
+        let changes: &[Self] = match profile {
+            // Whoever seals anew is a second process that writes, and its power would have to be cut as well.
+            Profile::Reload if scene == Scene::PowerCuts => &[Self::Reload],
+            Profile::Reload => &[Self::Reload, Self::Rekey, Self::Rekey],
+            _ => &[],
+        };
+        let anywhere: &[Self] =
+            if scene == Scene::PowerCuts { &Self::WITH_POWER_CUTS } else { &Self::ANYWHERE };
+        let mut possible = [anywhere, server, special, changes].concat();
+        possible.retain(|fault| !profile.has_no_gateway() || !Self::AT_A_GATEWAY.contains(fault));
+        possible
     }
 
     /// Whether it is one gateway that is struck, and with it what that one has in progress.
@@ -125,6 +154,11 @@ impl fmt::Display for Fault {
             Self::CutNetwork => "the network to the database cut",
             Self::SlowNetwork => "the network to the database slow",
             Self::LoseAnswers => "the database's answers lost",
+            Self::StepClock => "the gateways' clocks stepped while they run",
+            Self::FailSync => "syncing the disk fails",
+            Self::SlowSync => "syncing the disk is slow",
+            Self::Reload => "another configuration put in force",
+            Self::Rekey => "encryption keys replaced",
         })
     }
 }
@@ -141,6 +175,8 @@ pub(crate) struct Done {
     pub(crate) armed: BTreeSet<String>,
     /// Answers that were damaged, by account and key.
     pub(crate) damaged: BTreeMap<(u32, String), Damaged>,
+    /// Encryption keys that were taken away once nothing needed them any more.
+    pub(crate) keys_taken_away: u32,
 }
 
 impl FaultLog {
@@ -152,7 +188,7 @@ impl FaultLog {
         self.lock().counts.values().sum()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Done> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Done> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -194,7 +230,8 @@ impl Rain<'_> {
     }
 
     async fn shower(&self, mut rng: Rng) -> Outcome<()> {
-        let mut possible = Fault::possible(self.processes.scene, self.processes.database.is_some());
+        let mut possible =
+            Fault::possible(self.processes.scene, self.processes.profile, self.processes.database.is_some());
         possible.retain(|fault| self.only.is_empty() || self.only.contains(fault));
         loop {
             tokio::time::sleep(Duration::from_millis(rng.u64(50..500))).await;
@@ -226,7 +263,9 @@ impl Rain<'_> {
 
     async fn strike(&self, strike: Strike) -> Outcome<()> {
         let Strike { fault, gateway: number, pause, mut rng } = strike;
-        let (gateway, shop) = (&self.processes.gateways[number], &self.processes.shops[number]);
+        let gateway = &self.processes.gateways[number];
+        // Without a shop there is none that could be struck.
+        let shop = self.processes.shops.get(number).unwrap_or(gateway);
         // Whoever else could be meant by it.
         let worker = self.processes.worker.as_ref().filter(|_| rng.u32(0..4) == 0);
         match fault {
@@ -276,6 +315,23 @@ impl Rain<'_> {
                     gateway.start().await?;
                 }
             }
+            Fault::StepClock => {
+                if let Some(clock) = &self.processes.clock {
+                    clock.step(rng.choice(STEPS).unwrap_or("+5m"))?;
+                    tokio::time::sleep(pause * 8).await;
+                    clock.step("+0")?;
+                }
+            }
+            Fault::FailSync | Fault::SlowSync => {
+                if let Some(disk) = &self.processes.disk {
+                    let delay = if fault == Fault::SlowSync { Some(rng.u32(50..2_500)) } else { None };
+                    disk.trouble(delay)?;
+                    tokio::time::sleep(pause * 4).await;
+                    disk.untrouble()?;
+                }
+            }
+            Fault::Reload => self.reload(&mut rng).await?,
+            Fault::Rekey => self.rekey(&mut rng).await?,
             Fault::CrashDatabase
             | Fault::KillBackends
             | Fault::CutNetwork
@@ -307,9 +363,10 @@ impl Rain<'_> {
 
     /// Requests alone never list, and never ask for a history.
     async fn look_at_everything(&self, gateway: usize) {
-        let at = self.processes.admins_at[gateway];
+        let at = self.processes.sites[gateway].admin;
         let ask = async |path: &str| {
-            let question = Call { method: "GET", path, headers: &[], body: String::new() };
+            let headers = &[("authorization", AUTHORIZATION)];
+            let question = Call { method: "GET", path, headers, body: String::new() };
             call(at, question, Duration::from_millis(500)).await.ok()
         };
         ask("/v1/stats").await;

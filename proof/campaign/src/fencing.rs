@@ -1,6 +1,7 @@
 //! Whether an owner that had been fenced was ever listened to: by what Semel wrote down, and by the attempt under which the provider
 //! was asked. Pure.
 
+use crate::profile::Profile;
 use std::collections::BTreeMap;
 
 /// A record, at the end.
@@ -23,8 +24,21 @@ pub(crate) struct Line {
 }
 
 /// What was accepted, and should not have been. `charged`: under which attempts the provider made charges, by operation id.
-pub(crate) fn accepted(kept: &[Kept], history: &[Line], charged: &BTreeMap<String, Vec<i64>>) -> Vec<String> {
+pub(crate) fn accepted(
+    kept: &[Kept],
+    history: &[Line],
+    charged: &BTreeMap<String, Vec<i64>>,
+    profile: Profile,
+) -> Vec<String> {
     let mut objections = Vec::new();
+    // By a key alone nobody can say which of its operations is meant.
+    for line in history
+        .iter()
+        .filter(|line| line.actor == "webhook:campaign" && line.happening.starts_with("settled_"))
+    {
+        objections
+            .push(format!("I13 {}: {} by a webhook that named a key", line.operation_id, line.happening));
+    }
     for told in history.chunk_by(|one, next| one.operation_id == next.operation_id) {
         let mut story = Story::default();
         for line in told {
@@ -36,8 +50,10 @@ pub(crate) fn accepted(kept: &[Kept], history: &[Line], charged: &BTreeMap<Strin
     }
     for record in kept {
         let attempts = charged.get(&record.operation_id).map_or(&[][..], Vec::as_slice);
-        // An earlier attempt was proved to have done nothing before this one began, and nobody charges under a later one.
-        if attempts.iter().any(|attempt| *attempt != record.attempt) {
+        // An earlier attempt was proved to have done nothing before this one began, unless this one took over from it; and nobody charges under
+        // a later one.
+        let earlier = |attempt: i64| attempt < record.attempt && profile.takes_over();
+        if attempts.iter().any(|attempt| *attempt != record.attempt && !earlier(*attempt)) {
             let Kept { operation_id, attempt, state } = record;
             objections
                 .push(format!("I7 {operation_id}: {state} by attempt {attempt}, charged by {attempts:?}"));
@@ -108,7 +124,7 @@ mod tests {
     }
 
     fn objections(history: &[Line]) -> Vec<String> {
-        accepted(&[], history, &BTreeMap::new())
+        accepted(&[], history, &BTreeMap::new(), Profile::Usual)
     }
 
     #[test]
@@ -145,8 +161,19 @@ mod tests {
     fn a_charge_by_another_attempt_than_the_records_is_noticed() {
         let kept = [Kept { operation_id: "0198".into(), attempt: 2, state: "completed".into() }];
         let charged = |attempts: &[i64]| [("0198".to_owned(), attempts.to_vec())].into();
-        assert!(accepted(&kept, &[], &charged(&[2])).is_empty());
-        assert!(accepted(&kept, &[], &charged(&[])).is_empty());
-        assert_eq!(accepted(&kept, &[], &charged(&[1])).len(), 1);
+        let objections = |attempts: &[i64], profile| accepted(&kept, &[], &charged(attempts), profile).len();
+        for (attempts, usual, resumed) in [(&[2][..], 0, 0), (&[], 0, 0), (&[1], 1, 0), (&[3], 1, 1)] {
+            assert_eq!(objections(attempts, Profile::Usual), usual, "{attempts:?}");
+            assert_eq!(objections(attempts, Profile::Resume), resumed, "{attempts:?}");
+        }
+    }
+
+    #[test]
+    fn whatever_a_webhook_settles_by_a_key_is_noticed() {
+        let told =
+            |happening, actor| objections(&[line(2, 1, "doubted", "owner"), line(3, 1, happening, actor)]);
+        assert_eq!(told("settled_completed", "webhook:provider"), Vec::<String>::new());
+        assert_eq!(told("remarked", "webhook:campaign"), Vec::<String>::new());
+        assert!(told("settled_completed", "webhook:campaign").iter().any(|words| words.starts_with("I13")));
     }
 }

@@ -3,6 +3,7 @@
 use crate::fencing::{Kept, Line};
 use crate::pairs::{Census, State};
 use crate::processes::Outcome;
+use crate::run::Ledger;
 use fastrand::Rng;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
@@ -37,9 +38,10 @@ const PATIENCE: Duration = Duration::from_secs(2);
 // The view reads off the time whose window is over.
 const BY_STATE: &str = "SELECT state, count(*) FROM semel_operations GROUP BY state";
 const HISTORY: &str = "version, attempt, happening, actor FROM semel_history ORDER BY operation_id, sequence";
+const PAYMENTS: &str = "SELECT reference, operation_id, attempt FROM campaign_payments";
 /// A stored answer at a random place, from the records that stay as they are.
 const ANSWER: &str = "FROM semel_records JOIN semel_answers USING (operation_id)
-  WHERE state IN ('completed', 'failed_replayable') AND operation = 'pay' AND body IS NOT NULL";
+  WHERE state IN ('completed', 'failed_replayable') AND operation IN ('pay', 'POST /payments') AND body IS NOT NULL";
 
 impl Inside {
     /// How many records are in each state; `None`: it cannot be asked at the moment.
@@ -161,6 +163,27 @@ impl Inside {
                 Ok(Records { kept, history: lines.into_iter().map(line).collect() })
             }
         }
+    }
+
+    /// What services with Semel's layer have written of their own, in the store's own transactions.
+    pub(crate) async fn payments(&self) -> Outcome<Ledger> {
+        let rows: Vec<(String, String, i64)> = match self {
+            Self::Sqlite(_) => tokio::task::block_in_place(|| {
+                let file = self.open(true)?;
+                let mut statement = file.prepare(PAYMENTS)?;
+                let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+                Ok::<_, Box<dyn std::error::Error + Send + Sync>>(rows.collect::<Result<_, _>>()?)
+            })?,
+            Self::Postgres(url) => {
+                let mut connection = PgConnection::connect(url).await?;
+                sqlx::query_as(PAYMENTS).fetch_all(&mut connection).await?
+            }
+        };
+        let mut ledger = Ledger::default();
+        for (reference, operation_id, attempt) in rows {
+            ledger.add(&reference, &operation_id, attempt);
+        }
+        Ok(ledger)
     }
 
     /// Opens the file. Whoever looks must not tidy up: the last one to close a file would write its log back into it.

@@ -15,6 +15,10 @@ struct Key {
     answer: Option<(Variant, Answered)>,
     /// Whose window is over.
     expired: Option<Variant>,
+    /// Whether a window that is over makes the key new.
+    renews: bool,
+    /// Answers of operations whose windows are over.
+    past: Vec<(Variant, Answered)>,
 }
 
 /// What retries get again.
@@ -51,6 +55,12 @@ impl SequentialSpec for Key {
             };
         }
         match (heard, &self.answer) {
+            (Heard::Expired, _) if self.renews => false,
+            (Heard::Mismatch, _) if self.renews && self.claims.iter().any(|claim| claim != variant) => true,
+            (Heard::Answer(answer), Some(known)) if self.renews && *known != (*variant, answer.clone()) => {
+                self.past.extend(self.answer.replace((*variant, answer.clone())));
+                self.answer.as_ref().is_some_and(|answer| !self.past.contains(answer))
+            }
             (Heard::Expired, known) => {
                 self.expired = Some(*variant);
                 known.as_ref().map_or_else(|| self.claims.contains(variant), |(owner, _)| owner == variant)
@@ -66,8 +76,8 @@ impl SequentialSpec for Key {
     }
 }
 
-/// Whether what was told about one key, by requests of these variants, is linearizable.
-pub(crate) fn is_linearizable(told: &[&Told]) -> bool {
+/// Whether what was told about one key, by requests of these variants, is linearizable. `renews`: a window that is over makes the key new.
+pub(crate) fn is_linearizable(told: &[&Told], renews: bool) -> bool {
     // A request without an answer that stays may have had its effect at any time after it was sent, or none. The first of a body
     // can do all that a later one can.
     let unheard = |variant: Variant| {
@@ -86,7 +96,7 @@ pub(crate) fn is_linearizable(told: &[&Told]) -> bool {
     }
     // At the same moment: sent before heard, so that they count as concurrent.
     events.sort_unstable();
-    let mut tester = LinearizabilityTester::new(Key::default());
+    let mut tester = LinearizabilityTester::new(Key { renews, ..Key::default() });
     for (_, is_return, number) in events {
         let told = history[number];
         let noted = match heard(told) {
@@ -133,7 +143,33 @@ mod tests {
     }
 
     fn check(history: &[Told]) -> bool {
-        is_linearizable(&history.iter().collect::<Vec<_>>())
+        is_linearizable(&history.iter().collect::<Vec<_>>(), false)
+    }
+
+    fn check_renewed(history: &[Told]) -> bool {
+        is_linearizable(&history.iter().collect::<Vec<_>>(), true)
+    }
+
+    #[test]
+    fn a_key_that_is_new_again_has_another_answer_and_never_the_old_one() {
+        let paid = |variant, sent, body| told(variant, sent, sent + 5, 201, body);
+        let (first, second) = (paid(Variant::Plain, 0, "a"), paid(Variant::Plain, 20, "b"));
+        assert!(!check(&[first.clone(), second.clone()]));
+        assert!(check_renewed(&[first.clone(), paid(Variant::Plain, 10, "a"), second.clone()]));
+        assert!(check_renewed(&[
+            first.clone(),
+            paid(Variant::Altered, 20, "b"),
+            told(Variant::Plain, 30, 40, 422, "")
+        ]));
+        assert!(!check_renewed(&[first.clone(), second, paid(Variant::Plain, 30, "a")]), "it was over");
+        assert!(
+            !check_renewed(&[first.clone(), told(Variant::Plain, 10, 15, 422, "expired")]),
+            "nothing is refused"
+        );
+        assert!(
+            !check_renewed(&[first, told(Variant::Plain, 10, 15, 422, "")]),
+            "there was nobody to differ from"
+        );
     }
 
     #[test]

@@ -36,6 +36,8 @@ pub(crate) enum Meaning {
     /// The key is none.
     InvalidKey,
     InProgress,
+    /// 202: in progress, or unknown.
+    Accepted,
     /// Said to a retry.
     Unknown,
     /// Said to whoever executed.
@@ -74,6 +76,7 @@ impl Answer {
             (402, Some("card_declined")) => Meaning::Declined,
             (422, Some("idempotency_key_reused_with_different_payload")) => Meaning::Mismatch,
             (400, Some("idempotency_key_invalid")) => Meaning::InvalidKey,
+            (202, Some("idempotency_key_in_progress" | "idempotency_outcome_unknown")) => Meaning::Accepted,
             (409, Some("idempotency_key_in_progress")) => Meaning::InProgress,
             (409, Some("idempotency_outcome_unknown")) => Meaning::Unknown,
             (504, Some("idempotency_outcome_unknown")) => Meaning::UnknownToFirst,

@@ -1,36 +1,49 @@
 //! `semel-campaign`: real processes, real stores and real faults, held against the provider's ledger.
 
 mod armed;
+mod changes;
 mod check;
 mod client;
+mod clock;
+mod config;
 mod disk;
 mod faults;
 mod fencing;
+mod http2;
 mod inside;
+mod layered;
 mod linear;
 mod log;
+mod operator;
 mod pairs;
 mod plan;
+mod process;
 mod processes;
+mod profile;
 mod progress;
 mod proxy;
 mod report;
 mod run;
 mod scene;
 mod shop;
+mod started;
+mod starts;
 mod tally;
+mod webhooks;
 
 use clap::{Parser, Subcommand};
 use disk::Disk;
 use faults::Fault;
 use processes::{Outcome, StoreKind};
+use profile::Profile;
 use progress::Progress;
 use run::Round;
 use scene::Scene;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use tally::Tally;
+use tokio::task::JoinSet;
 
 /// Runs gateways, services, a worker and a provider, does everything to them that a bad night does, and judges what clients were
 /// told by what the provider's ledger says.
@@ -50,9 +63,18 @@ struct Arguments {
     #[arg(long, default_value_t = 2_000)]
     operations: u32,
     /// How many of them make up a round, which has processes and a store of its own
-    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(1..))]
     round: u32,
-    /// How many operations are under way at once
+    /// How many rounds run at the same time
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=16))]
+    at_once: u32,
+    /// What every round goes by; otherwise they take turns, by the seed. Several may be named, which then take turns
+    #[arg(long, value_enum)]
+    profile: Vec<Profile>,
+    /// What the machines of every round are like; otherwise they take turns, by the seed
+    #[arg(long, value_enum)]
+    scene: Option<Scene>,
+    /// How many operations of a round are under way at once
     #[arg(long, default_value_t = 400)]
     concurrent: usize,
     /// One fault for so many operations, or fewer
@@ -76,20 +98,21 @@ struct Arguments {
 enum Command {
     /// The service behind the gateways (started by the campaign itself)
     #[command(hide = true)]
-    Shop {
-        #[arg(long)]
-        listen: SocketAddr,
-        #[arg(long)]
-        provider: SocketAddr,
-    },
+    Shop(shop::Arguments),
+    /// A service with Semel's layer (started by the campaign itself)
+    #[command(hide = true)]
+    Layered(layered::Arguments),
 }
 
 #[tokio::main]
 async fn main() -> Outcome<ExitCode> {
     let arguments = Arguments::parse();
-    if let Some(Command::Shop { listen, provider }) = arguments.command {
-        shop::serve(listen, provider).await?;
-        return Ok(ExitCode::SUCCESS);
+    match arguments.command {
+        Some(Command::Shop(arguments)) => return shop::serve(arguments).await.map(|()| ExitCode::SUCCESS),
+        Some(Command::Layered(arguments)) => {
+            return layered::serve(arguments).await.map(|()| ExitCode::SUCCESS);
+        }
+        None => {}
     }
     tokio::select! {
         good = run(&arguments) => Ok(if good? { ExitCode::SUCCESS } else { ExitCode::FAILURE }),
@@ -139,7 +162,7 @@ async fn run(arguments: &Arguments) -> Outcome<bool> {
     Ok(good)
 }
 
-/// Round after round, each judged and dropped before the next begins. `before`: the report of what came before.
+/// Round after round, each judged and dropped before the next begins in its place. `before`: the report of what came before.
 async fn campaign(
     arguments: &Arguments,
     store: StoreKind,
@@ -147,38 +170,63 @@ async fn campaign(
     before: &str,
 ) -> Outcome<Tally> {
     let mut tally = Tally::new(store, arguments.seed);
-    let progress = Progress::new(store.name().to_owned(), arguments.operations.into());
+    let progress = Arc::new(Progress::new(store.name().to_owned(), arguments.operations.into()));
     let rounds = arguments.operations.div_ceil(arguments.round);
-    for number in 0..rounds {
-        let seed = arguments.seed + u64::from(number);
-        let scene = match Scene::of(store, seed) {
-            Scene::SmallDisk if !small_disks => Scene::Plain,
-            scene => scene,
-        };
-        let round = Round {
-            store,
-            scene,
-            seed,
-            operations: arguments.round.min(arguments.operations - number * arguments.round),
-            concurrent: arguments.concurrent,
-            per_fault: arguments.per_fault,
-            only: &arguments.only,
-            other_build: arguments.other_build.as_deref(),
-        };
-        let mut directory = tempfile::Builder::new().prefix("semel-campaign-").tempdir()?;
-        // Whatever ends it early: what is needed to find out why.
-        directory.disable_cleanup(true);
-        let result = round.run(directory.path(), &progress).await?;
-        progress.clear();
-        report::round(&round, &result, directory.path());
-        let violations = result.judged.violations.len();
-        directory.disable_cleanup(arguments.keep || violations > 0);
-        let faults: u32 = result.done.counts.values().sum();
-        progress.add(faults.into(), violations as u64);
+    let mut waiting = (0..rounds).map(|number| arguments.one_round(store, number, small_disks));
+    let mut under_way = JoinSet::new();
+    loop {
+        while under_way.len() < arguments.at_once as usize {
+            let Some(round) = waiting.next() else { break };
+            under_way.spawn(play(round, arguments.keep, Arc::clone(&progress)));
+        }
+        let Some(played) = under_way.join_next().await else { return Ok(tally) };
+        let (round, result) = played??;
         tally.add(&round, result);
         if let Some(file) = &arguments.report {
             std::fs::write(file, format!("{before}{}", report::markdown(&tally)))?;
         }
     }
-    Ok(tally)
+}
+
+impl Arguments {
+    /// The round of this number.
+    fn one_round(&self, store: StoreKind, number: u32, small_disks: bool) -> Round {
+        let seed = self.seed + u64::from(number);
+        let scene = match self.scene.unwrap_or_else(|| Scene::of(store, seed)) {
+            Scene::SmallDisk if !small_disks => Scene::Plain,
+            scene => scene,
+        };
+        let turn = usize::try_from(seed % self.profile.len().max(1) as u64).unwrap_or_default();
+        Round {
+            store,
+            scene,
+            profile: self.profile.get(turn).copied().unwrap_or_else(|| Profile::of(seed)),
+            seed,
+            operations: self.round.min(self.operations - number * self.round),
+            concurrent: self.concurrent,
+            per_fault: self.per_fault,
+            only: self.only.clone(),
+            other_build: self.other_build.clone(),
+        }
+    }
+}
+
+async fn play(round: Round, keep: bool, progress: Arc<Progress>) -> Outcome<(Round, run::Result)> {
+    let mut directory = tempfile::Builder::new().prefix("semel-campaign-").tempdir()?;
+    // Whatever ends it early: what is needed to find out why.
+    directory.disable_cleanup(true);
+    let result = round.run(directory.path(), &progress).await.map_err(|error| {
+        let Round { profile, seed, .. } = &round;
+        format!(
+            "the round of seed {seed} ({profile}) came to no end: {error}; see {}",
+            directory.path().display()
+        )
+    })?;
+    progress.clear();
+    report::round(&round, &result, directory.path());
+    let violations = result.judged.violations.len();
+    directory.disable_cleanup(keep || violations > 0);
+    let faults: u32 = result.done.counts.values().sum();
+    progress.add(faults.into(), violations as u64);
+    Ok((round, result))
 }

@@ -23,7 +23,7 @@ pub(crate) struct Operation {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Window {
     Day,
-    /// [`BRIEF`]; then the key is refused as expired.
+    /// [`BRIEF`]; then the key is refused as expired, or new.
     Brief,
 }
 
@@ -36,6 +36,14 @@ impl Window {
         match self {
             Self::Day => "/payments",
             Self::Brief => "/brief-payments",
+        }
+    }
+
+    /// What the operation is called.
+    pub(crate) fn operation(self) -> &'static str {
+        match self {
+            Self::Day => "pay",
+            Self::Brief => "pay_briefly",
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::armed;
 use crate::faults::Fault;
 use crate::pairs::{State, impossible};
 use crate::run::Round;
-use crate::tally::Tally;
+use crate::tally::{Row, Tally};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
@@ -24,12 +24,13 @@ pub(crate) fn fault(at: Duration, fault: Fault, gateway: usize) {
 }
 
 /// One round that is over.
-pub(crate) fn round(round: &Round<'_>, result: &crate::run::Result, directory: &Path) {
+pub(crate) fn round(round: &Round, result: &crate::run::Result, directory: &Path) {
     let faults: u32 = result.done.counts.values().sum();
     println!(
-        "{}, seed {} ({}): {} operations, {faults} faults, {:.0} % definite, {} violations, {:.0} s",
+        "{}, seed {} ({}, {}): {} operations, {faults} faults, {:.0} % definite, {} violations, {:.0} s",
         round.store.name(),
         round.seed,
+        round.profile,
         round.scene,
         round.operations,
         100.0 * result.definite as f64 / f64::from(round.operations.max(1)),
@@ -95,8 +96,9 @@ fn write(text: &mut String, tally: &Tally) -> std::fmt::Result {
     )?;
     writeln!(
         text,
-        "{} stored answers damaged. Fail points: {} of {} kinds armed, {} places went off.\n",
+        "{} stored answers damaged, {} encryption keys replaced. Fail points: {} of {} kinds armed, {} places went off.\n",
         tally.damaged,
+        tally.keys_taken_away,
         tally.armed.len(),
         armed::ALL,
         tally.reached.len()
@@ -107,6 +109,7 @@ fn write(text: &mut String, tally: &Tally) -> std::fmt::Result {
     for (seed, violation) in &tally.told {
         writeln!(text, "- VIOLATION (seed {seed}) {violation}")?;
     }
+    profiles(text, tally)?;
     pairs(text, tally)?;
     writeln!(text, "\n| answer | times |\n|---|---|")?;
     for (meaning, count) in &tally.answers {
@@ -115,6 +118,26 @@ fn write(text: &mut String, tally: &Tally) -> std::fmt::Result {
         writeln!(text, "| {meaning} | {count} |")?;
     }
     Ok(())
+}
+
+/// A row for each profile. A start is a service that began to act: more of them than effects are attempts that were proved to have done nothing.
+fn profiles(text: &mut String, tally: &Tally) -> std::fmt::Result {
+    writeln!(
+        text,
+        "| profile | what it allows | rounds | operations | requests | faults | starts | effects | operator settled / refused | violations | minutes |"
+    )?;
+    writeln!(text, "|---|---|---|---|---|---|---|---|---|---|---|")?;
+    for (profile, row) in &tally.profiles {
+        let Row { rounds, operations, requests, faults, starts, effects, settled, refused, violations, took } =
+            row;
+        writeln!(
+            text,
+            "| {profile} | {} | {rounds} | {operations} | {requests} | {faults} | {starts} | {effects} | {settled} / {refused} | {violations} | {:.1} |",
+            profile.rule(),
+            took.as_secs_f64() / 60.0
+        )?;
+    }
+    writeln!(text)
 }
 
 /// How often each fault struck, and while how many of its strikes there were records in each state.

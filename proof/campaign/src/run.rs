@@ -3,16 +3,26 @@
 use crate::armed;
 use crate::check::{self, Evidence, Judged};
 use crate::client::{Call, call, send_and_hang_up};
+use crate::config::AUTHORIZATION;
 use crate::faults::{Done, Fault, FaultLog, Rain};
 use crate::fencing;
+use crate::http2::Connection;
+use crate::inside::Inside;
 use crate::log::{Answer, Told};
+use crate::operator::Desk;
+use crate::pairs::State;
 use crate::plan::{Operation, Variant, operations};
 use crate::processes::{Outcome, Processes, Staging, StoreKind};
+use crate::profile::Profile;
 use crate::progress::Progress;
 use crate::scene::Scene;
-use serde_json::Value;
+use crate::started::{self, Books};
+use crate::starts::{self, Event};
+use crate::webhooks;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -29,10 +39,14 @@ const HEALING: Duration = Duration::from_secs(300);
 /// How many are asked for at once then. All at once would be a fault of its own on a slow machine: a store that is never done in time.
 const ASKED_AT_ONCE: usize = 64;
 
+/// How old Semel's word on what is open may be, and some more.
+const STALE_WORD: Duration = Duration::from_secs(8);
+
 /// One round: a part of a campaign that has processes, a store and a seed of its own.
-pub(crate) struct Round<'a> {
+pub(crate) struct Round {
     pub(crate) store: StoreKind,
     pub(crate) scene: Scene,
+    pub(crate) profile: Profile,
     pub(crate) seed: u64,
     pub(crate) operations: u32,
     /// How many operations are under way at once.
@@ -40,8 +54,8 @@ pub(crate) struct Round<'a> {
     /// One fault for so many operations, at most.
     pub(crate) per_fault: usize,
     /// Only these faults, if any are named.
-    pub(crate) only: &'a [Fault],
-    pub(crate) other_build: Option<&'a Path>,
+    pub(crate) only: Vec<Fault>,
+    pub(crate) other_build: Option<PathBuf>,
 }
 
 /// What came out of a round.
@@ -52,6 +66,11 @@ pub(crate) struct Result {
     pub(crate) reached: BTreeSet<String>,
     /// Operations that had a definite answer before the faults ended.
     pub(crate) definite: usize,
+    /// How often a service began to act.
+    pub(crate) starts: usize,
+    /// What the operator settled, and what was refused.
+    pub(crate) settled: u64,
+    pub(crate) refused: u64,
     pub(crate) took: Duration,
 }
 
@@ -62,31 +81,44 @@ struct Clients {
     under_way: Vec<AtomicUsize>,
     begun_operations: AtomicUsize,
     concurrent: usize,
+    /// Where HTTP/2 is spoken: the way to each gateway.
+    connections: Vec<Connection>,
 }
 
-/// What the provider did.
+/// What was done.
 #[derive(Default)]
-struct Ledger {
+pub(crate) struct Ledger {
     /// How often each reference was charged.
-    charged: BTreeMap<String, u32>,
+    pub(crate) charged: BTreeMap<String, u32>,
     /// By which attempts of each operation, whose id is in hexadecimal digits alone.
-    attempts: BTreeMap<String, Vec<i64>>,
+    pub(crate) attempts: BTreeMap<String, Vec<i64>>,
 }
 
-impl Round<'_> {
+impl Ledger {
+    pub(crate) fn add(&mut self, reference: &str, operation_id: &str, attempt: i64) {
+        *self.charged.entry(reference.to_owned()).or_default() += 1;
+        self.attempts.entry(operation_id.replace('-', "")).or_default().push(attempt);
+    }
+}
+
+impl Round {
     pub(crate) async fn run(&self, directory: &Path, progress: &Progress) -> Outcome<Result> {
         let staging = Staging {
             store: self.store,
             scene: self.scene,
+            profile: self.profile,
             seed: self.seed,
             directory,
-            other_build: self.other_build,
+            other_build: self.other_build.as_deref(),
         };
         let processes = Processes::start(&staging).await?;
         let gateways = processes.gateways.len();
         let plan: Vec<_> =
             operations(self.seed, self.operations, gateways).into_iter().map(Arc::new).collect();
+        let speaks_http2 = self.profile == Profile::Http2;
+        let ways = processes.sites.iter().filter(|_| speaks_http2);
         let clients = Arc::new(Clients {
+            connections: ways.map(|site| Connection::new(site.listen)).collect(),
             under_way: (0..gateways).map(|_| AtomicUsize::new(0)).collect(),
             processes,
             begun: Instant::now(),
@@ -102,33 +134,91 @@ impl Round<'_> {
             under_way: &clients.under_way,
             operations: &clients.begun_operations,
             per_fault: self.per_fault,
-            only: self.only,
+            only: &self.only,
             seed: self.seed,
             begun: clients.begun,
             log: &faults,
         };
+        let desk = Desk::default();
         tokio::select! {
             () = clients.send_all(&plan, progress) => {}
             ended = rain.fall() => ended?,
             () = progress.watch(|| faults.count()) => {}
+            ended = self.settle(&clients, &desk, &plan) => ended?,
         }
         let definite = check::definite(&plan, &clients.told());
         progress.healing();
         clients.heal().await?;
-        clients.ask_again(&plan).await?;
-        let done = faults.done();
-        let ledger = clients.ledger().await?;
+        tokio::select! {
+            asked = clients.ask_again(&plan) => asked?,
+            ended = self.settle(&clients, &desk, &plan) => ended?,
+        }
+        let open = clients.open(&inside).await?;
+        let mut done = faults.done();
+        let keys_replaced = if self.profile == Profile::Reload && self.scene != Scene::PowerCuts {
+            let replaced = clients.processes.replace_key_at_last().await?;
+            done.keys_taken_away += u32::from(replaced);
+            // Every answer is to be had without the old keys.
+            clients.ask_again(&plan).await?;
+            Some(replaced)
+        } else {
+            None
+        };
+        let ledger = match self.profile.has_no_gateway() {
+            true => inside.payments().await?,
+            false => clients.ledger().await?,
+        };
+        let stepped = self.scene == Scene::SteppingClock || done.counts.contains_key(&Fault::WrongClock);
         let evidence = Evidence {
+            profile: self.profile,
             ledger: ledger.charged,
-            open: clients.open().await?,
+            charged: ledger.attempts,
+            open,
             damaged: done.damaged.clone(),
-            true_time: self.store == StoreKind::Postgres || !done.counts.contains_key(&Fault::WrongClock),
+            true_time: self.store == StoreKind::Postgres || !stepped,
+            keys_replaced,
+            were_ended: done.counts.contains_key(&Fault::RollingRestart),
         };
         let mut judged = check::judge(&plan, &clients.told(), &evidence);
         let records = inside.records().await?;
-        judged.violations.extend(fencing::accepted(&records.kept, &records.history, &ledger.attempts));
+        let Evidence { charged, true_time, .. } = &evidence;
+        judged.violations.extend(fencing::accepted(&records.kept, &records.history, charged, self.profile));
+        let events = starts::read(&clients.processes.starts())?;
+        let books = Books {
+            profile: self.profile,
+            kept: &records.kept,
+            history: &records.history,
+            charged,
+            true_time: *true_time,
+        };
+        judged.violations.extend(started::objections(&plan, &events, &books));
+        judged.violations.extend(desk.objections());
         let reached = clients.processes.all().flat_map(|process| armed::reached(&process.log)).collect();
-        Ok(Result { judged, done, reached, definite, took: clients.begun.elapsed() })
+        let starts = events.iter().filter(|event| matches!(event, Event::Start(_))).count();
+        let (settled, refused) = desk.counts();
+        Ok(Result {
+            judged,
+            done,
+            reached,
+            definite,
+            starts,
+            settled,
+            refused,
+            took: clients.begun.elapsed(),
+        })
+    }
+
+    /// Whoever settles doubt from outside, without end.
+    async fn settle(&self, clients: &Clients, desk: &Desk, plan: &[Arc<Operation>]) -> Outcome<()> {
+        let processes = &clients.processes;
+        match self.profile {
+            Profile::WebhooksByKey => tokio::select! {
+                ended = desk.work(processes, self.seed) => ended.map(drop),
+                () = webhooks::report(processes, plan, self.seed) => Ok(()),
+            },
+            profile if profile.has_operator() => desk.work(processes, self.seed).await.map(drop),
+            _ => std::future::pending().await,
+        }
     }
 }
 
@@ -186,7 +276,7 @@ impl Clients {
         hangs_up: bool,
     ) -> Option<Answer> {
         let tenant = format!("tenant-{}", operation.tenant_of(variant));
-        let gateway = gateway % self.processes.gateways_at.len();
+        let gateway = gateway % self.processes.sites.len();
         let payment = Call {
             method: "POST",
             path: operation.window.path(),
@@ -197,20 +287,34 @@ impl Clients {
             ],
             body: operation.body(variant).to_string(),
         };
-        let to = self.processes.gateways_at[gateway];
         self.under_way[gateway].fetch_add(1, Ordering::Relaxed);
         let sent = self.begun.elapsed();
         let answer = if hangs_up {
-            send_and_hang_up(to, payment).await;
+            self.send_and_hang_up(gateway, payment).await;
             None
         } else {
-            call(to, payment, PATIENCE).await.ok()
+            self.call(gateway, payment).await
         };
         let heard = self.begun.elapsed();
         self.under_way[gateway].fetch_sub(1, Ordering::Relaxed);
         let told = Told { operation: operation.number, variant, sent, heard, answer: answer.clone() };
         self.told.lock().unwrap_or_else(PoisonError::into_inner).push(told);
         answer
+    }
+
+    async fn call(&self, gateway: usize, payment: Call<'_>) -> Option<Answer> {
+        match self.connections.get(gateway) {
+            Some(connection) => connection.call(payment, PATIENCE).await.ok(),
+            None => call(self.processes.sites[gateway].listen, payment, PATIENCE).await.ok(),
+        }
+    }
+
+    async fn send_and_hang_up(&self, gateway: usize, payment: Call<'_>) {
+        match self.connections.get(gateway) {
+            // A stream that is reset, on a connection that stays.
+            Some(connection) => drop(connection.call(payment, Duration::from_millis(5)).await),
+            None => send_and_hang_up(self.processes.sites[gateway].listen, payment).await,
+        }
     }
 
     /// Nothing goes wrong any more.
@@ -222,10 +326,19 @@ impl Clients {
             // Cut off in the middle of a crash it may be down.
             let _ = database.cluster.start_again();
         }
+        if let Some(clock) = &self.processes.clock {
+            clock.step("+0")?;
+        }
+        if let Some(disk) = &self.processes.disk {
+            disk.untrouble()?;
+        }
         for process in self.processes.all() {
             // The faults may have ended in the middle of a freeze.
             process.wake().await?;
             process.start().await?;
+        }
+        if self.processes.profile.has_no_gateway() {
+            return Ok(());
         }
         let settings = Call {
             method: "PUT",
@@ -275,18 +388,16 @@ impl Clients {
         let mut ledger = Ledger::default();
         let mut after = 0;
         loop {
-            let page = self.get(self.processes.provider_at, &format!("/ledger?after={after}")).await?;
+            let page = ledger_page(self.processes.provider_at, after).await?;
             for entry in
                 page["entries"].as_array().into_iter().flatten().filter(|entry| entry["kind"] == "charge")
             {
-                let reference = entry["reference"].as_str().unwrap_or_default().to_owned();
-                *ledger.charged.entry(reference).or_default() += 1;
-                let operation = entry["identity"].as_str().unwrap_or_default().replace('-', "");
-                ledger
-                    .attempts
-                    .entry(operation)
-                    .or_default()
-                    .push(entry["attempt"].as_i64().unwrap_or_default());
+                let text = |member: &str| entry[member].as_str().unwrap_or_default();
+                ledger.add(
+                    text("reference"),
+                    text("identity"),
+                    entry["attempt"].as_i64().unwrap_or_default(),
+                );
             }
             match page["next"].as_u64() {
                 Some(next) => after = next,
@@ -295,19 +406,43 @@ impl Clients {
         }
     }
 
-    /// What Semel says is open still.
-    async fn open(&self) -> Outcome<Value> {
-        self.get(self.processes.admins_at[0], "/v1/stats").await
+    /// What is open still: by Semel's word, or where nobody gives it, by the store itself. Semel's word may be some seconds old.
+    async fn open(&self, inside: &Inside) -> Outcome<Value> {
+        let until = Instant::now() + STALE_WORD;
+        loop {
+            let open = self.open_now(inside).await?;
+            let settled = ["in_progress", "unknown", "dead_letters"].iter().all(|state| open[state] == 0);
+            if settled || Instant::now() > until {
+                return Ok(open);
+            }
+            tokio::time::sleep(ASK_EVERY).await;
+        }
     }
 
-    async fn get(&self, at: std::net::SocketAddr, path: &str) -> Outcome<Value> {
-        let question = Call { method: "GET", path, headers: &[], body: String::new() };
-        let answer = call(at, question, PATIENCE).await.map_err(|failed| format!("{path}: {failed:?}"))?;
-        if answer.status != 200 {
-            return Err(format!("{path}: {} {}", answer.status, answer.body).into());
+    async fn open_now(&self, inside: &Inside) -> Outcome<Value> {
+        if !self.processes.profile.has_no_gateway() {
+            return get(self.processes.sites[0].admin, "/v1/stats").await;
         }
-        Ok(answer.json())
+        let census = inside.census().await.ok_or("the store cannot be asked")?;
+        let count = |state| census.get(&state).copied().unwrap_or_default();
+        let (in_progress, unknown) = (count(State::InProgress), count(State::Unknown));
+        Ok(json!({ "in_progress": in_progress, "unknown": unknown, "dead_letters": 0 }))
     }
+}
+
+/// Part of the provider's ledger, from the entry after this one on.
+pub(crate) async fn ledger_page(provider: SocketAddr, after: u64) -> Outcome<Value> {
+    get(provider, &format!("/ledger?after={after}")).await
+}
+
+async fn get(at: SocketAddr, path: &str) -> Outcome<Value> {
+    let headers = &[("authorization", AUTHORIZATION)];
+    let question = Call { method: "GET", path, headers, body: String::new() };
+    let answer = call(at, question, PATIENCE).await.map_err(|failed| format!("{path}: {failed:?}"))?;
+    if answer.status != 200 {
+        return Err(format!("{path}: {} {}", answer.status, answer.body).into());
+    }
+    Ok(answer.json())
 }
 
 fn is_definite(answer: Option<&Answer>) -> bool {

@@ -1,10 +1,11 @@
-//! What a round is like: decided by its seed, so that the seed alone is enough to have it again.
+//! What a round's machines are like: decided by its seed, so that the seed alone is enough to have it again.
 
 use crate::processes::StoreKind;
+use crate::profile::Profile;
 use std::fmt;
 
-/// What is special about a round.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+/// What is special about a round's machines.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, clap::ValueEnum)]
 pub(crate) enum Scene {
     /// Answers are stored as they are.
     Plain,
@@ -14,17 +15,31 @@ pub(crate) enum Scene {
     SmallDisk,
     /// One gateway alone, on a machine whose power is cut: what was not synced is gone.
     PowerCuts,
+    /// The gateways' clocks step while they run.
+    SteppingClock,
+    /// Syncing the disk fails, or takes long.
+    FaultySync,
 }
 
 impl Scene {
+    pub(crate) fn all(store: StoreKind) -> &'static [Self] {
+        match store {
+            StoreKind::Sqlite => &[
+                Self::Plain,
+                Self::Sealed,
+                Self::SmallDisk,
+                Self::PowerCuts,
+                Self::SteppingClock,
+                Self::FaultySync,
+            ],
+            StoreKind::Postgres => &[Self::Plain, Self::Sealed, Self::SteppingClock],
+        }
+    }
+
     /// They take turns from one seed to the next.
     pub(crate) fn of(store: StoreKind, seed: u64) -> Self {
-        match (store, seed % 4) {
-            (_, 1) | (StoreKind::Postgres, 3) => Self::Sealed,
-            (StoreKind::Sqlite, 2) => Self::SmallDisk,
-            (StoreKind::Sqlite, 3) => Self::PowerCuts,
-            _ => Self::Plain,
-        }
+        let all = Self::all(store);
+        all[usize::try_from(seed % all.len() as u64).unwrap_or_default()]
     }
 
     /// How many gateways there are, each with a service of its own.
@@ -34,8 +49,8 @@ impl Scene {
     }
 
     /// Whether there is a worker besides the gateways.
-    pub(crate) fn has_worker(self) -> bool {
-        self != Self::PowerCuts
+    pub(crate) fn has_worker(self, profile: Profile) -> bool {
+        self != Self::PowerCuts && !profile.has_no_gateway()
     }
 }
 
@@ -46,6 +61,8 @@ impl fmt::Display for Scene {
             Self::Sealed => "encrypted",
             Self::SmallDisk => "on a disk that gets full",
             Self::PowerCuts => "with power cuts",
+            Self::SteppingClock => "with clocks that step",
+            Self::FaultySync => "with a disk whose syncs fail",
         })
     }
 }

@@ -5,6 +5,7 @@ use crate::faults::Fault;
 use crate::log::Meaning;
 use crate::pairs::Pairs;
 use crate::processes::StoreKind;
+use crate::profile::Profile;
 use crate::run::{Result, Round};
 use crate::scene::Scene;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,11 +14,27 @@ use std::time::Duration;
 /// Violations that are kept word for word. All are counted.
 const TOLD: usize = 50;
 
+/// What the rounds of one profile came to.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Row {
+    pub(crate) rounds: u32,
+    pub(crate) operations: u64,
+    pub(crate) requests: u64,
+    pub(crate) faults: u64,
+    pub(crate) starts: u64,
+    pub(crate) effects: u64,
+    pub(crate) settled: u64,
+    pub(crate) refused: u64,
+    pub(crate) violations: u64,
+    pub(crate) took: Duration,
+}
+
 /// The sum of all rounds on one store.
 pub(crate) struct Tally {
     pub(crate) store: StoreKind,
     pub(crate) first_seed: u64,
     pub(crate) rounds: BTreeMap<Scene, u32>,
+    pub(crate) profiles: BTreeMap<Profile, Row>,
     pub(crate) operations: u64,
     pub(crate) definite: u64,
     pub(crate) effects: u64,
@@ -30,6 +47,8 @@ pub(crate) struct Tally {
     pub(crate) reached: BTreeSet<String>,
     /// Stored answers in which a bit was flipped.
     pub(crate) damaged: u64,
+    /// Encryption keys that were replaced and taken away.
+    pub(crate) keys_taken_away: u64,
     pub(crate) violations: u64,
     pub(crate) by_rule: BTreeMap<String, u64>,
     /// The first of them, with the seed of their round.
@@ -43,6 +62,8 @@ impl Tally {
             store,
             first_seed,
             rounds: BTreeMap::new(),
+            profiles: BTreeMap::new(),
+            keys_taken_away: 0,
             operations: 0,
             definite: 0,
             effects: 0,
@@ -61,11 +82,24 @@ impl Tally {
         }
     }
 
-    pub(crate) fn add(&mut self, round: &Round<'_>, result: Result) {
-        let Result { judged, done, reached, definite, took } = result;
+    pub(crate) fn add(&mut self, round: &Round, result: Result) {
+        let Result { judged, done, reached, definite, starts, settled, refused, took } = result;
         let Judged { violations, answers, replays, effects } = judged;
         *self.rounds.entry(round.scene).or_default() += 1;
-        let possible = Fault::possible(round.scene, round.store == StoreKind::Postgres).into_iter();
+        let row = self.profiles.entry(round.profile).or_default();
+        row.rounds += 1;
+        row.operations += u64::from(round.operations);
+        row.requests += answers.values().sum::<usize>() as u64;
+        row.faults += u64::from(done.counts.values().sum::<u32>());
+        row.starts += starts as u64;
+        row.effects += u64::from(effects);
+        row.settled += settled;
+        row.refused += refused;
+        row.violations += violations.len() as u64;
+        row.took += took;
+        self.keys_taken_away += u64::from(done.keys_taken_away);
+        let possible =
+            Fault::possible(round.scene, round.profile, round.store == StoreKind::Postgres).into_iter();
         self.possible.extend(possible.filter(|fault| round.only.is_empty() || round.only.contains(fault)));
         self.operations += u64::from(round.operations);
         self.definite += definite as u64;

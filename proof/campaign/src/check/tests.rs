@@ -64,7 +64,16 @@ fn objections(change: impl FnOnce(&Operation, &mut Vec<Told>, &mut BTreeMap<Stri
 }
 
 fn evidence(ledger: BTreeMap<String, u32>) -> Evidence {
-    Evidence { ledger, open: OPEN(), true_time: true, ..Evidence::default() }
+    Evidence {
+        profile: Profile::Usual,
+        ledger,
+        charged: BTreeMap::new(),
+        open: OPEN(),
+        damaged: BTreeMap::new(),
+        true_time: true,
+        keys_replaced: None,
+        were_ended: false,
+    }
 }
 
 fn objects_to(rule: &str, change: impl FnOnce(&Operation, &mut Vec<Told>, &mut BTreeMap<String, u32>)) {
@@ -258,4 +267,160 @@ fn a_damaged_answer_is_to_be_called_so_and_no_other() {
     assert!(replayed_all_the_same.iter().any(|words| words.starts_with("I10")), "{replayed_all_the_same:?}");
     assert_eq!(judged(&[&log[..], std::slice::from_ref(&called_so)].concat(), 150), Vec::<String>::new());
     objects_to("I10", |_, log, _| log.push(called_so));
+}
+
+/// What is said of a good log under a profile, after this change.
+fn under(profile: Profile, change: impl FnOnce(&Operation, &mut Vec<Told>, &mut Evidence)) -> Vec<String> {
+    let (operation, mut log, ledger) = good();
+    let mut evidence = Evidence { profile, ..evidence(ledger) };
+    change(&operation, &mut log, &mut evidence);
+    judge(&[operation], &log, &evidence).violations
+}
+
+fn notices(rule: &str, objections: &[String]) {
+    assert!(objections.iter().any(|words| words.starts_with(rule)), "{rule} should object: {objections:?}");
+}
+
+#[test]
+fn one_operation_that_was_charged_twice_is_noticed_whatever_the_profile() {
+    for profile in Profile::ALL {
+        let charged = |attempts: &[i64]| {
+            under(profile, |_, _, evidence| drop(evidence.charged.insert("0198".into(), attempts.to_vec())))
+        };
+        assert_eq!(charged(&[1]), Vec::<String>::new());
+        notices("I1", &charged(&[1, 2]));
+    }
+}
+
+#[test]
+fn where_202_is_the_rule_there_is_no_409_and_elsewhere_no_202() {
+    for code in ["idempotency_key_in_progress", "idempotency_outcome_unknown"] {
+        for (profile, status, right) in [
+            (Profile::Accepted, 202, true),
+            (Profile::Accepted, 409, false),
+            (Profile::Usual, 202, false),
+            (Profile::Usual, 409, true),
+        ] {
+            let objections = under(profile, |operation, log, _| {
+                log.insert(0, told(operation, Variant::Plain, 0, problem(status, code)));
+            });
+            assert_eq!(objections.is_empty(), right, "{profile} {status} {code}: {objections:?}");
+        }
+    }
+    // Once there is an answer, neither.
+    notices(
+        "I3",
+        &under(Profile::Accepted, |operation, log, _| {
+            log.push(told(operation, Variant::Plain, 300, problem(202, "idempotency_key_in_progress")));
+        }),
+    );
+}
+
+#[test]
+fn whoever_did_not_wait_is_noticed_unless_gateways_were_ended() {
+    let after = |profile, wait: u64, were_ended| {
+        under(profile, |operation, log, evidence| {
+            let mut early = told(operation, Variant::Plain, 0, problem(409, "idempotency_key_in_progress"));
+            early.heard = early.sent + Duration::from_millis(wait);
+            log.insert(0, early);
+            // Nobody has an answer before that.
+            log.iter_mut().skip(1).for_each(|told| told.heard += Duration::from_secs(5));
+            evidence.were_ended = were_ended;
+        })
+    };
+    notices("answers", &after(Profile::Wait, 10, false));
+    for (profile, wait, were_ended) in
+        [(Profile::Wait, 1_000, false), (Profile::Wait, 10, true), (Profile::Usual, 10, false)]
+    {
+        let early = after(profile, wait, were_ended).into_iter().filter(|words| words.starts_with("answers"));
+        assert_eq!(early.count(), 0, "{profile} {wait} {were_ended}");
+    }
+}
+
+#[test]
+fn old_keys_that_cannot_be_taken_away_are_noticed() {
+    let replaced = |replaced| under(Profile::Reload, |_, _, evidence| evidence.keys_replaced = replaced);
+    assert_eq!(replaced(Some(true)), Vec::<String>::new());
+    notices("I14", &replaced(Some(false)));
+}
+
+/// A key that is used again after its window: paid, replayed, and paid once more as another operation.
+fn again(change: impl FnOnce(&Operation, &mut Vec<Told>, &mut Evidence)) -> Vec<String> {
+    let mut operation = operation();
+    operation.window = Window::Brief;
+    operation.requests.truncate(1);
+    let paid = |id: &str| Answer { operation_id: Some(id.into()), ..paid(&operation, Variant::Plain) };
+    let mut log = vec![
+        told(&operation, Variant::Plain, 0, paid("01-98")),
+        told(&operation, Variant::Plain, 1_000, replayed(paid("01-98"))),
+        told(&operation, Variant::Plain, 2_500, paid("0199")),
+        told(&operation, Variant::Plain, 2_600, replayed(paid("0199"))),
+    ];
+    let mut evidence = evidence([(operation.reference(Variant::Plain), 2)].into());
+    evidence.profile = Profile::ExpiredNew;
+    evidence.charged = [("0198".to_owned(), vec![1]), ("0199".to_owned(), vec![1])].into();
+    change(&operation, &mut log, &mut evidence);
+    judge(&[operation], &log, &evidence).violations
+}
+
+#[test]
+fn a_second_charge_is_right_only_after_the_window_and_only_where_keys_are_used_again() {
+    assert_eq!(again(|_, _, _| {}), Vec::<String>::new());
+    notices("I1", &again(|_, _, evidence| evidence.profile = Profile::Usual));
+    notices("I1", &again(|_, _, evidence| drop(evidence.charged.remove("0199"))));
+    notices("I1", &again(|_, _, evidence| evidence.charged.entry("0198".into()).or_default().push(2)));
+    notices(
+        "I3",
+        &again(|_, log, _| {
+            log[2].sent = Duration::from_millis(1_100);
+            log[2].heard = Duration::from_millis(1_200);
+        }),
+    );
+    // A clock that was wrong may have ended the window.
+    let by_a_wrong_clock = again(|_, log, evidence| {
+        log[2].sent = Duration::from_millis(1_100);
+        log[2].heard = Duration::from_millis(1_200);
+        evidence.true_time = false;
+    });
+    assert_eq!(by_a_wrong_clock, Vec::<String>::new());
+}
+
+#[test]
+fn what_was_over_stays_over_where_keys_are_used_again() {
+    notices(
+        "I3",
+        &again(|_, log, _| {
+            let old = log[1].clone();
+            log.push(Told { sent: Duration::from_millis(3_000), heard: Duration::from_millis(3_005), ..old });
+        }),
+    );
+    notices(
+        "I3",
+        &again(|operation, log, _| {
+            log.push(told(operation, Variant::Plain, 3_000, problem(422, "idempotency_key_expired")));
+        }),
+    );
+    notices(
+        "I2",
+        &again(|_, log, _| {
+            if let Some(answer) = &mut log[3].answer {
+                answer.replayed = false;
+            }
+        }),
+    );
+    notices(
+        "I2",
+        &again(|_, log, _| {
+            if let Some(answer) = &mut log[3].answer {
+                answer.body = answer.body.replace("ch_1", "ch_2");
+            }
+        }),
+    );
+    notices(
+        "I4",
+        &again(|_, log, evidence| {
+            log.clear();
+            evidence.charged.clear();
+        }),
+    );
 }

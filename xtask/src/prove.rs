@@ -18,7 +18,7 @@ pub(crate) struct Prove {
 /// How much of the campaign.
 #[derive(Args)]
 pub(crate) struct Extent {
-    /// A million operations for each store, instead of 20,000 in all
+    /// A million operations for each store, instead of 22,000 in all
     #[arg(long)]
     pub(crate) long: bool,
     /// Leave out the other half: that the outbox delivers everything, and the inbox applies it once
@@ -46,7 +46,7 @@ pub(crate) enum Subject {
     Campaign {
         #[command(flatten)]
         extent: Extent,
-        /// Passed on to the campaign: --seed, --store, --operations, --other-build, --report, …
+        /// Passed on to the campaign: --seed, --store, --profile, --scene, --operations, --other-build, --report, …
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
@@ -81,9 +81,12 @@ pub(crate) fn run(prove: &Prove) -> Outcome {
 
 /// Both halves: requests, and what is told of them.
 fn campaign(extent: &Extent, arguments: &[String]) -> Outcome {
-    let (operations, rounds) = if extent.long { ("1000000", 20) } else { ("10000", 1) };
+    // Long enough for every profile, and on every machine where it is long: a round for each.
+    let (operations, round, rounds) =
+        if extent.long { ("1000000", "5000", 20) } else { ("11000", "1000", 1) };
     if !extent.events_alone {
-        requests(&[&["--operations", operations].map(str::to_owned)[..], arguments].concat())?;
+        let extent = ["--operations", operations, "--round", round, "--at-once", "2"].map(str::to_owned);
+        requests(&[&extent[..], arguments].concat())?;
     }
     if extent.requests_alone { Ok(()) } else { telling(rounds) }
 }

@@ -285,9 +285,14 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Whether duplicates wait before they hear that the first request is at work.
+    /// Whether duplicates wait before they hear that the first request is at work. What is taken back lets them go: only a key of which nobody heard
+    /// anything but "in progress" and its outcome was never taken back.
     fn waits(&self) -> bool {
-        self.evidence.profile == Profile::Wait && !self.evidence.were_ended
+        let plainly = |told: &&Told| {
+            let meaning = told.answer.as_ref().map(Answer::meaning);
+            matches!(meaning, Some(Meaning::Paid | Meaning::Declined | Meaning::InProgress))
+        };
+        self.evidence.profile == Profile::Wait && !self.evidence.were_ended && self.told.iter().all(plainly)
     }
 
     /// What is in the answers, whatever they mean.

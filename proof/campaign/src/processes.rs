@@ -9,10 +9,12 @@ use crate::profile::Profile;
 use crate::proxy::Proxy;
 use crate::scene::Scene;
 use semel_private_postgres::{Cluster, free_port};
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::PoisonError;
 use std::time::Duration;
 use tokio::process::Command;
 use tokio::sync::Mutex;
@@ -72,8 +74,15 @@ pub(crate) struct Database {
 /// What a provider does on a bad day, all the time.
 const MISBEHAVIOUR: &str = "drop-after=0.02,error-after=0.02,stall-after=0.01,stall-before=0.01,decline=0.03,reject=0.02,drop-before=0.02";
 
+/// An address that nobody has, and no other round of this campaign gets: a process that is killed has to find it free again.
 fn free_address() -> Outcome<SocketAddr> {
-    Ok(SocketAddr::from(([127, 0, 0, 1], free_port()?)))
+    static TAKEN: std::sync::Mutex<BTreeSet<u16>> = std::sync::Mutex::new(BTreeSet::new());
+    loop {
+        let port = free_port()?;
+        if TAKEN.lock().unwrap_or_else(PoisonError::into_inner).insert(port) {
+            return Ok(SocketAddr::from(([127, 0, 0, 1], port)));
+        }
+    }
 }
 
 /// What is to be started, and where.

@@ -2,7 +2,8 @@
 
 use super::bug::Bug;
 use super::built::Built;
-use super::cases::{Campaign, Test};
+use super::cases::Test;
+use super::pairs::Pair;
 use crate::step;
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -25,7 +26,7 @@ const CAMPAIGN_PATIENCE: Duration = Duration::from_secs(600);
 
 /// What the campaign says of a bug.
 pub(crate) enum Noticed {
-    /// It was violated, with so many operations.
+    /// Invariants were violated, with so many operations.
     After { operations: u32, invariants: Vec<String>, took: Duration },
     /// Nothing was, with so many.
     NotWithin(u32),
@@ -37,7 +38,7 @@ pub(crate) struct Runner {
     built: Built,
     settings: Vec<(&'static str, String)>,
     patience: Duration,
-    campaigns_passed: HashSet<(&'static str, u32)>,
+    campaigns_passed: HashSet<Vec<String>>,
 }
 
 struct Ran {
@@ -67,17 +68,17 @@ impl Runner {
     }
 
     /// Tries the campaign with more and more operations until it notices.
-    pub(crate) fn campaign(&mut self, bug: Bug, campaign: Campaign) -> Result<Noticed, String> {
-        for &operations in campaign.operations {
-            let honest = (campaign.store, operations);
-            if !self.campaigns_passed.contains(&honest) {
-                let ran = self.run_campaign(campaign.store, operations, None)?;
+    pub(crate) fn campaign(&mut self, bug: Bug, pair: &Pair) -> Result<Noticed, String> {
+        for operations in pair.operations() {
+            let arguments = pair.arguments(operations);
+            if !self.campaigns_passed.contains(&arguments) {
+                let ran = self.run_campaign(&arguments, None)?;
                 if !has_no_violations(&ran.said) {
                     return Err(format!("the campaign does not pass without a bug:\n{}", ran.said));
                 }
-                self.campaigns_passed.insert(honest);
+                self.campaigns_passed.insert(arguments.clone());
             }
-            let ran = self.run_campaign(campaign.store, operations, Some(bug))?;
+            let ran = self.run_campaign(&arguments, Some(bug))?;
             let mut invariants: Vec<String> = violated(&ran.said).collect();
             invariants.sort();
             invariants.dedup();
@@ -88,7 +89,7 @@ impl Runner {
                 return Ok(Noticed::NoVerdict(operations));
             }
         }
-        Ok(Noticed::NotWithin(campaign.operations.last().copied().unwrap_or(0)))
+        Ok(Noticed::NotWithin(pair.within))
     }
 
     fn test(&self, test: &Test, bug: Option<Bug>) -> Result<Ran, String> {
@@ -97,9 +98,9 @@ impl Runner {
         self.run(&mut command, bug, self.patience)
     }
 
-    fn run_campaign(&self, store: &str, operations: u32, bug: Option<Bug>) -> Result<Ran, String> {
+    fn run_campaign(&self, arguments: &[String], bug: Option<Bug>) -> Result<Ran, String> {
         let mut command = Command::new(self.built.program("semel-campaign")?);
-        command.args(["--seed", "1", "--store", store, "--operations", &operations.to_string()]);
+        command.args(arguments);
         self.run(&mut command, bug, CAMPAIGN_PATIENCE)
     }
 
@@ -190,7 +191,7 @@ mod tests {
         let progress = "SQLite: 80 of 100 operations, 9/s, 1 faults, 0 violations, 0 min gone, 0 min to go\n";
         let judged = |violations: u32| {
             format!(
-                "{progress}SQLite, seed 1 (plain): 100 operations, 1 faults, 97 % definite, {violations} violations, 9 s\n"
+                "{progress}SQLite, seed 1 (usual, as it comes): 100 operations, 1 faults, 97 % definite, {violations} violations, 9 s\n"
             )
         };
         assert!(

@@ -3,6 +3,7 @@
 use super::Verdict;
 use super::bug::Bug;
 use super::check::Noticed;
+use super::pairs::pair;
 use crate::step::{self, Outcome, seconds};
 use std::fmt::Write as _;
 use std::fs;
@@ -13,8 +14,11 @@ Each of these mistakes is in the crates, behind a switch that only tests have (`
 noticed: the check that stands beside it passes without the bug and fails with it. Written by `cargo xtask prove planted`, each row by
 the last run of its bug; `proof/README.md` says more.
 
-| bug | what it does | caught by | after | the campaign |
-|---|---|---|---|---|
+The campaign that is paired with a bug (`xtask/src/planted/pairs.rs`: faults and their density, store, profile, scene, operations) has to notice it;
+a bug without one cannot be seen from outside of the processes.
+
+| bug | what it does | caught by | after | the campaign that has to notice it | did |
+|---|---|---|---|---|---|
 ";
 
 /// One bug, on the terminal.
@@ -54,9 +58,10 @@ fn beginning(bug: Bug) -> String {
 fn row(Verdict { bug, caught, campaign, .. }: &Verdict) -> String {
     let tests: Vec<_> = caught.iter().map(|(test, _)| format!("`{}` `{}`", test.place, test.name)).collect();
     let took: Vec<_> = caught.iter().map(|(_, took)| seconds(*took)).collect();
-    let campaign = campaign.as_ref().map_or_else(|| "not tried".to_owned(), told);
+    let campaign = campaign.as_ref().map_or_else(|| "–".to_owned(), told);
+    let pair = pair(*bug).map_or_else(|| "–".to_owned(), |pair| pair.to_string());
     let (tests, took) = (tests.join("<br>"), took.join("<br>"));
-    format!("{} {} | {tests} | {took} | {campaign} |", beginning(*bug), bug.what())
+    format!("{} {} | {tests} | {took} | {pair} | {campaign} |", beginning(*bug), bug.what())
 }
 
 pub(super) fn told(noticed: &Noticed) -> String {

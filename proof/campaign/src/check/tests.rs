@@ -317,24 +317,25 @@ fn where_202_is_the_rule_there_is_no_409_and_elsewhere_no_202() {
 }
 
 #[test]
-fn whoever_did_not_wait_is_noticed_unless_gateways_were_ended() {
-    let after = |profile, wait: u64, were_ended| {
-        under(profile, |operation, log, evidence| {
+fn whoever_did_not_wait_is_noticed_unless_it_was_let_go() {
+    let after = |profile, wait: u64, were_ended, also: Option<Answer>| {
+        let objections = under(profile, |operation, log, evidence| {
+            log.truncate(1);
+            log[0].heard = Duration::from_secs(5);
             let mut early = told(operation, Variant::Plain, 0, problem(409, "idempotency_key_in_progress"));
             early.heard = early.sent + Duration::from_millis(wait);
-            log.insert(0, early);
-            // Nobody has an answer before that.
-            log.iter_mut().skip(1).for_each(|told| told.heard += Duration::from_secs(5));
+            log.push(early);
+            log.extend(also.map(|also| told(operation, Variant::Plain, 0, also)));
             evidence.were_ended = were_ended;
-        })
+        });
+        objections.iter().any(|words| words.starts_with("answers"))
     };
-    notices("answers", &after(Profile::Wait, 10, false));
-    for (profile, wait, were_ended) in
-        [(Profile::Wait, 1_000, false), (Profile::Wait, 10, true), (Profile::Usual, 10, false)]
-    {
-        let early = after(profile, wait, were_ended).into_iter().filter(|words| words.starts_with("answers"));
-        assert_eq!(early.count(), 0, "{profile} {wait} {were_ended}");
-    }
+    assert!(after(Profile::Wait, 10, false, None));
+    assert!(after(Profile::Wait, 999, false, None));
+    assert!(!after(Profile::Wait, 1_000, false, None));
+    assert!(!after(Profile::Wait, 10, true, None), "a gateway that ends lets go of those who wait");
+    assert!(!after(Profile::Wait, 10, false, Some(problem(503, "nothing_done"))), "so does a release");
+    assert!(!after(Profile::Usual, 10, false, None));
 }
 
 #[test]

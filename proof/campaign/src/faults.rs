@@ -3,7 +3,7 @@
 use crate::armed;
 use crate::check::Damaged;
 use crate::client::{Call, call};
-use crate::clock::STEPS;
+use crate::clock::steps;
 use crate::config::AUTHORIZATION;
 use crate::inside::Inside;
 use crate::pairs::{Census, Pairs, State};
@@ -317,7 +317,8 @@ impl Rain<'_> {
             }
             Fault::StepClock => {
                 if let Some(clock) = &self.processes.clock {
-                    clock.step(rng.choice(STEPS).unwrap_or("+5m"))?;
+                    let steps = steps(self.processes.database.is_some());
+                    clock.step(rng.choice(steps).copied().unwrap_or("+5m"))?;
                     tokio::time::sleep(pause * 8).await;
                     clock.step("+0")?;
                 }

@@ -66,8 +66,8 @@ impl fmt::Display for Pair {
 pub(crate) fn pair(bug: Bug) -> Option<Pair> {
     let anything = Pair::by(&[], 100);
     Some(match bug {
-        // A gateway that is gone for longer than its lease leaves something that a retry can steal.
-        Bug::LeaseStolen => Pair::by(&["kill-gateway", "freeze-gateway"], 15),
+        // A gateway that is gone leaves something that a retry can steal.
+        Bug::LeaseStolen => Pair::by(&["kill-gateway"], 15),
         Bug::FingerprintIgnored | Bug::NoUniqueKey | Bug::TenantLeftOut | Bug::AnsweredBeforeStored => {
             anything
         }
@@ -79,7 +79,9 @@ pub(crate) fn pair(bug: Bug) -> Option<Pair> {
         Bug::BrokenCallRetryable | Bug::StaleConnectionNotSent => Pair::by(&["kill-shop"], 15),
         Bug::SumIgnored => Pair::by(&["flip-bit"], 5),
         Bug::EarlierAttempt => Pair::by(&["kill-shop", "kill-provider"], 15).under("late-operator"),
-        Bug::WindowLeftToReaper | Bug::TombstoneIgnored => anything,
+        Bug::TombstoneIgnored => anything,
+        // The store's clock goes on as ever, and the gateways' leaves the window.
+        Bug::LocalClock => Pair { scene: "stepping-clock", ..Pair::by(&["step-clock"], 15).on_postgres() },
         _ => return None,
     })
 }

@@ -80,8 +80,6 @@ pub(crate) fn pair(bug: Bug) -> Option<Pair> {
         Bug::SumIgnored => Pair::by(&["flip-bit"], 5),
         Bug::EarlierAttempt => Pair::by(&["kill-shop", "kill-provider"], 15).under("late-operator"),
         Bug::TombstoneIgnored => anything,
-        // The store's clock goes on as ever, and the gateways' leaves the window.
-        Bug::LocalClock => Pair { scene: "stepping-clock", ..Pair::by(&["step-clock"], 15).on_postgres() },
         _ => return None,
     })
 }

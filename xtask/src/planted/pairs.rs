@@ -1,5 +1,6 @@
 //! Which campaign has to notice which bug: on what store, by what profile, on what machines, by which faults and how many of them. A bug that the
-//! campaign misses here fails `cargo xtask prove planted`. A bug that is not here cannot be seen from outside of the processes.
+//! campaign misses here fails `cargo xtask prove planted`. A bug that is not here cannot be seen from outside of the
+//! processes, or was not noticed by a campaign of this length when it was tried (`local-clock`, `transaction-left-open`, `settler-unfenced`).
 
 use super::bug::Bug;
 use std::fmt;

@@ -15,7 +15,7 @@ noticed: the check that stands beside it passes without the bug and fails with i
 the last run of its bug; `proof/README.md` says more.
 
 The campaign that is paired with a bug (`xtask/src/planted/pairs.rs`: faults and their density, store, profile, scene, operations) has to notice it;
-a bug without one cannot be seen from outside of the processes.
+a bug without one cannot be seen from outside of the processes, or has not been noticed by a campaign of this length.
 
 | bug | what it does | caught by | after | the campaign that has to notice it | did |
 |---|---|---|---|---|---|

@@ -245,7 +245,8 @@ fn a_response_comes_from_a_file_too_and_json_is_the_apis() {
     )
     .unwrap();
     let file = file.to_str().unwrap();
-    let arguments = ["--outcome", "failed", "--reason", "declined", "--response-file", file, "--json"];
+    let arguments =
+        ["--outcome", "failed", "--attempt", "1", "--reason", "declined", "--response-file", file, "--json"];
     let resolved = office.operations(&[&["resolve", &id.to_string()][..], &arguments].concat());
     assert_eq!(resolved.status.code(), Some(0), "{}", err(&resolved));
     assert_eq!(json(&resolved)["state"], "failed_replayable");
@@ -256,7 +257,7 @@ fn a_response_comes_from_a_file_too_and_json_is_the_apis() {
 fn too_late_and_not_there_are_refusals_that_say_which() {
     let office = Office::open(Some(TOKEN));
     let id = office.insert(State::Completed, "key-of-the-done-00001", |_| {}).to_string();
-    let not_executed = ["--outcome", "not_executed", "--reason", "never seen"];
+    let not_executed = ["--outcome", "not_executed", "--attempt", "1", "--reason", "never seen"];
     let late = office.operations(&[&["resolve", &id][..], &not_executed].concat());
     assert_eq!(late.status.code(), Some(1));
     let said = err(&late);
@@ -293,7 +294,8 @@ fn a_missing_or_wrong_token_is_a_refusal_that_says_what_to_set() {
     let open = Office::open(None);
     let id = open.doubtful("key-of-the-doubtful-1").to_string();
     assert_eq!(open.operations(&["list"]).status.code(), Some(0), "this machine may read");
-    let refused = open.operations(&["resolve", &id, "--outcome", "failed", "--reason", "x"]);
+    let refused =
+        open.operations(&["resolve", &id, "--outcome", "failed", "--attempt", "1", "--reason", "x"]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(err(&refused).contains("[admin] token"), "{}", err(&refused));
 }
@@ -310,6 +312,8 @@ fn mistakes_are_told_from_refusals_and_from_silence() {
         vec!["show", "17"],
         vec!["resolve", &id, "--outcome", "completed"],
         vec!["resolve", &id, "--outcome", "done", "--reason", "x"],
+        vec!["resolve", &id, "--outcome", "failed", "--reason", "x"],
+        vec!["resolve", &id, "--outcome", "not_executed", "--reason", "x", "--json"],
         vec!["resolve", &id, "--outcome", "completed", "--reason", "  "],
         vec!["resolve", &id, "--outcome", "completed", "--reason", "x", "--body", "without a status"],
         vec!["resolve", &id, "--outcome", "completed", "--reason", "x", "--status", "99"],
@@ -361,7 +365,8 @@ fn on_a_terminal_it_asks_before_it_changes_anything() {
     let office = Office::open(Some(TOKEN));
     let id = office.doubtful("key-of-the-doubtful-1");
     let binary = env!("CARGO_BIN_EXE_semel");
-    let line = format!("{binary} operations resolve {id} --outcome not_executed --reason never-seen");
+    let line =
+        format!("{binary} operations resolve {id} --outcome not_executed --attempt 1 --reason never-seen");
     let (code, printed) = on_a_terminal(&office, &line, "n\n");
     assert_eq!(code, Some(1), "{printed}");
     assert!(
@@ -370,12 +375,19 @@ fn on_a_terminal_it_asks_before_it_changes_anything() {
     );
     assert!(printed.contains("key-of-the-doubtful-1"), "it shows what it is about: {printed}");
     assert_eq!(office.record(id).state, State::Unknown);
+    // Nobody can tell whether the attempt that is shown is the one that was looked into.
+    let (code, printed) = on_a_terminal(&office, &line.replace("--attempt 1", ""), "y\n");
+    assert_eq!(code, Some(2), "{printed}");
+    assert!(printed.contains("--attempt 1") && !printed.contains("[y/N]"), "{printed}");
+    assert_eq!(office.record(id).state, State::Unknown);
     let (code, printed) = on_a_terminal(&office, &line, "y\n");
     assert_eq!(code, Some(0), "{printed}");
     assert_eq!(office.record(id).state, State::FailedRetryable);
 
     let id = office.doubtful("key-of-the-doubtful-2");
-    let line = format!("{binary} operations resolve {id} --outcome not_executed --reason never-seen --yes");
+    let line = format!(
+        "{binary} operations resolve {id} --outcome not_executed --attempt 1 --reason never-seen --yes"
+    );
     let (code, printed) = on_a_terminal(&office, &line, "");
     assert_eq!(code, Some(0), "{printed}");
     assert!(!printed.contains("[y/N]"), "{printed}");
@@ -404,8 +416,16 @@ fn help_teaches() {
 fn a_settled_outcome_is_kept_for_a_whole_window() {
     let office = Office::open(Some(TOKEN));
     let id = office.doubtful("key-of-the-doubtful-1");
-    let resolved =
-        office.operations(&["resolve", &id.to_string(), "--outcome", "failed", "--reason", "declined"]);
+    let resolved = office.operations(&[
+        "resolve",
+        &id.to_string(),
+        "--outcome",
+        "failed",
+        "--attempt",
+        "1",
+        "--reason",
+        "declined",
+    ]);
     assert_eq!(resolved.status.code(), Some(0));
     let times = office.record(id).times;
     let kept = times.expires.unwrap().after(times.completed.unwrap());

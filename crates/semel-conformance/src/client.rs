@@ -260,10 +260,22 @@ impl Client {
     /// Why that changes nothing.
     pub async fn settle(&self, about: &Ticket, settlement: &Settlement) -> Result<(), Refusal> {
         let Claim { operation_id, attempt, .. } = about.claim;
-        let looked_into = About { operation_id, attempt };
+        let looked_into = About { operation_id, attempt: Some(attempt) };
+        self.settle_about(&about.key, &looked_into, settlement).await
+    }
+
+    /// Evidence comes that names this much of what it is about.
+    ///
+    /// # Errors
+    /// Why that changes nothing.
+    pub async fn settle_about(
+        &self,
+        key: &RecordKey,
+        about: &About,
+        settlement: &Settlement,
+    ) -> Result<(), Refusal> {
         let ours = |found: Option<&Record>| found.is_some_and(|record| record.owner == settlement.settler);
-        self.change(&about.key, |record, now| transition::settle(record, &looked_into, settlement, now), ours)
-            .await
+        self.change(key, |record, now| transition::settle(record, about, settlement, now), ours).await
     }
 
     /// Evidence that changes nothing is kept in the history.

@@ -143,6 +143,7 @@ macro_rules! suite {
                 evidence_that_nothing_happened_lets_one_retry_execute,
                 absence_proves_nothing_while_the_lease_runs_or_for_another_attempt,
                 absence_proves_once_the_lease_is_over,
+                evidence_without_an_attempt_counts_only_if_it_happened,
                 evidence_moves_nothing_but_doubt_and_is_kept_in_the_history,
                 an_outcome_is_settled_once,
             }

@@ -75,12 +75,12 @@ pub(crate) async fn refused(
     if settled_before {
         return Ok(Heard::Settled(record));
     }
-    keep_once(engine, &record, settlement, &history).await?;
+    keep_once(engine, &record, settlement, history).await?;
     if agrees {
         return Ok(Heard::Known);
     }
     let may_still_count =
-        matches!(settlement.evidence, Evidence::Completed { .. }) || about.attempt == record.attempt;
+        matches!(settlement.evidence, Evidence::Completed { .. }) || about.attempt == Some(record.attempt);
     if record.state == State::InProgress && may_still_count {
         return Ok(Heard::TooEarly(too_early));
     }
@@ -88,8 +88,8 @@ pub(crate) async fn refused(
     Ok(Heard::Kept(record, refusal))
 }
 
-/// Keeps evidence in the history that may be about another operation under the same key, and does nothing else by it. Whether it says
-/// what is known already.
+/// Keeps evidence in the history that names a key alone, and does nothing else by it: it may be about another operation under that key.
+/// Whether it says what is known already.
 pub(crate) async fn set_down(
     engine: &Engine,
     record: &Record,
@@ -100,7 +100,7 @@ pub(crate) async fn set_down(
     // What is over is not written to any more.
     if state != State::Expired {
         let history = in_time(engine, engine.store().history(record.operation_id)).await?;
-        keep_once(engine, record, settlement, &history).await?;
+        keep_once(engine, record, settlement, history).await?;
     }
     let known = agrees(&settlement.evidence, state);
     if !known {
@@ -109,17 +109,27 @@ pub(crate) async fn set_down(
     Ok(known)
 }
 
-/// Each piece of evidence is kept once, however often it is brought.
+/// Each piece of evidence is kept once, however often it is brought, and by however many at a time: the line is written on condition that
+/// the record is still the one after which `history` was read.
 async fn keep_once(
     engine: &Engine,
     record: &Record,
     settlement: &Settlement,
-    history: &[HistoryLine],
+    mut history: Vec<HistoryLine>,
 ) -> Result<(), StoreError> {
-    if history.iter().any(|line| tells(&line.entry, settlement)) || history.len() >= MOST_LINES {
-        return Ok(());
+    let Settlement { actor, note, .. } = settlement;
+    let mut record = record.clone();
+    for _ in 0..MAX_LOSSES {
+        if history.iter().any(|line| tells(&line.entry, settlement)) || history.len() >= MOST_LINES {
+            return Ok(());
+        }
+        match write_remark(engine, &record, actor, note.as_deref()).await? {
+            None => return Ok(()),
+            Some(changed) => record = changed,
+        }
+        history = in_time(engine, engine.store().history(record.operation_id)).await?;
     }
-    keep(engine, record, &settlement.actor, settlement.note.as_deref()).await
+    Err(changes_all_the_time())
 }
 
 /// Whether a line is of this piece of evidence.
@@ -138,31 +148,42 @@ fn agrees(evidence: &Evidence, state: State) -> bool {
 }
 
 /// Writes a remark into the history, if the record is still there.
-pub(crate) async fn keep(
+async fn keep(engine: &Engine, record: &Record, actor: &Actor, note: &str) -> Result<(), StoreError> {
+    let mut record = record.clone();
+    for _ in 0..MAX_LOSSES {
+        match write_remark(engine, &record, actor, Some(note)).await? {
+            None => return Ok(()),
+            Some(changed) => record = changed,
+        }
+    }
+    Err(changes_all_the_time())
+}
+
+/// Writes a remark if the record is still this one; otherwise returns what is there instead. `None`: it is written, or the operation is
+/// gone.
+async fn write_remark(
     engine: &Engine,
     record: &Record,
     actor: &Actor,
     note: Option<&str>,
-) -> Result<(), StoreError> {
-    let mut record = record.clone();
-    for _ in 0..MAX_LOSSES {
-        let Change::Put { next, history } = remark(&record, actor.clone(), note.map(str::to_owned)) else {
-            return Ok(());
-        };
-        let swap = Swap { expected: record.expected(), next, history };
-        let answer = in_time(engine, engine.store().swap(vec![swap])).await?;
-        match answer.items.into_iter().next() {
-            // Another operation has its key by now, in whose history it has no place.
-            Some(Swapped::Changed(changed)) if changed.operation_id != record.operation_id => return Ok(()),
-            Some(Swapped::Changed(changed)) => record = *changed,
-            Some(Swapped::Locked) => {
-                return Err(StoreError::Unavailable("an open transaction holds the record".into()));
-            }
-            Some(Swapped::Damaged(why)) => return Err(StoreError::Damaged(why)),
-            Some(Swapped::Done | Swapped::Missing) | None => return Ok(()),
-        }
+) -> Result<Option<Record>, StoreError> {
+    let Change::Put { next, history } = remark(record, actor.clone(), note.map(str::to_owned)) else {
+        return Ok(None);
+    };
+    let swap = Swap { expected: record.expected(), next, history };
+    let answer = in_time(engine, engine.store().swap(vec![swap])).await?;
+    match answer.items.into_iter().next() {
+        // Another operation has its key by now, in whose history it has no place.
+        Some(Swapped::Changed(changed)) if changed.operation_id != record.operation_id => Ok(None),
+        Some(Swapped::Changed(changed)) => Ok(Some(*changed)),
+        Some(Swapped::Locked) => Err(StoreError::Unavailable("an open transaction holds the record".into())),
+        Some(Swapped::Damaged(why)) => Err(StoreError::Damaged(why)),
+        Some(Swapped::Done | Swapped::Missing) | None => Ok(None),
     }
-    Err(StoreError::Unavailable("the record changes all the time".into()))
+}
+
+fn changes_all_the_time() -> StoreError {
+    StoreError::Unavailable("the record changes all the time".into())
 }
 
 /// Writes a remark about an operation, as [`keep`].
@@ -173,7 +194,7 @@ pub(crate) async fn keep_about(
     note: &str,
 ) -> Result<(), StoreError> {
     match engine.find(id).await? {
-        (_, Some(record)) => keep(engine, &record, actor, Some(note)).await,
+        (_, Some(record)) => keep(engine, &record, actor, note).await,
         (_, None) => Ok(()),
     }
 }

@@ -37,6 +37,7 @@ pub(crate) fn broken(config: &Config, old: Option<Kept>, new: Option<Kept>, writ
             let ends = new.is_some_and(|new| new.state.is_final());
             (!(old.state == State::Unknown && about && in_time && ends)).then_some(Rule::DoubtWithoutEvidence)
         }
+        Writer::Remark => (new != Some(old)).then_some(Rule::DoubtWithoutEvidence),
         Writer::Reaper => match old.state {
             State::InProgress | State::Unknown => Some(Rule::DoubtWithoutEvidence),
             _ if new.is_none() && old.purge != Moment::Come => Some(Rule::AnswerLost),

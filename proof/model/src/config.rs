@@ -29,6 +29,8 @@ pub struct Bounds {
     pub beats: u8,
     /// Times that an operator looks into an unknown outcome.
     pub looks: u8,
+    /// Remarks in the history. (Messages are delivered any number of times; what they leave in the history is all that counts them.)
+    pub remarks: u8,
 }
 
 /// One configuration of the model.
@@ -44,6 +46,8 @@ pub struct Config {
     pub absence_is_proof: bool,
     /// The provider carries one operation id out once.
     pub deduplicates: bool,
+    /// The provider tells by itself what it knows, in messages.
+    pub tells: bool,
     /// The provider may decline for good.
     pub declines: bool,
     /// Windows end, and the reaper comes by.
@@ -80,6 +84,7 @@ impl Config {
             polls: 1,
             absence_is_proof: false,
             deduplicates: false,
+            tells: true,
             declines: false,
             expiry: false,
             gives_up: true,
@@ -134,9 +139,18 @@ impl Config {
     /// What a test has time for.
     #[must_use]
     pub fn small() -> [Self; 6] {
-        let bounds =
-            Bounds { sends: 2, third_sends: 1, crashes: 1, losses: 1, doubles: 0, beats: 0, looks: 1 };
-        // Windows multiply everything: lost answers, and owners that give up before they begin, are left to the others.
+        let bounds = Bounds {
+            sends: 2,
+            third_sends: 1,
+            crashes: 1,
+            losses: 1,
+            doubles: 0,
+            beats: 0,
+            looks: 1,
+            remarks: 0,
+        };
+        // Windows multiply everything: lost answers, and owners that give up before they begin, are left to the others. So are
+        // messages where expired keys are refused: what they tell of an earlier operation is the same where such keys are new.
         let windows = Bounds { losses: 0, ..bounds };
         let windowed = |config| Self { gives_up: false, ..config };
         [
@@ -144,7 +158,7 @@ impl Config {
             Self::absence(bounds),
             Self::resume(bounds),
             Self::rerun(bounds),
-            windowed(Self::expiry_refused(windows)),
+            Self { tells: false, ..windowed(Self::expiry_refused(windows)) },
             windowed(Self::expiry_new(windows)),
         ]
     }
@@ -153,8 +167,16 @@ impl Config {
     /// reaper where windows end, heartbeats where they do not.
     #[must_use]
     pub fn large() -> [Self; 6] {
-        let bounds =
-            Bounds { sends: 2, third_sends: 1, crashes: 2, losses: 1, doubles: 1, beats: 1, looks: 1 };
+        let bounds = Bounds {
+            sends: 2,
+            third_sends: 1,
+            crashes: 2,
+            losses: 1,
+            doubles: 1,
+            beats: 1,
+            looks: 1,
+            remarks: 0,
+        };
         let windows = Bounds { beats: 0, ..bounds };
         [
             Self::doubt(Bounds { sends: 3, losses: 2, ..bounds }),

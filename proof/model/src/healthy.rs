@@ -1,5 +1,6 @@
 //! The healthy schedule: nothing more goes wrong, everybody does their part in turn. From every state it has to settle.
 
+use crate::evidence::Answerer;
 use crate::model::{Action, Protocol};
 use crate::owner::{Deed, Stage};
 use crate::provider::Landing;
@@ -114,7 +115,7 @@ impl Protocol {
                 Some(Action::Send(if record.altered { THIRD } else { 0 }, Fate::Answered))
             }
             _ => Some(match (world.reconciler, world.operator) {
-                (Settler::Asking { .. }, _) => Action::Question,
+                (Settler::Asking { .. }, _) => Action::Question(Answerer::Provider),
                 (Settler::Settling { .. }, _) => Action::Settle(Who::Reconciler, Fate::Answered),
                 (_, Settler::Settling { .. }) => Action::Settle(Who::Operator, Fate::Answered),
                 _ if record.dead_letter => Action::Look,

@@ -9,6 +9,7 @@
 //! | `owner` | whoever owns the attempt: recovery point, call, heartbeat, outcome; late, fenced, crashed |
 //! | `provider` | carries calls out, counts effects, can be asked |
 //! | `settlers` | lease watch, reconciler, operator, reaper, and time |
+//! | `evidence` | what they and webhooks say of what is known: late, partial, repeated, or somebody else's |
 //! | `turn` | the store: one key, atomic writes, answers that are lost, late or doubled |
 //! | `audit`, `properties`, `healthy` | what has to hold, judged without asking the state machine |
 //! | `mutants` | mistakes that have to be caught |
@@ -27,6 +28,7 @@
 mod audit;
 mod check;
 mod config;
+mod evidence;
 mod healthy;
 mod kept;
 mod model;
@@ -43,6 +45,7 @@ mod turn;
 
 pub use check::{Outcome, check};
 pub use config::{Bounds, Config, Third};
+pub use evidence::{Answerer, Message, Names};
 pub use healthy::STEPS;
 pub use kept::{Kept, Moment, NOBODY, Reply, Token};
 pub use model::{Action, Protocol};

@@ -1,6 +1,7 @@
 //! The model: who may do what in which state of the world.
 
 use crate::config::Config;
+use crate::evidence::{Answerer, Message, answerers, messages};
 use crate::healthy::Distances;
 use crate::mutants::Mutant;
 use crate::owner::{Deed, Stage};
@@ -76,12 +77,18 @@ pub enum Action {
     Reap,
     /// The reconciler takes it upon itself to ask.
     Claim(Fate),
-    /// The reconciler asks.
-    Question,
+    /// The reconciler asks, and this one answers.
+    Question(Answerer),
     /// The operator looks into it.
     Look,
     /// The store call of a settler.
     Settle(Who, Fate),
+    /// The operator says what they know without saying of which attempt.
+    SettleVaguely,
+    /// A message of the provider's is delivered, once more or for the first time.
+    Deliver(Message),
+    /// Evidence that settles nothing is written into the history.
+    Remark,
 }
 
 impl Action {
@@ -267,7 +274,7 @@ impl Protocol {
                 }
             }
             Settler::Idle => {}
-            Settler::Asking { .. } => actions.push(Action::Question),
+            Settler::Asking { .. } => actions.extend(answerers(&self.config, world).map(Action::Question)),
             Settler::Settling { fresh, .. } => {
                 actions.push(Action::Settle(Who::Reconciler, Fate::Answered));
                 if fresh && lossy {
@@ -276,9 +283,17 @@ impl Protocol {
             }
         }
         match world.operator {
-            Settler::Settling { .. } => actions.push(Action::Settle(Who::Operator, Fate::Answered)),
+            Settler::Settling { .. } => {
+                actions.extend([Action::Settle(Who::Operator, Fate::Answered), Action::SettleVaguely]);
+            }
             _ if unknown && world.left.looks > 0 => actions.push(Action::Look),
             _ => {}
+        }
+        if self.config.tells {
+            actions.extend(messages(world).map(Action::Deliver));
+        }
+        if world.left.remarks > 0 && world.record.is_some() {
+            actions.push(Action::Remark);
         }
     }
 
@@ -291,6 +306,7 @@ impl Protocol {
             Action::Send(..) => left.sends = left.sends.saturating_sub(1),
             Action::Crash(_) => left.crashes = left.crashes.saturating_sub(1),
             Action::Look => left.looks = left.looks.saturating_sub(1),
+            Action::Remark => left.remarks = left.remarks.saturating_sub(1),
             Action::Decide(_, Deed::Extend) => left.beats = left.beats.saturating_sub(1),
             _ => {}
         }
@@ -316,9 +332,12 @@ impl Protocol {
             Action::Watch => turn.watch()?,
             Action::Reap => turn.reap()?,
             Action::Claim(fate) => turn.claim(fate)?,
-            Action::Question => turn.question(),
+            Action::Question(answerer) => turn.question(answerer),
             Action::Look => turn.look()?,
             Action::Settle(who, fate) => turn.settle(who, fate),
+            Action::SettleVaguely => turn.say_without_attempt()?,
+            Action::Deliver(message) => turn.deliver(message)?,
+            Action::Remark => turn.remark()?,
         }
         Some(turn.world)
     }

@@ -15,6 +15,14 @@ pub enum Mutant {
     EvidenceOfAnotherAttempt,
     /// Evidence counts for whatever operation is under way by now under the key.
     EvidenceOfAnotherOperation,
+    /// Evidence that does not name its attempt counts for the one that is there.
+    AttemptDefaulted,
+    /// A message that names a key counts for whatever operation the key stands for by now.
+    KeyTakenForOperation,
+    /// Whoever says to a poll that nothing is known of it is believed.
+    AnyAbsenceBelieved,
+    /// An answer to a poll counts whichever attempt it is about.
+    EchoIgnored,
     /// A request is told that its key is in use before it is told that the body is another one.
     MismatchLate,
     /// A tombstone is treated as nothing.
@@ -39,13 +47,17 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 20] = [
         Self::LeaseStolen,
         Self::FenceIgnored,
         Self::DoubtReleased,
         Self::AbsenceEarly,
         Self::EvidenceOfAnotherAttempt,
         Self::EvidenceOfAnotherOperation,
+        Self::AttemptDefaulted,
+        Self::KeyTakenForOperation,
+        Self::AnyAbsenceBelieved,
+        Self::EchoIgnored,
         Self::MismatchLate,
         Self::TombstoneIgnored,
         Self::SettlerUnfenced,

@@ -136,7 +136,7 @@ macro_rules! event {
     };
 }
 
-const SOMETIMES: [Sometimes; 35] = [
+const SOMETIMES: [Sometimes; 39] = [
     state!("in_progress", InProgress, 50),
     state!("completed", Completed, 51),
     state!("failed_replayable", FailedReplayable, 52),
@@ -160,6 +160,7 @@ const SOMETIMES: [Sometimes; 35] = [
     event!("refused: not unknown", Event::refused(Refusal::NotUnknown)),
     event!("refused: lease running", Event::refused(Refusal::LeaseRunning)),
     event!("refused: other attempt", Event::refused(Refusal::OtherAttempt)),
+    event!("refused: attempt not named", Event::refused(Refusal::AttemptNotNamed)),
     event!("refused: other operation", Event::refused(Refusal::OtherOperation)),
     event!("refused: already advanced", Event::refused(Refusal::AlreadyAdvanced)),
     event!("refused: not due", Event::refused(Refusal::NotDue)),
@@ -172,6 +173,9 @@ const SOMETIMES: [Sometimes; 35] = [
     event!("an attempt goes on after a recovery point", Event::Resumed),
     event!("an answer comes twice", Event::Doubled),
     event!("a stored answer is dropped", Event::AnswerDropped),
+    event!("a provider's message settles doubt", Event::MessageSettles),
+    event!("a message that names a key alone settles nothing", Event::MessageByKey),
+    event!("a poll is answered by a stranger", Event::StrangersAnswer),
 ];
 
 /// Whether it can be reached at all in a configuration.
@@ -201,6 +205,10 @@ fn applies(config: &Config, about: About) -> bool {
         _ if about == refused(Refusal::LeaseRunning) || about == refused(Refusal::OtherAttempt) => {
             config.absence_is_proof
         }
+        // Where the effect is in the completing transaction, a provider has nothing to tell of.
+        About::Event(Event::MessageSettles | Event::MessageByKey) => config.tells && stale != Stale::Rerun,
+        About::Event(Event::StrangersAnswer) => config.absence_is_proof,
+        _ if about == refused(Refusal::AttemptNotNamed) => config.bounds.looks > 0,
         _ if about == refused(Refusal::OtherOperation) => config.expiry,
         _ => true,
     }

@@ -6,8 +6,8 @@ use crate::state::{Finding, Proof, Task};
 use crate::turn::Turn;
 
 /// The answers that evidence brings, unlike any owner's.
-const SETTLED: u8 = 50;
-const SETTLED_FAILURE: u8 = 150;
+pub(crate) const SETTLED: u8 = 50;
+pub(crate) const SETTLED_FAILURE: u8 = 150;
 
 /// What becomes of a call to the provider.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

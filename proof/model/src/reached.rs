@@ -26,6 +26,12 @@ pub enum Event {
     Doubled,
     /// A stored answer was dropped.
     AnswerDropped,
+    /// A provider's message settled doubt.
+    MessageSettles,
+    /// A message named a key alone.
+    MessageByKey,
+    /// A poll was answered by somebody else than the provider.
+    StrangersAnswer,
 }
 
 impl Event {
@@ -41,6 +47,9 @@ impl Event {
             Self::Resumed => 45,
             Self::Doubled => 46,
             Self::AnswerDropped => 47,
+            Self::MessageSettles => 48,
+            Self::MessageByKey => 49,
+            Self::StrangersAnswer => 55,
         }
     }
 
@@ -77,6 +86,7 @@ impl Event {
             Refusal::LeftToRetry => 9,
             Refusal::OtherOperation => 10,
             Refusal::AlreadyAdvanced => 11,
+            Refusal::AttemptNotNamed => 12,
             // A refusal that the model has not heard of: no property asks for it, which a test notices.
             _ => 23,
         })

@@ -1,6 +1,7 @@
 //! The production state machine, as the model calls it, with or without a deliberate mistake.
 
 use crate::config::{Config, Third};
+use crate::evidence::Names;
 use crate::kept::{self, Kept, Moment, NOW, Reply, Token};
 use crate::mutants::Mutant;
 use crate::owner::Deed;
@@ -171,17 +172,28 @@ impl Rules {
         self.written(transition::act(&record, &claim, &act))
     }
 
-    /// Evidence comes.
-    pub(crate) fn settle(&self, found: &Kept, proof: &Proof) -> Written {
+    /// Evidence comes, and names this of what it is about.
+    pub(crate) fn settle(&self, found: &Kept, proof: &Proof, names: Names) -> Written {
         let mut record = found.whole();
         if self.is(Mutant::AbsenceEarly) {
             record.times.lease = NOW;
         }
-        let mut about =
-            About { operation_id: kept::operation_id(proof.op), attempt: u32::from(proof.attempt) };
-        if self.is(Mutant::EvidenceOfAnotherOperation)
-            || (self.is(Mutant::EvidenceOfAnotherAttempt) && about.operation_id == record.operation_id)
-        {
+        let mut about = About { operation_id: kept::operation_id(proof.op), attempt: None };
+        match names {
+            Names::Attempt => about.attempt = Some(u32::from(proof.attempt)),
+            Names::Operation => {}
+            // A key is no operation: nothing is decided by it.
+            Names::Key if !self.is(Mutant::KeyTakenForOperation) => return Err(Refusal::OtherOperation),
+            Names::Key => about = About::of(&record),
+        }
+        let same = about.operation_id == record.operation_id;
+        let defaulted = match self.mutant {
+            Some(Mutant::EvidenceOfAnotherOperation) => true,
+            Some(Mutant::EvidenceOfAnotherAttempt) => same,
+            Some(Mutant::AttemptDefaulted) => same && about.attempt.is_none(),
+            _ => false,
+        };
+        if defaulted {
             about = About::of(&record);
         }
         let reply = |body: Option<u8>| body.map(kept::response);
@@ -200,6 +212,11 @@ impl Rules {
             windows: self.windows(),
         };
         self.written(transition::settle(&record, &about, &settlement, NOW))
+    }
+
+    /// Evidence that settles nothing is kept in the history.
+    pub(crate) fn remark(&self, found: &Kept) -> Written {
+        self.written(Ok(transition::remark(&found.whole(), Actor::Reconciler, None)))
     }
 
     /// The reconciler takes it upon itself to ask.

@@ -1,5 +1,6 @@
 //! Whoever comes by on their own: the lease watch, the reconciler, the operator, the reaper.
 
+use crate::evidence::{Answerer, Names};
 use crate::kept::{Moment, Reply};
 use crate::reached::Event;
 use crate::state::{Delayed, Settler, Writer};
@@ -50,13 +51,13 @@ impl Turn<'_> {
         Some(())
     }
 
-    /// The reconciler asks, and decides on the record that its claim left.
-    pub(crate) fn question(&mut self) {
+    /// The reconciler asks, hears this one's answer, and decides on the record that its claim left.
+    pub(crate) fn question(&mut self, answerer: Answerer) {
         let Settler::Asking { op, attempt, fresh } = self.world.reconciler else { return };
         self.world.reconciler = Settler::Idle;
-        let Some(proof) = self.ask(op, attempt) else { return };
-        let refused =
-            fresh && self.world.record.is_some_and(|found| self.rules.settle(&found, &proof).is_err());
+        let Some(proof) = self.answer(answerer, op, attempt) else { return };
+        let refuses = |found| self.rules.settle(&found, &proof, Names::Attempt).is_err();
+        let refused = fresh && self.world.record.is_some_and(refuses);
         if !refused {
             self.world.reconciler = Settler::Settling { proof, fresh };
         }
@@ -70,17 +71,21 @@ impl Turn<'_> {
         Some(())
     }
 
-    /// The swap of a settler meets its fate. It is sent again if its answer is lost.
+    /// The swap of a settler who names the attempt meets its fate. It is sent again if its answer is lost.
     pub(crate) fn settle(&mut self, who: Who, fate: Fate) {
         let Settler::Settling { proof, fresh } = *self.settler(who) else { return };
-        let decided = self.world.record.and_then(|found| self.rules.settle(&found, &proof).ok());
+        let decided =
+            self.world.record.and_then(|found| self.rules.settle(&found, &proof, Names::Attempt).ok());
         match (decided, fresh, fate) {
             (Some(next), true, Fate::Late) => {
                 self.world.delayed.push(Delayed::Write(next, Writer::Settler(proof)));
             }
             (Some(next), true, _) => {
                 self.write(next, Writer::Settler(proof));
-                *self.settler(who) = Settler::Idle;
+                // An operator may say the same again later on.
+                if who == Who::Reconciler {
+                    self.world.reconciler = Settler::Idle;
+                }
             }
             // Somebody else has written: it is decided again on that.
             (Some(_), false, _) => *self.settler(who) = Settler::Settling { proof, fresh: true },

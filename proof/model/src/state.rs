@@ -64,6 +64,8 @@ pub enum Writer {
     Poll,
     /// Whoever brings evidence.
     Settler(Proof),
+    /// Whoever brings evidence that settles nothing, to the history.
+    Remark,
     /// The reaper.
     Reaper,
 }

@@ -4,7 +4,7 @@ use semel_model::{Bounds, Config, Mutant, check};
 
 /// As little as it takes.
 const FEW: Bounds =
-    Bounds { sends: 2, third_sends: 1, crashes: 0, losses: 0, doubles: 0, beats: 0, looks: 0 };
+    Bounds { sends: 2, third_sends: 1, crashes: 0, losses: 0, doubles: 0, beats: 0, looks: 0, remarks: 0 };
 
 const P1_EFFECT: &str = "P1 at most one effect";
 const P1_START: &str = "P1 no second start without proof";
@@ -52,6 +52,40 @@ fn evidence_of_an_earlier_attempt_is_caught() {
 fn evidence_of_an_earlier_operation_is_caught() {
     let bounds = Bounds { looks: 1, third_sends: 0, ..FEW };
     caught(Mutant::EvidenceOfAnotherOperation, Config::expiry_new(bounds), &[P4_DOUBT, P4_TRUTH]);
+}
+
+/// An operator looks at attempt 1, which is settled meanwhile; a retry leaves attempt 2 in doubt; the operator says "not executed".
+#[test]
+fn a_word_without_an_attempt_that_counts_for_the_current_one_is_caught() {
+    let bounds = Bounds { crashes: 1, looks: 1, third_sends: 0, ..FEW };
+    caught(Mutant::AttemptDefaulted, Config::absence(bounds), &[P4_DOUBT, P4_TRUTH]);
+}
+
+/// The same by a message: delivered for attempt 1, and again when attempt 2 is in doubt.
+#[test]
+fn a_message_without_an_attempt_that_counts_for_the_current_one_is_caught() {
+    let bounds = Bounds { third_sends: 0, ..FEW };
+    caught(Mutant::AttemptDefaulted, Config::absence(bounds), &[P4_DOUBT, P4_TRUTH]);
+}
+
+/// "Completed" was about an operation whose window is over; the key stands for another one by now.
+#[test]
+fn a_message_by_key_that_settles_whatever_operation_is_there_is_caught() {
+    let bounds = Bounds { third_sends: 0, ..FEW };
+    caught(Mutant::KeyTakenForOperation, Config::expiry_new(bounds), &[P4_DOUBT, P4_TRUTH]);
+}
+
+/// A proxy's own 404 answers the poll while the first call is still on its way.
+#[test]
+fn a_strangers_word_that_nothing_is_known_is_caught_if_it_is_believed() {
+    caught(Mutant::AnyAbsenceBelieved, Config::absence(FEW), &[P1_EFFECT, P4_TRUTH]);
+}
+
+/// What the provider said about attempt 1 comes from a cache as the answer about attempt 2.
+#[test]
+fn an_answer_about_an_earlier_attempt_is_caught_if_it_is_believed() {
+    let bounds = Bounds { third_sends: 0, ..FEW };
+    caught(Mutant::EchoIgnored, Config::absence(bounds), &[P1_EFFECT, P4_TRUTH]);
 }
 
 #[test]

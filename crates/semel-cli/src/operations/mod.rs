@@ -27,7 +27,7 @@ Examples:
   semel operations list --dead-letter --json | jq '.operations[].operation_id'
   semel operations show 0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4
   semel operations resolve 0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4 \\
-      --outcome not_executed --reason 'the bank has no such transfer: ticket 4711'
+      --outcome not_executed --attempt 1 --reason 'the bank has no such transfer'
 
 The token: set SEMEL_ADMIN_TOKEN rather than --token, which other users of this machine
 can see in the list of processes.

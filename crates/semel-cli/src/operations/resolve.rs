@@ -1,9 +1,10 @@
 //! `semel operations resolve`
 
-use super::answer::Shown;
+use super::answer::{Operation, Shown};
 use super::show;
 use crate::admin::table::style_of;
 use crate::admin::{Admin, Common, Failure, confirmed};
+use crate::harmless::harmless;
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
 use std::io::{IsTerminal as _, Read as _, Write as _};
@@ -19,13 +20,14 @@ Outcomes:
   failed        it was refused for good; likewise
   not_executed  it did not happen, and nobody is left who could still make it happen:
                 the next retry executes. Not for 'nothing was found yet'.
+failed and not_executed are true of one attempt alone: say with --attempt which one you looked into.
 
 Examples:
   semel operations resolve 0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4 --outcome completed \\
       --reason 'the bank has it as tx 17' --status 201 --body '{\"id\":\"pay_1\"}' \\
       --content-type application/json --resource payment/pay_1
   semel operations resolve 0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4 --outcome failed \\
-      --reason 'declined, says the bank' --response-file declined.json --yes
+      --attempt 1 --reason 'declined, says the bank' --response-file declined.json --yes
 
 A response file is as in the API: {\"status\": 402, \"headers\": {…}, \"body\": \"…\"}, with body_base64
 in place of body for bytes. On a terminal you are asked before anything is changed.")]
@@ -62,7 +64,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "TYPE/ID")]
     resource: Option<String>,
 
-    /// The attempt that you looked into; without it, the one that is there now.
+    /// The attempt that you looked into; required for failed and not_executed.
     #[arg(long, value_name = "NUMBER")]
     attempt: Option<u32>,
 
@@ -78,7 +80,7 @@ pub(super) struct Arguments {
     common: Common,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 enum Outcome {
     Completed,
@@ -100,6 +102,11 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let admin = Admin::new(&arguments.common.connection)?;
     let path = show::path(&arguments.id)?;
     let mut resolution = arguments.resolution()?;
+    // Here as well: an earlier gateway would take the current attempt for it.
+    if arguments.outcome != Outcome::Completed && arguments.attempt.is_none() {
+        let shown: Shown = admin.get(&path).await?.document()?;
+        return Err(attempt_missing(&shown.operation, arguments.outcome));
+    }
     if !arguments.yes && std::io::stdin().is_terminal() {
         let shown: Shown = admin.get(&path).await?.document()?;
         confirm(&shown, arguments.outcome)?;
@@ -171,6 +178,18 @@ fn read(file: &Path) -> Result<Value, Failure> {
     reading.map_err(|error| wrong(error.to_string()))?;
     serde_json::from_str(&text)
         .map_err(|error| wrong(format!("it has to be a JSON document like {{\"status\": 201}}: {error}")))
+}
+
+/// The outcome is true of one attempt alone, and the current one need not be the one that was looked into.
+fn attempt_missing(operation: &Operation, outcome: Outcome) -> Failure {
+    let (id, attempt, outcome) = (harmless(&operation.operation_id), operation.attempt, outcome.as_str());
+    Failure::Usage(format!(
+        "--outcome {outcome} is true of one attempt alone: say with --attempt which one you looked into.\n\
+         The operation is at attempt {attempt} now; for its history:\n  \
+         semel operations show {id}\n\
+         If you looked into attempt {attempt}:\n  \
+         semel operations resolve {id} --outcome {outcome} --attempt {attempt} --reason '…'"
+    ))
 }
 
 /// Shows what is about to be settled, and asks.

@@ -125,6 +125,7 @@ fn answer(response: &Response) -> String {
 fn hint(out: &mut impl Write, operation: &Operation) -> Written<()> {
     let id = harmless(&operation.operation_id);
     writeln!(out, "\nNobody knows whether it happened. Find out, then say so:")?;
+    let attempt = operation.attempt;
     writeln!(out, "  semel operations resolve {id} --outcome completed --reason '…'")?;
-    writeln!(out, "  semel operations resolve {id} --outcome not_executed --reason '…'")
+    writeln!(out, "  semel operations resolve {id} --outcome not_executed --attempt {attempt} --reason '…'")
 }

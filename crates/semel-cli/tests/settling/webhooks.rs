@@ -4,13 +4,13 @@ use crate::support::{Answer, Gateway, SECRET, Service, config, exchange};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use serde_json::json;
+use serde_json::{Value, json};
 use sha2::Sha256;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const KEY: &str = "key-of-a-payment-0001";
 
-fn rest() -> String {
+pub(crate) fn rest() -> String {
     format!("[[webhook]]\nsource = \"provider\"\nsecrets = [\"{SECRET}\"]\n")
 }
 
@@ -30,6 +30,12 @@ fn deliver(gateway: &Gateway, to: &str, id: &str, timestamp: u64, signature: &st
     let headers =
         [("webhook-id", id), ("webhook-timestamp", timestamp.as_str()), ("webhook-signature", signature)];
     exchange(gateway.admin, "POST", &format!("/v1/webhooks/{to}"), &headers, body)
+}
+
+/// Delivers a message of the provider's, signed now.
+pub(crate) fn sent(gateway: &Gateway, id: &str, body: &Value) -> Answer {
+    let (at, body) = (now(), body.to_string());
+    deliver(gateway, "provider", id, at, &signature(SECRET, id, at, &body), &body)
 }
 
 #[test]

@@ -125,7 +125,7 @@ enum Step {
     },
     Settle {
         key: u32,
-        attempt: u32,
+        attempt: Option<u32>,
         evidence: Evidence,
         windows: Windows,
     },
@@ -163,7 +163,7 @@ fn steps() -> impl Strategy<Value = Vec<(bool, Step)>> {
         2 => (keys.clone(), policies()).prop_map(|(key, policy)| Step::Watch { key, policy }),
         2 => (keys.clone(), 0..3_u32, durations())
             .prop_map(|(key, attempts, next)| Step::Poll { key, attempts, next }),
-        3 => (keys.clone(), 1..4_u32, evidence(), windows())
+        3 => (keys.clone(), proptest::option::weighted(0.8, 1..4_u32), evidence(), windows())
             .prop_map(|(key, attempt, evidence, windows)| Step::Settle { key, attempt, evidence, windows }),
         1 => keys.clone().prop_map(|key| Step::Remark { key }),
         3 => keys.clone().prop_map(|key| Step::Reap { key }),

@@ -2,7 +2,7 @@
 
 use crate::samples::{LONG, SHORT, WINDOWS, complete, doubt, it_happened, request, response, settlement};
 use crate::{Bench, Checked, Client, Ticket};
-use semel::transition::{Act, Arrived, Evidence, Polling, Refusal};
+use semel::transition::{About, Act, Arrived, Evidence, Polling, Refusal};
 use semel::{Actor, DueKind, Filter, Happening, Settling, State};
 use std::time::Duration;
 
@@ -129,6 +129,24 @@ pub async fn absence_proves_nothing_while_the_lease_runs_or_for_another_attempt(
     other.claim.attempt += 1;
     assert_eq!(client.settle(&other, &absent).await, Err(Refusal::OtherAttempt));
     assert_eq!(client.record(&ticket.key).await.state, State::Unknown);
+    Ok(())
+}
+
+pub async fn evidence_without_an_attempt_counts_only_if_it_happened(bench: Bench) -> Checked {
+    let client = bench.client().with_policy(|policy| policy.lease = SHORT);
+    let ticket = in_doubt(&client, 1, Settling::Webhook).await;
+    let before = client.record(&ticket.key).await;
+    bench.reach(before.times.lease).await;
+    let about = About { operation_id: ticket.claim.operation_id, attempt: None };
+    let failed = Evidence::Failed { response: Some(response("declined")), resource: None };
+    for evidence in [failed, Evidence::NotExecuted, Evidence::Absent] {
+        let settled = client.settle_about(&ticket.key, &about, &settlement(evidence)).await;
+        assert_eq!(settled, Err(Refusal::AttemptNotNamed));
+        assert_eq!(client.record(&ticket.key).await, before);
+    }
+    let happened = settlement(it_happened("by the bank"));
+    client.settle_about(&ticket.key, &about, &happened).await.expect("it is true of the operation");
+    assert_eq!(client.record(&ticket.key).await.state, State::Completed);
     Ok(())
 }
 

@@ -56,21 +56,24 @@ pub(super) fn described() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::with_openapi(Description::openapi())
 }
 
-/// Adds what the types cannot say: which members exclude each other.
+/// Adds what the types cannot say: which members exclude or need each other.
 pub(super) fn say_what_goes_together(description: &mut utoipa::openapi::OpenApi) {
     let Some(components) = &mut description.components else { return };
-    let absent = || ObjectBuilder::new().schema_type(SchemaType::Type(Type::Null)).build();
-    let executed = text().enum_values(Some(["completed", "failed"])).build();
-    for (name, one, other) in [
-        ("Response", vec![("body", absent())], vec![("body_base64", absent())]),
-        ("Resolution", vec![("outcome", executed)], vec![("response", absent()), ("resource", absent())]),
-    ] {
+    let some = || ObjectBuilder::new().schema_type(SchemaType::AnyValue);
+    let absent = || ObjectBuilder::new().schema_type(SchemaType::Type(Type::Null));
+    let outcome = |name: &str| text().enum_values(Some([name]));
+    let attempt = || ObjectBuilder::new().schema_type(SchemaType::Type(Type::Integer));
+    let of_one_attempt =
+        |name| some().property("outcome", outcome(name)).property("attempt", attempt()).required("attempt");
+    let responses = vec![some().property("body", absent()), some().property("body_base64", absent())];
+    let resolutions = vec![
+        some().property("outcome", outcome("completed")),
+        of_one_attempt("failed"),
+        of_one_attempt("not_executed").property("response", absent()).property("resource", absent()),
+    ];
+    for (name, alternatives) in [("Response", responses), ("Resolution", resolutions)] {
         let Some(document) = components.schemas.remove(name) else { continue };
-        let either = [one, other].into_iter().fold(AnyOfBuilder::new(), |either, members| {
-            let empty = ObjectBuilder::new().schema_type(SchemaType::AnyValue);
-            either
-                .item(members.into_iter().fold(empty, |object, (name, schema)| object.property(name, schema)))
-        });
+        let either = alternatives.into_iter().fold(AnyOfBuilder::new(), AnyOfBuilder::item);
         let both = AllOfBuilder::new().item(document).item(Schema::AnyOf(either.build())).build();
         components.schemas.insert(name.into(), Schema::from(both).into());
     }

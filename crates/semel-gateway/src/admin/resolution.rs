@@ -24,9 +24,9 @@ pub(super) struct Resolution {
     /// Who says so; without it `admin`.
     #[schema(schema_with = super::openapi::operator)]
     operator: Option<String>,
-    /// The attempt that the operator looked into; without it, the one that is there.
+    /// The attempt that the operator looked into. Required with `failed` and `not_executed`, which are true of one attempt alone.
     #[serde(default, deserialize_with = "whole_or_none")]
-    pub(super) attempt: Option<u32>,
+    attempt: Option<u32>,
 }
 
 /// What became of an operation.
@@ -133,9 +133,18 @@ pub(super) enum InvalidResolution {
 /// A resolution that makes sense.
 pub(super) struct Verdict {
     pub(super) evidence: Evidence,
+    pub(super) attempt: Option<u32>,
     pub(super) outcome: &'static str,
     pub(super) reason: String,
     pub(super) operator: String,
+}
+
+impl Verdict {
+    /// Whether it would have to say of which attempt it is true. It has no default: the current attempt need not be the one that the
+    /// operator looked into.
+    pub(super) fn lacks_attempt(&self) -> bool {
+        self.attempt.is_none() && !matches!(self.evidence, Evidence::Completed { .. })
+    }
 }
 
 impl Resolution {
@@ -159,7 +168,7 @@ impl Resolution {
             }
             Outcome::NotExecuted => (Evidence::NotExecuted, "not_executed"),
         };
-        Ok(Verdict { evidence, outcome, reason, operator })
+        Ok(Verdict { evidence, attempt: self.attempt, outcome, reason, operator })
     }
 }
 
@@ -208,6 +217,19 @@ mod tests {
             panic!("it failed")
         };
         assert_eq!((response.status, response.body), (402, Body::NotStored), "the policy keeps no bodies");
+    }
+
+    #[test]
+    fn failed_and_not_executed_are_true_of_one_attempt_alone() {
+        for (outcome, lacks) in [("completed", false), ("failed", true), ("not_executed", true)] {
+            let without = format!(r#"{{"outcome":"{outcome}","reason":"x"}}"#);
+            let null = format!(r#"{{"outcome":"{outcome}","reason":"x","attempt":null}}"#);
+            for given in [without, null] {
+                assert_eq!(verdict(&given).unwrap().lacks_attempt(), lacks, "{given}");
+            }
+            let named = verdict(&format!(r#"{{"outcome":"{outcome}","reason":"x","attempt":2}}"#)).unwrap();
+            assert_eq!((named.lacks_attempt(), named.attempt), (false, Some(2)));
+        }
     }
 
     #[test]

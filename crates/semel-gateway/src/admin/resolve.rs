@@ -26,7 +26,7 @@ const BODY: usize = 4 * 1024 * 1024;
     request_body = Resolution,
     responses(
         (status = 200, description = "It is settled", body = Shown),
-        (status = 400, description = "This is no operation's id, or the body is not what it has to be", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 400, description = "This is no operation's id, the body is not what it has to be, or `failed` or `not_executed` comes without `attempt`", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 404, description = "There is no such operation", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 409, description = "Its outcome is not unknown, or another attempt is", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 408, description = "The body did not come in time", body = ProblemDocument, content_type = "application/problem+json"),
@@ -48,9 +48,12 @@ pub(super) async fn resolve(
     let (now, record) = engine.find(id).await?;
     let record = record.ok_or_else(AdminProblem::no_such_operation)?;
     let policy = (shared.admin.policies)(&record.key.operation);
-    let about = About { attempt: resolution.attempt.unwrap_or(record.attempt), ..About::of(&record) };
     let verdict =
         resolution.verdict(policy.store_response).map_err(|error| AdminProblem::body(error.to_string()))?;
+    if verdict.lacks_attempt() {
+        return Err(attempt_missing(verdict.outcome, record, now));
+    }
+    let about = About { operation_id: id, attempt: verdict.attempt };
     let (outcome, operator) = (verdict.outcome, verdict.operator.clone());
     let settlement = Settlement {
         settler: Owner::random(),
@@ -80,6 +83,7 @@ pub(super) async fn resolve(
             let history = shared.history(id).await.ok();
             Ok(Json(Shown::of(*record, now, history)).into_response())
         }
+        Ok(Settled::Refused(Refusal::AttemptNotNamed, record)) => Err(attempt_missing(outcome, *record, now)),
         Ok(Settled::Refused(refusal, record)) => Err(refused(refusal, *record, now)),
         Ok(Settled::Missing) => Err(AdminProblem::no_such_operation()),
         Err(StoreError::Lost(error)) => {
@@ -92,6 +96,18 @@ pub(super) async fn resolve(
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// The word is true of one attempt, and nobody says of which. Nothing was changed.
+fn attempt_missing(outcome: &str, record: Record, now: Timestamp) -> AdminProblem {
+    let (id, attempt) = (record.operation_id, record.attempt);
+    let detail = format!(
+        "`{outcome}` is true of one attempt alone, and the body does not say of which. The operation is at attempt {attempt} now: \
+         `semel operations show {id}`, or GET /v1/operations/{id}, has its history. If that is the attempt that you looked into, \
+         add \"attempt\": {attempt}."
+    );
+    AdminProblem::new(StatusCode::BAD_REQUEST, "admin_attempt_missing", detail)
+        .about_operation(Operation::of(record, now))
 }
 
 fn refused(refusal: Refusal, record: Record, now: Timestamp) -> AdminProblem {

@@ -86,7 +86,7 @@ async fn unknown_scheduled_and_resolved() {
         counted(&office).await,
         [("reserve_created", 1), ("reserve_unknown", 2), ("reconcile_scheduled", 1)]
     );
-    office.resolve(id, r#"{"outcome":"not_executed","reason":"the bank never saw it"}"#).await;
+    office.resolve(id, r#"{"outcome":"not_executed","reason":"the bank never saw it","attempt":1}"#).await;
     assert_eq!(office.counter("reconcile_resolved").await, 1);
 }
 

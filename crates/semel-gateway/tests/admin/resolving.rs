@@ -4,7 +4,7 @@ use crate::support::{Answer, Ask, Call, Fault, Gate, KEY, Office, Opening, probl
 use semel::{OperationId, State};
 use serde_json::{Value, json};
 
-const NOT_EXECUTED: &str = r#"{"outcome":"not_executed","reason":"the bank never saw it"}"#;
+const NOT_EXECUTED: &str = r#"{"outcome":"not_executed","reason":"the bank never saw it","attempt":1}"#;
 
 fn happenings(shown: &Value) -> Vec<String> {
     let history = shown["history"].as_array().unwrap();
@@ -45,7 +45,7 @@ async fn a_completion_is_replayed_to_the_client_and_its_reason_is_kept() {
 async fn bytes_a_failure_and_no_answer_at_all() {
     let office = Office::open().await;
     let id = office.doubtful("key-of-the-bytes-0001").await;
-    let body = r#"{"outcome":"failed","reason":"declined","response":{"status":402,"body_base64":"AP8="}}"#;
+    let body = r#"{"outcome":"failed","attempt":1,"reason":"declined","response":{"status":402,"body_base64":"AP8="}}"#;
     assert_eq!(office.resolve(id, body).await.json()["state"], "failed_replayable");
     let replay = office.pay(&Ask::payment().key("key-of-the-bytes-0001")).await;
     assert_eq!((replay.status, &replay.body[..]), (402, &[0, 255][..]));
@@ -78,7 +78,7 @@ async fn a_resolution_that_comes_too_late_is_refused_with_what_is_there() {
     let id = office.doubtful(KEY).await;
     assert_eq!(office.resolve(id, NOT_EXECUTED).await.status, 200);
     office.pay(&Ask::payment()).await;
-    let late = office.resolve(id, r#"{"outcome":"failed","reason":"I think so"}"#).await;
+    let late = office.resolve(id, r#"{"outcome":"failed","attempt":2,"reason":"I think so"}"#).await;
     assert_eq!((late.status, problem(&late)), (409, "admin_not_unknown".into()));
     let there = &late.json()["operation"];
     assert_eq!((&there["state"], &there["attempt"]), (&"completed".into(), &2.into()));
@@ -109,6 +109,14 @@ async fn what_was_looked_into_is_an_attempt_and_another_one_is_not_settled_by_it
     let refused = office.resolve(id, of_first).await;
     assert_eq!((refused.status, problem(&refused)), (409, "admin_other_attempt".into()));
     assert_eq!(refused.json()["operation"]["attempt"], 2);
+    for outcome in ["failed", "not_executed"] {
+        let version = office.record(id).await.version;
+        let of_none =
+            office.resolve(id, format!(r#"{{"outcome":"{outcome}","reason":"I forget which"}}"#)).await;
+        assert_eq!((of_none.status, problem(&of_none)), (400, "admin_attempt_missing".into()));
+        assert_eq!(of_none.json()["operation"]["attempt"], 2);
+        assert_eq!(office.record(id).await.version, version, "nothing was changed");
+    }
     let of_second = r#"{"outcome":"not_executed","reason":"nor this one","attempt":2}"#;
     assert_eq!(office.resolve(id, of_second).await.status, 200);
 }

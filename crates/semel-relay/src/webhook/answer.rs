@@ -16,7 +16,7 @@ pub enum WebhookResult {
     Known,
     /// It settles nothing, and is kept in the operation's history.
     Kept,
-    /// It names no operation or no outcome: it is about something else of the sender's.
+    /// It names no operation or no outcome, or a key that nothing is known of: it is about something else of the sender's.
     Ignored,
     /// The operation is in progress, or its lease still runs: the event is wanted again later.
     TooEarly,

@@ -12,7 +12,7 @@ pub(super) struct Event {
     tenant: Option<String>,
     operation: Option<String>,
     key: Option<String>,
-    /// The attempt that it is about; without it, the first one.
+    /// The attempt that it is about. Without it, it settles nothing but that it happened.
     pub(super) attempt: Option<u32>,
     outcome: Option<String>,
     response: Option<ResponseDocument>,

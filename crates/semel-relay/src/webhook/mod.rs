@@ -236,15 +236,13 @@ impl WebhookIntake {
         let record =
             found.and_then(|record| (self.rules)(&record.key.operation).map(|rules| (record, rules)));
         let Some((record, rules)) = record else {
-            return Ok(WebhookAnswer::of(WebhookResult::NoSuchOperation)
-                .because("There is no such operation, or no longer."));
+            return Ok(nothing_there(by_key));
         };
         let said = match event.outcome() {
             Ok(said) => said.as_str(),
             Err(error) => return Ok(malformed(error)),
         };
-        // Whoever names no attempt knows of none: what it says holds for the first, and whether of a later one too, nobody can tell.
-        let about = About { operation_id: record.operation_id, attempt: event.attempt.unwrap_or(1) };
+        let about = About { operation_id: record.operation_id, attempt: event.attempt };
         let evidence = match event.evidence(rules.policy.store_response) {
             Ok(evidence) => evidence,
             Err(error) => return Ok(malformed(error)),
@@ -259,17 +257,16 @@ impl WebhookIntake {
             note: Some(format!("{said}, message {message}")),
             windows: Windows::from(&*rules.policy),
         };
-        // A key may have stood for another operation when that happened: one that was released, or whose window is over, and attempts
-        // are counted from 1 again. That the other one failed is no proof that this one did nothing, and would let it be executed
-        // twice, or be told as refused although it succeeded. That it happened makes nobody execute anything.
-        if by_key && !matches!(settlement.evidence, Evidence::Completed { .. }) {
+        // A key may have stood for another operation when the message was written: one that was released, or whose window is over. That
+        // the other one failed is no proof that this one did nothing, and that the other one happened is no proof that this one did.
+        if by_key {
             let known = set_down(&self.engine, &record, &settlement, now).await?;
             let answer = if known {
                 WebhookAnswer::of(WebhookResult::Known)
             } else {
-                WebhookAnswer::of(WebhookResult::Kept).because(format!(
-                    "Several operations may have had this key, one after the other: for {said} an `operation_id` is needed."
-                ))
+                WebhookAnswer::of(WebhookResult::Kept).because(
+                    "It names a key, and several operations may have had this key, one after the other: it settles nothing without an `operation_id`.",
+                )
             };
             return Ok(answer.about(record.operation_id));
         }
@@ -312,15 +309,36 @@ impl WebhookIntake {
     }
 }
 
+/// What is told where the store has nothing by that name. A message by key settles nothing in any case, so it need not come again.
+fn nothing_there(by_key: bool) -> WebhookAnswer {
+    if by_key {
+        return WebhookAnswer::of(WebhookResult::Ignored).because(
+            "It names a key that nothing is known of; without an `operation_id` it settles nothing.",
+        );
+    }
+    WebhookAnswer::of(WebhookResult::NoSuchOperation).because("There is no such operation, or no longer.")
+}
+
+/// Whether it says what is true of the operation, whichever attempt it is about.
+fn for_good(settlement: &Settlement) -> bool {
+    matches!(settlement.evidence, Evidence::Completed { .. })
+}
+
 /// What the sender is told of what became of its evidence.
 fn told(heard: &Heard, about: &About, settlement: &Settlement) -> WebhookAnswer {
     let answer = match heard {
         Heard::Settled(_) => WebhookAnswer::of(WebhookResult::Settled),
         Heard::Known => WebhookAnswer::of(WebhookResult::Known),
+        Heard::Kept(..) if about.attempt.is_none() && !for_good(settlement) => {
+            WebhookAnswer::of(WebhookResult::Kept).because(
+                "It does not say which attempt it is about: failed and not_executed settle nothing without an `attempt`, the request's Semel-Attempt.",
+            )
+        }
         Heard::Kept(record, Refusal::OtherAttempt) => {
+            let about = about.attempt.unwrap_or_default();
             WebhookAnswer::of(WebhookResult::Kept).because(format!(
-                "It is about attempt {}, and attempt {} is the one in doubt: name it as `attempt`.",
-                about.attempt, record.attempt
+                "It is about attempt {about}, and attempt {} is the one in doubt.",
+                record.attempt
             ))
         }
         Heard::Kept(record, _) => WebhookAnswer::of(WebhookResult::Kept)

@@ -163,34 +163,80 @@ async fn what_falls_into_doubt_while_a_word_is_looked_at_is_settled_by_the_next_
     assert_eq!((answer.result, calls), (WebhookResult::Settled, 1));
 }
 
+/// A message that names the key of this request, and no operation.
+fn by_key(number: u32, outcome: &str) -> Value {
+    json!({ "tenant": "acme", "operation": OPERATION, "key": &*key(number).key, "outcome": outcome, "attempt": 1 })
+}
+
 #[tokio::test(start_paused = true)]
-async fn the_record_is_found_by_tenant_operation_and_key_as_well() {
+async fn a_word_by_key_finds_the_record_and_settles_nothing() {
     let sender = Sender::new().await;
-    let id = sender.shop.doubted(1).await;
-    let body = json!({ "tenant": "acme", "operation": OPERATION, "key": &*key(1).key, "outcome": "completed",
-        "response": { "status": 201, "body": "by the bank" } });
-    for _ in 0..2 {
-        let answer = sender.send("msg_1", &body).await;
-        assert_eq!((answer.result, answer.operation_id), (WebhookResult::Settled, Some(id)));
+    let shop = &sender.shop;
+    let answer = sender.send("msg_0", &by_key(1, "completed")).await;
+    assert_eq!((answer.result, answer.operation_id), (WebhookResult::Ignored, None), "nothing is there");
+    assert_eq!(answer.into_response().status(), 200, "it need not come again");
+
+    let ticket = shop.execute(1).await;
+    let id = ticket.operation_id();
+    assert_eq!(sender.send("msg_1", &by_key(1, "completed")).await.result, WebhookResult::Kept);
+    ticket.finish(Outcome::Unknown { error: "timeout".into() }).await.unwrap();
+    shop.pass(LEASE);
+    for (message, outcome) in [("msg_1", "completed"), ("msg_2", "failed"), ("msg_3", "not_executed")] {
+        for _ in 0..3 {
+            let (answer, calls) = sender.send_after(message, &by_key(1, outcome), Ok(())).await;
+            assert_eq!((answer.result, answer.operation_id, calls), (WebhookResult::Kept, Some(id), 0));
+            assert!(answer.detail.unwrap().contains("`operation_id`"));
+        }
     }
-    assert_eq!(replayed(sender.shop.request(1).await), (201, "by the bank".into()));
+    assert_eq!(shop.state(id).await, State::Unknown);
+    assert_eq!(
+        shop.happenings(id).await,
+        ["remarked", "doubted", "remarked", "remarked"],
+        "each message once"
+    );
     let half = json!({ "tenant": "acme", "key": &*key(1).key, "outcome": "failed" });
-    assert_eq!(sender.send("msg_2", &half).await.result, WebhookResult::Malformed);
+    assert_eq!(sender.send("msg_4", &half).await.result, WebhookResult::Malformed);
+}
+
+/// Delivered again while the first delivery is being written down, and after that a thousand times, a message is one line. A thousand
+/// messages are no more lines than fit.
+#[tokio::test(start_paused = true)]
+async fn what_settles_nothing_is_kept_once_however_often_it_is_delivered() {
+    let sender = Sender::new().await;
+    let shop = &sender.shop;
+    let id = shop.doubted(1).await;
+    let vague = json!({ "operation_id": id.to_string(), "outcome": "failed" });
+    for (message, body) in [("msg_1", by_key(1, "completed")), ("msg_2", vague)] {
+        let before = shop.history(id).await.len();
+        shop.store.before_the_next_swap({
+            let (again, body) = (Sender::to(shop.clone()), body.clone());
+            async move { assert_eq!(again.send(message, &body).await.result, WebhookResult::Kept) }
+        });
+        for _ in 0..1000 {
+            assert_eq!(sender.send(message, &body).await.result, WebhookResult::Kept);
+        }
+        assert_eq!(shop.history(id).await.len(), before + 1, "{message}");
+    }
+    for number in 0..1000 {
+        let answer = sender.send(&format!("flood_{number}"), &by_key(1, "completed")).await;
+        assert_eq!(answer.result, WebhookResult::Kept);
+    }
+    assert_eq!(shop.history(id).await.len(), 100);
+    assert_eq!(shop.state(id).await, State::Unknown);
 }
 
 /// The first operation under the key was released, which leaves no trace. The bank's word about it comes when the key stands for a second
 /// one, which may have been carried out.
 #[tokio::test(start_paused = true)]
-async fn that_something_failed_under_a_key_says_nothing_of_the_next_operation_under_it() {
-    for outcome in ["failed", "not_executed"] {
+async fn what_is_told_of_a_key_says_nothing_of_the_next_operation_under_it() {
+    for outcome in ["completed", "failed", "not_executed"] {
         let sender = Sender::new().await;
         let shop = &sender.shop;
         let first = shop.execute(1).await;
         let earlier = first.operation_id();
         first.finish(Outcome::Released).await.unwrap();
         assert_eq!(shop.record(earlier).await, None);
-        let by_key = json!({ "tenant": "acme", "operation": OPERATION, "key": &*key(1).key,
-            "outcome": outcome, "attempt": 1 });
+        let by_key = by_key(1, outcome);
 
         let second = shop.execute(1).await;
         let id = second.operation_id();
@@ -208,7 +254,7 @@ async fn that_something_failed_under_a_key_says_nothing_of_the_next_operation_un
         assert!(matches!(shop.request(1).await, Decision::Unknown { .. }), "nothing executes");
         assert_eq!(shop.happenings(id).await, ["remarked", "doubted"], "it is kept once");
 
-        let precise = json!({ "operation_id": id.to_string(), "outcome": outcome });
+        let precise = json!({ "operation_id": id.to_string(), "outcome": outcome, "attempt": 1 });
         assert_eq!(sender.send("msg_2", &precise).await.result, WebhookResult::Settled);
         assert_eq!(sender.send("msg_3", &by_key).await.result, WebhookResult::Known);
     }
@@ -473,7 +519,14 @@ async fn that_it_did_not_happen_counts_once_the_lease_is_over() {
     let sender = Sender::new().await;
     let shop = &sender.shop;
     let id = shop.doubted(1).await;
-    let nothing = json!({ "operation_id": id.to_string(), "outcome": "not_executed" });
+    // Without its attempt it settles nothing, now or later: it need not come again.
+    for outcome in ["failed", "not_executed"] {
+        let vague = json!({ "operation_id": id.to_string(), "outcome": outcome });
+        let answer = sender.send("vague", &vague).await;
+        assert_eq!(answer.result, WebhookResult::Kept);
+        assert!(answer.detail.unwrap().contains("`attempt`"));
+    }
+    let nothing = json!({ "operation_id": id.to_string(), "outcome": "not_executed", "attempt": 1 });
     let answer = sender.send("msg_1", &nothing).await;
     assert_eq!((answer.result, answer.retry_after), (WebhookResult::TooEarly, Some(LEASE)));
     shop.pass(LEASE);
@@ -486,12 +539,16 @@ async fn that_it_did_not_happen_counts_once_the_lease_is_over() {
     shop.pass(LEASE);
     assert_eq!(sender.send("msg_1", &nothing).await.result, WebhookResult::Settled);
     assert_eq!(shop.state(id).await, State::Unknown);
-    // Another message that names no attempt may be about the first one: it is kept, and settles nothing.
+    // Another message may be about the first attempt: it is kept, and settles nothing.
     for outcome in ["failed", "not_executed"] {
         let vague = json!({ "operation_id": id.to_string(), "outcome": outcome });
         let answer = sender.send(&format!("vague_{outcome}"), &vague).await;
         assert_eq!(answer.result, WebhookResult::Kept);
-        assert!(answer.detail.unwrap().contains("attempt 2"));
+        assert!(answer.detail.unwrap().contains("`attempt`"));
+        let earlier = json!({ "operation_id": id.to_string(), "outcome": outcome, "attempt": 1 });
+        let answer = sender.send(&format!("earlier_{outcome}"), &earlier).await;
+        assert_eq!(answer.result, WebhookResult::Kept);
+        assert!(answer.detail.unwrap().contains("attempt 2 is the one in doubt"));
     }
     assert_eq!(shop.state(id).await, State::Unknown);
     let precise = json!({ "operation_id": id.to_string(), "outcome": "failed", "attempt": 2 });

@@ -84,6 +84,8 @@ pub enum Refusal {
     LeaseRunning,
     /// The evidence is about another attempt.
     OtherAttempt,
+    /// The evidence says that it failed or did not happen, and does not say at which attempt.
+    AttemptNotNamed,
     /// The evidence is about another operation under the same key.
     OtherOperation,
     /// Its time has not come.

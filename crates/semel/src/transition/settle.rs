@@ -48,20 +48,22 @@ pub struct Settlement {
     pub windows: Windows,
 }
 
-/// What somebody looked into: an operation, and the attempt at it that was under way at the time.
+/// What evidence is about: an operation, and the attempt at it that was looked into.
+///
+/// There is no evidence about a key: a key may stand for several operations, one after the other.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct About {
-    /// The operation,
+    /// The operation.
     pub operation_id: OperationId,
-    /// and the attempt at it.
-    pub attempt: u32,
+    /// The attempt at it; `None` if whoever brings the evidence does not name one. Only [`Evidence::Completed`] counts then.
+    pub attempt: Option<u32>,
 }
 
 impl About {
     /// What whoever looks into `record` looks into.
     #[must_use]
     pub fn of<T>(record: &Record<T>) -> Self {
-        Self { operation_id: record.operation_id, attempt: record.attempt }
+        Self { operation_id: record.operation_id, attempt: Some(record.attempt) }
     }
 }
 
@@ -69,7 +71,9 @@ impl About {
 ///
 /// It takes time to gather: between question and answer, and each time that a swap is decided again, the record may have moved on,
 /// to a later attempt or to another operation under the same key. That it happened is true of an operation for good. That it did
-/// not is true of the attempts up to the one that was looked into, and says nothing about a later one, which may have succeeded.
+/// not is true of the attempts up to the one that was looked into, and says nothing about a later one, which may have succeeded. So
+/// evidence that it failed or did not happen has to name its attempt. No default would do: the current attempt may not be the one
+/// that was looked into.
 ///
 /// # Errors
 /// Why the evidence changes nothing.
@@ -86,8 +90,8 @@ pub fn settle(
         return Err(Refusal::NotUnknown);
     }
     let for_good = matches!(settlement.evidence, Evidence::Completed { .. });
-    if about.attempt != record.attempt && !for_good && !planted::bug(Bug::EarlierAttempt) {
-        return Err(Refusal::OtherAttempt);
+    if about.attempt != Some(record.attempt) && !for_good && !planted::bug(Bug::EarlierAttempt) {
+        return Err(if about.attempt.is_some() { Refusal::OtherAttempt } else { Refusal::AttemptNotNamed });
     }
     let early = settlement.evidence == Evidence::Absent && !record.times.lease.has_come(now);
     if early && !planted::bug(Bug::AbsenceEarly) {

@@ -74,7 +74,7 @@ async fn evidence_about_what_is_not_in_doubt_is_refused_with_what_is_there() {
     assert!(
         matches!(settled, Settled::Refused(Refusal::NotUnknown, record) if record.state == State::Completed)
     );
-    let nobodys = About { operation_id: semel::OperationId::random(), attempt: 1 };
+    let nobodys = About { operation_id: semel::OperationId::random(), attempt: Some(1) };
     assert_eq!(shop.engine.settle(&nobodys, &it_happened("what")).await.unwrap(), Settled::Missing);
 }
 

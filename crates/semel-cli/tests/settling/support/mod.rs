@@ -11,7 +11,7 @@ mod shop;
 mod wrong_clock;
 
 pub(crate) use database::Database;
-pub(crate) use gateway::{Gateway, SECRET, Worker, config, config_on, semel, until};
+pub(crate) use gateway::{Gateway, SECRET, TOKEN, Worker, config, config_on, semel, until};
 pub(crate) use http::{Answer, exchange};
 pub(crate) use service::Service;
 pub(crate) use shop::{Questions, shop};

@@ -85,7 +85,7 @@ fn absence_counts_only_for_the_attempt_that_was_asked_about() {
     let second = acted(&taken(&acted(&reserved(), &retryable(), START), &policy(), START), &give_up(), START);
     assert_eq!((second.state, second.attempt), (State::Unknown, 2));
     for attempt in [1, 3] {
-        let about = About { attempt, ..About::of(&second) };
+        let about = About { attempt: Some(attempt), ..About::of(&second) };
         assert_eq!(
             settle(&second, &about, &brings(Evidence::Absent), lease_over()),
             Err(Refusal::OtherAttempt)
@@ -114,12 +114,29 @@ fn evidence_that_took_time_counts_for_the_attempt_that_was_looked_into() {
 }
 
 #[test]
-fn evidence_about_another_operation_under_the_key_is_refused() {
-    let other = About { operation_id: OperationId::from_u128(8), attempt: 1 };
-    for (name, record) in every_record() {
+fn evidence_that_names_no_attempt_counts_only_if_it_says_that_it_happened() {
+    let second = acted(&taken(&acted(&reserved(), &retryable(), START), &policy(), START), &give_up(), START);
+    for record in [unknown(), second] {
+        let about = About { attempt: None, ..About::of(&record) };
         for evidence in all_evidence() {
-            let said = settle(&record, &other, &brings(evidence), lease_over());
-            assert_eq!(said, Err(Refusal::OtherOperation), "{name}");
+            let said = settle(&record, &about, &brings(evidence.clone()), lease_over());
+            match evidence {
+                Evidence::Completed { .. } => assert!(said.is_ok(), "it is true of the operation for good"),
+                _ => assert_eq!(said, Err(Refusal::AttemptNotNamed), "attempt {}", record.attempt),
+            }
+        }
+    }
+}
+
+#[test]
+fn evidence_about_another_operation_under_the_key_is_refused() {
+    for attempt in [Some(1), None] {
+        let other = About { operation_id: OperationId::from_u128(8), attempt };
+        for (name, record) in every_record() {
+            for evidence in all_evidence() {
+                let said = settle(&record, &other, &brings(evidence), lease_over());
+                assert_eq!(said, Err(Refusal::OtherOperation), "{name}");
+            }
         }
     }
 }
@@ -130,7 +147,7 @@ fn evidence_that_took_time_still_moves_unknown_alone() {
         if record.state == State::Unknown {
             continue;
         }
-        for attempt in [record.attempt, record.attempt + 1] {
+        for attempt in [Some(record.attempt), Some(record.attempt + 1), None] {
             let about = About { attempt, ..About::of(&record) };
             for evidence in all_evidence() {
                 let said = settle(&record, &about, &brings(evidence), lease_over());

@@ -157,7 +157,7 @@ fn settling(config: &Config) -> Vec<(&'static str, String)> {
     let mut lines = vec![("worker", format!("{who}{forget}"))];
     for route in config.routes.routes() {
         let Some(reconcile) = &route.reconcile else { continue };
-        let proof = if reconcile.absence_is_proof { "; 404 is proof" } else { "" };
+        let proof = if reconcile.absence_is_proof { "; absence is proof" } else { "" };
         let every = show_duration(reconcile.every);
         let asked = format!(
             "{}: {} after {every}, {} times at most{proof}",

@@ -1,14 +1,15 @@
 //! Asks over HTTP, at an address that the configuration fixes.
 
+mod about;
 mod address;
 mod answer;
 
 use crate::reconcile::{Finding, Question, Reconcile};
 use crate::rules::Asking;
 use address::Address;
-use answer::read;
+use answer::{Answer, read};
 use bytes::Bytes;
-use http::header::{ACCEPT, CONNECTION, HOST};
+use http::header::{ACCEPT, CACHE_CONTROL, CONNECTION, HOST};
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::client::conn::http1;
@@ -32,8 +33,8 @@ pub struct PollOptions {
     pub attempts: u32,
     /// As [`Asking::deadline`].
     pub deadline: Duration,
-    /// Whoever answers 404 promises to refuse this attempt and the ones before it from then on. Default: not so, and 404 leaves
-    /// the outcome unknown.
+    /// Whoever answers that there is no trace of an attempt promises to refuse this attempt and the ones before it from then on.
+    /// Default: not so, and such an answer leaves the outcome unknown.
     pub absence_is_proof: bool,
 }
 
@@ -85,8 +86,11 @@ pub enum InvalidPoll {
 /// - `200` with a response document, `{"status": 201, "headers": {…}, "body": "…"}` (or `body_base64`): it happened, or was refused
 ///   if the document's status is 400 or more. `{"outcome": "completed" | "failed", "response": {…}, "resource": {"type": …, "id": …}}` says it
 ///   outright.
-/// - `404`, or `{"outcome": "not_executed"}`: there is no trace of it. That counts if absence is proof.
-/// - Anything else leaves the outcome unknown: redirects (which are not followed), errors, no answer, an answer of over 4 MiB.
+/// - `404` or `200` with `Semel-Outcome: not_executed`, or the document `{"outcome": "not_executed"}`: there is no trace of it. That counts
+///   if absence is proof, and if the answer repeats both `Semel-Operation-Id` and `Semel-Attempt` of the question (or has them in its
+///   document as `operation_id` and `attempt`). Any proxy can answer 404; it would not repeat what it was asked.
+/// - Anything else leaves the outcome unknown: a 404 without that, an answer with an `Age` field, an answer that names another operation,
+///   redirects (which are not followed), errors, no answer, an answer of over 4 MiB.
 ///
 /// Every question takes a connection of its own.
 #[derive(Debug)]
@@ -109,6 +113,8 @@ impl HttpPoll {
             .header(HOST, self.address.authority())
             .header(ACCEPT, "application/json")
             .header(CONNECTION, "close")
+            // What was true of an earlier attempt must not be told of this one.
+            .header(CACHE_CONTROL, "no-store")
             .header(OPERATION_ID, question.operation_id.to_string())
             .header(ATTEMPT, question.attempt)
             .body(Empty::<Bytes>::new())
@@ -120,12 +126,14 @@ impl HttpPoll {
         let answered = async {
             let response = sender.send_request(request).await.map_err(|_| Failure("poll_broken_off"))?;
             let (head, body) = response.into_parts();
-            if head.status != StatusCode::OK {
-                return Ok(self.without_document(head.status));
-            }
-            let body = Limited::new(body, LONGEST_ANSWER).collect().await;
-            let body = body.map_err(|_| Failure("poll_answer_too_long_or_broken_off"))?.to_bytes();
-            Ok(read(&body, self.absence_is_proof))
+            let body = if self.is_worth_reading(head.status) {
+                let body = Limited::new(body, LONGEST_ANSWER).collect().await;
+                body.map_err(|_| Failure("poll_answer_too_long_or_broken_off"))?.to_bytes()
+            } else {
+                Bytes::new()
+            };
+            let answer = Answer { status: head.status, headers: &head.headers, body: &body };
+            Ok(read(question, &answer, self.absence_is_proof))
         };
         tokio::pin!(answered);
         tokio::select! {
@@ -135,11 +143,9 @@ impl HttpPoll {
         }
     }
 
-    fn without_document(&self, status: StatusCode) -> Finding {
-        match status {
-            StatusCode::NOT_FOUND if self.absence_is_proof => Finding::Absent,
-            status => Finding::Unclear(format!("poll_status_{}", status.as_u16())),
-        }
+    /// Whether an answer of this status may have a document.
+    fn is_worth_reading(&self, status: StatusCode) -> bool {
+        status == StatusCode::OK || (status == StatusCode::NOT_FOUND && self.absence_is_proof)
     }
 }
 

@@ -180,7 +180,7 @@ impl Provider<'_> {
         match status {
             StatusCode::OK => Ok(Found::Happened(Verdict::of_receipt(&read(&body)?)?)),
             // The provider's manual says that it refuses these attempts from now on.
-            StatusCode::NOT_FOUND => Ok(Found::NeverWill),
+            StatusCode::NOT_FOUND if denies(&body, &inquiry) => Ok(Found::NeverWill),
             status => Err(NoAnswer::Status(status)),
         }
     }
@@ -235,6 +235,15 @@ impl Promise<Verdict, NoAnswer> for Promised<'_> {
     }
 }
 
+/// Whether it is the provider itself that knows nothing of this very call. Anybody on the way can answer 404.
+fn denies(body: &[u8], inquiry: &Inquiry) -> bool {
+    read(body).is_ok_and(|said| {
+        said["code"] == "not_found"
+            && said["identity"] == inquiry.key.as_str()
+            && said["attempt"] == inquiry.up_to_attempt
+    })
+}
+
 fn read(body: &[u8]) -> Result<Value, NoAnswer> {
     serde_json::from_slice(body).map_err(NoAnswer::Unreadable)
 }
@@ -247,4 +256,25 @@ fn document(reply: Reply) -> Option<Value> {
         response.headers.iter().map(|(name, value)| Some((name.clone(), text(value)?.into()))).collect();
     let Body::Stored(body) = &response.body else { return None };
     Some(json!({ "status": response.status, "headers": headers?, "body": text(body)? }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_providers_own_word_about_this_very_call_is_a_denial() {
+        let inquiry = Inquiry { key: "op_1/charged".into(), up_to_attempt: 2 };
+        for (body, is_one) in [
+            (r#"{"code":"not_found","identity":"op_1/charged","attempt":2}"#, true),
+            (r#"{"code":"not_found","identity":"op_1/charged","attempt":1}"#, false),
+            (r#"{"code":"not_found","identity":"op_2/charged","attempt":2}"#, false),
+            (r#"{"code":"not_found"}"#, false),
+            (r#"{"status":404,"error":"Not Found"}"#, false),
+            ("<html>404 Not Found</html>", false),
+            ("", false),
+        ] {
+            assert_eq!(denies(body.as_bytes(), &inquiry), is_one, "{body}");
+        }
+    }
 }

@@ -8,6 +8,7 @@
 #![cfg(unix)]
 
 mod clocks;
+mod evidence;
 mod leases;
 mod polls;
 mod provider;

@@ -91,7 +91,7 @@ fn what_nobody_can_tell_waits_for_a_person() {
     let retry = gateway.pay(KEY, "answer");
     assert_eq!((retry.status, retry.body.as_str()), (201, "paid"), "{retry:?}");
 
-    let late = ["resolve", id, "--outcome", "failed", "--reason", "I thought not"];
+    let late = ["resolve", id, "--outcome", "failed", "--attempt", "1", "--reason", "I thought not"];
     let late = gateway.operations(&late);
     assert_eq!(late.status.code(), Some(1), "{late:?}");
     let said = [late.stdout, late.stderr].map(|text| String::from_utf8(text).unwrap()).concat();

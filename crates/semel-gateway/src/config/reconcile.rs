@@ -16,7 +16,8 @@ pub struct ReconcileConfig {
     pub every: Duration,
     /// How often to ask before it is a dead letter. Default 12.
     pub attempts: u32,
-    /// Whether 404 proves that nothing happened. Default: no.
+    /// Whether the service's word that there is no trace of an attempt proves that nothing happened: it refuses that attempt from then on.
+    /// Default: no.
     pub absence_is_proof: bool,
 }
 

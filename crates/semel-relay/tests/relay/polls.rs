@@ -70,6 +70,7 @@ async fn a_poll_names_the_operation_and_the_attempt_and_nothing_of_the_client() 
     }
     assert_eq!(headers["semel-operation-id"], id.to_string().as_str());
     assert_eq!(headers["semel-attempt"], "3");
+    assert_eq!(headers["cache-control"], "no-store");
     assert_eq!(headers["host"], service.address.as_str());
     assert!(!asked.contains(&*question().key.key));
 }
@@ -89,9 +90,30 @@ async fn a_response_document_settles_as_its_status_says() {
 
 #[tokio::test]
 async fn no_trace_of_it_counts_only_if_that_is_promised() {
-    let service = service(http("404 Not Found", "")).await;
-    assert_eq!(ask(&service, true).await, Finding::Absent);
-    assert_eq!(ask(&service, false).await, Finding::Unclear("poll_status_404".into()));
+    let named = format!("semel-operation-id: {}\r\nsemel-attempt: 3", question().operation_id);
+    let head =
+        format!("HTTP/1.1 404 Not Found\r\nsemel-outcome: not_executed\r\n{named}\r\ncontent-length: 0");
+    let named = service(format!("{head}\r\n\r\n").into_bytes()).await;
+    assert_eq!(ask(&named, true).await, Finding::Absent);
+    assert_eq!(ask(&named, false).await, Finding::Unclear("poll_absent".into()));
+    let document =
+        format!(r#"{{"outcome":"not_executed","operation_id":"{}","attempt":3}}"#, question().operation_id);
+    for status in ["200 OK", "404 Not Found"] {
+        assert_eq!(ask(&service(http(status, &document)).await, true).await, Finding::Absent, "{status}");
+    }
+    let cached = service(format!("{head}\r\nage: 0\r\n\r\n").into_bytes()).await;
+    assert_eq!(ask(&cached, true).await, Finding::Unclear("poll_cached".into()));
+}
+
+#[tokio::test]
+async fn a_404_of_whoever_does_not_know_the_operation_is_no_proof() {
+    let page = "<html><head><title>404 Not Found</title></head><body>nginx</body></html>";
+    for body in ["", page, r#"{"status":404,"error":"Not Found"}"#, r#"{"outcome":"completed"}"#] {
+        let stranger = service(http("404 Not Found", body)).await;
+        let found = ask(&stranger, true).await;
+        assert_eq!(found, Finding::Unclear("poll_absence_without_outcome".into()), "{body}");
+        assert_eq!(ask(&stranger, false).await, Finding::Unclear("poll_status_404".into()));
+    }
 }
 
 #[tokio::test]

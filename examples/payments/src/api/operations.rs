@@ -41,7 +41,7 @@ async fn find(shared: &Shared, id: OperationId) -> Result<Option<Record>, ApiErr
 fn shown(record: &Record) -> (StatusCode, Json<Value>) {
     let mut document = json!({
         "operation_id": record.operation_id.to_string(),
-        "operation": record.key.operation,
+        "operation": &*record.key.operation,
         "state": record.state.as_str(),
         "attempt": record.attempt,
     });

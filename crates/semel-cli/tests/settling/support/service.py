@@ -6,7 +6,8 @@ Prints its port, and serves until its standard input ends. By the header `x-do` 
   hold      executes it and never answers
   late      executes it and answers once it was asked what became of it, while it says so
   vanish    executes nothing and closes the connection
-GET /operations/{id} tells what became of an operation: 200 with the answer, or 404, after which it refuses that attempt.
+GET /operations/{id} tells what became of an operation: 200 with the answer, or 404 and which operation and attempt it knows nothing of,
+after which it refuses that attempt.
 GET /witness tells what was executed, and what was asked.
 """
 import json
@@ -62,7 +63,8 @@ class Handler(BaseHTTPRequestHandler):
             answer = answers.get(operation)
             if answer is None:
                 refused[operation] = attempt
-                return self.say(404, {}, "")
+                about = {"semel-outcome": "not_executed", "semel-operation-id": operation, "semel-attempt": str(attempt)}
+                return self.say(404, about, "")
         self.say(200, {"content-type": "application/json"}, json.dumps(answer))
 
     def say(self, status, headers, body):

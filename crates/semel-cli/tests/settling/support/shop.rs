@@ -62,13 +62,21 @@ async fn what_became_of(
     headers: HeaderMap,
 ) -> Response {
     questions.0.fetch_add(1, Ordering::SeqCst);
-    let path = format!("/charges/by-identity/{id}?attempt={}", text(&headers, "semel-attempt"));
+    let attempt = text(&headers, "semel-attempt");
+    let path = format!("/charges/by-identity/{id}?attempt={attempt}");
     match ask(provider, "GET", path, &[], String::new()).await {
         Some(charge) if charge.status == 200 => {
             let reference = charge.json()["reference"].as_str().unwrap().to_owned();
             paid(&id, &reference).to_string().into_response()
         }
-        Some(Answer { status: 404, .. }) => StatusCode::NOT_FOUND.into_response(),
+        Some(Answer { status: 404, .. }) => {
+            let about = [
+                ("semel-outcome", "not_executed"),
+                ("semel-operation-id", id.as_str()),
+                ("semel-attempt", attempt),
+            ];
+            (StatusCode::NOT_FOUND, about).into_response()
+        }
         _ => StatusCode::SERVICE_UNAVAILABLE.into_response(),
     }
 }

@@ -18,7 +18,7 @@ const REPLAYED: &str = "idempotent-replayed";
 pub(crate) enum ApiError {
     Malformed(Malformed),
     Refused(Refusal),
-    NothingKnown { attempt: u32 },
+    NothingKnown { identity: String, attempt: u32 },
     NotSupported,
     Rejected,
     FailedOnPurpose,
@@ -71,6 +71,11 @@ impl From<Refusal> for ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
+        // Whoever takes an absence for a proof has to see that it is ours, and about this very attempt.
+        let about = match &self {
+            Self::NothingKnown { identity, attempt } => Some((identity.clone(), *attempt)),
+            _ => None,
+        };
         let (status, code, detail) = match self {
             Self::Malformed(Malformed { code, detail }) => (StatusCode::BAD_REQUEST, code, detail),
             Self::Refused(Refusal::Sealed { up_to }) => {
@@ -90,7 +95,7 @@ impl IntoResponse for ApiError {
                 let detail = "A refund is in the currency of its charge, and no more than that.";
                 (StatusCode::UNPROCESSABLE_ENTITY, "refund_too_large", detail.to_owned())
             }
-            Self::NothingKnown { attempt } => {
+            Self::NothingKnown { attempt, .. } => {
                 let detail = format!("Nothing is known, and attempts up to {attempt} will have no effect.");
                 (StatusCode::NOT_FOUND, "not_found", detail)
             }
@@ -113,7 +118,12 @@ impl IntoResponse for ApiError {
             Self::Ledger(failed) => (StatusCode::INTERNAL_SERVER_ERROR, "ledger_failed", failed.to_string()),
             Self::Broken(detail) => (StatusCode::INTERNAL_SERVER_ERROR, "internal_error", detail),
         };
-        (status, Json(json!({ "code": code, "detail": detail }))).into_response()
+        let mut document = json!({ "code": code, "detail": detail });
+        if let Some((identity, attempt)) = about {
+            document["identity"] = identity.into();
+            document["attempt"] = attempt.into();
+        }
+        (status, Json(document)).into_response()
     }
 }
 

@@ -157,6 +157,6 @@ async fn ask(
     let identity = check_identity(identity.as_bytes())?;
     match shared.ledger.decide(|book, now| book.ask(object, &identity, attempt, now)).await? {
         Some(entry) => receipt(&entry, Occasion::AskedFor),
-        None => Err(ApiError::NothingKnown { attempt }),
+        None => Err(ApiError::NothingKnown { identity, attempt }),
     }
 }

@@ -126,7 +126,10 @@ async fn any_text_is_an_identity() {
 #[tokio::test]
 async fn absence_is_a_promise_that_outlives_the_process() {
     let provider = start(Settings::default()).await;
-    assert_eq!(provider.client.ask("order-1", 2).await.code(), (404, "not_found".into()));
+    let absent = provider.client.ask("order-1", 2).await;
+    assert_eq!(absent.code(), (404, "not_found".into()));
+    let said = absent.json();
+    assert_eq!((&said["identity"], &said["attempt"]), (&"order-1".into(), &2.into()), "what it is about");
     let provider = provider.restart(Settings { deduplicates: false, ..Settings::default() }).await;
     let client = provider.client;
     for attempt in ["1", "2"] {

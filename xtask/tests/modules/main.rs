@@ -1,0 +1,113 @@
+//! No module cycles: for every folder of modules, who uses whom among its members has no way back.
+//!
+//! The graph is computed from the sources, so that it holds for code behind any feature. Test modules are left out: they may look at
+//! everything.
+#![allow(clippy::panic, clippy::expect_used, reason = "a test")]
+
+mod cycle;
+mod source;
+mod tree;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Cycles that are still there, by their members. The list only shrinks: a cycle that is gone, or has lost a member, has to
+/// change here too.
+const KNOWN: &[&str] = &[
+    "campaign: check, clock, config, disk, faults, inside, operator, pairs, process, processes, report, run, scene, shop, started, starts, tally, webhooks",
+    "model: audit, evidence, healthy, model, owner, properties, provider, rules, settlers, state, turn",
+    "payments: account, api, database, error, provider, settling, telling",
+    "payments: bookkeeping::books, bookkeeping::postgres, bookkeeping::receipts, bookkeeping::sqlite",
+    "provider: api, ledger, provider, settings, webhook",
+    "semel-cli: admin, operations",
+    "semel-gateway: admin, gateway, instance, metrics, reload, running, shifts, telemetry",
+    "semel-gateway: admin::body, admin::openapi, admin::outbox, admin::problem, admin::query",
+    "semel-gateway: config, outbox, route, scope, store_url",
+    "semel-gateway: proxy, server",
+    "semel-gateway: telemetry::otlp, telemetry::span",
+    "semel-postgres: options, store",
+    "semel-relay: outbox::carrier, outbox::publisher",
+    "semel-sqlite: connection, log_copier, options, store, writer",
+    "semel-sqlite: job, transaction",
+    "semel-tower: answer, execute, hashing, layer, scope, service",
+    "semel: canonical::pointer, canonical::shape",
+    "semel: engine::acts, engine::finish, engine::phases, engine::pulse, engine::ticket",
+    "semel: fingerprint::parts, fingerprint::secret",
+    "semel: fingerprint::request, fingerprint::version_1, fingerprint::version_2",
+    "xtask: nats, python, tools",
+    "xtask: planted, test",
+];
+
+#[test]
+fn no_modules_of_a_crate_form_a_cycle() {
+    let known = KNOWN.iter().map(|line| (*line).to_owned()).collect::<BTreeSet<_>>();
+    let mut found = BTreeSet::new();
+    let mut new = Vec::new();
+    for root in roots() {
+        let name = name_of(&root);
+        for cycle in cycle::all(&tree::Tree::read(&root)) {
+            let line = format!("{name}: {}", cycle.members.join(", "));
+            if !known.contains(&line) {
+                new.push(format!("{line}\n{}", cycle.because.join("\n")));
+            }
+            found.insert(line);
+        }
+    }
+    assert!(new.is_empty(), "these modules use each other in a circle:\n\n{}", new.join("\n\n"));
+    let gone = known.difference(&found).collect::<Vec<_>>();
+    assert!(gone.is_empty(), "these cycles are gone; remove them from the list: {gone:#?}");
+}
+
+/// The root files of all crates of the workspace.
+fn roots() -> Vec<PathBuf> {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in the workspace");
+    let mut roots = Vec::new();
+    collect(workspace, &mut roots);
+    roots.sort();
+    assert!(roots.len() > 10, "the crates were not found: {roots:?}");
+    roots
+}
+
+fn collect(folder: &Path, roots: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("the workspace is readable") {
+        let path = entry.expect("the workspace is readable").path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if !path.is_dir() || name == "target" || name == "node_modules" || name.starts_with('.') {
+            continue;
+        }
+        if name == "src" {
+            roots.extend(
+                ["lib.rs", "main.rs"].map(|file| path.join(file)).into_iter().filter(|file| file.exists()),
+            );
+        } else {
+            collect(&path, roots);
+        }
+    }
+}
+
+/// `semel-gateway`, or `semel-fuzz (main.rs)` for a binary beside a library.
+fn name_of(root: &Path) -> String {
+    let source = root.parent().expect("a root file is in a folder");
+    let name = source.parent().and_then(Path::file_name).and_then(|name| name.to_str()).unwrap_or("?");
+    match root.ends_with("main.rs") && source.join("lib.rs").exists() {
+        true => format!("{name} (main.rs)"),
+        false => name.to_owned(),
+    }
+}
+
+#[test]
+fn a_cycle_is_found_and_its_way_is_shown() {
+    let cycles = cycle::all(&tree::Tree::read(&folder("circle")));
+    let [cycle] = &cycles[..] else { panic!("one cycle, not {}", cycles.len()) };
+    assert_eq!(cycle.members, ["first", "second", "third"]);
+    assert!(cycle.because.iter().any(|line| line.contains("first → second")), "{:?}", cycle.because);
+}
+
+#[test]
+fn parents_children_tests_and_siblings_in_one_direction_are_no_cycle() {
+    assert!(cycle::all(&tree::Tree::read(&folder("line"))).is_empty());
+}
+
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/modules/samples").join(name).join("root.rs")
+}

@@ -1,0 +1,3 @@
+use crate::second::Second;
+
+pub(crate) struct First(Second);

@@ -1,0 +1,5 @@
+mod first;
+mod second;
+mod third;
+
+pub(crate) use third::Third;

@@ -1,0 +1,5 @@
+pub(crate) struct Third;
+
+fn back() {
+    println!("{:?}", super::first::First::default());
+}

@@ -1,0 +1,4 @@
+use crate::Shared;
+use crate::below::Below;
+
+pub(crate) struct Above(Below, Shared);

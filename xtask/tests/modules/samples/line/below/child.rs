@@ -1,0 +1,3 @@
+use super::Below;
+
+pub(crate) struct Child(Option<Box<Below>>);

@@ -1,0 +1,8 @@
+mod child;
+
+pub(crate) struct Below(child::Child);
+
+#[cfg(test)]
+mod tests {
+    use crate::above::Above;
+}

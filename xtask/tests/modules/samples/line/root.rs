@@ -1,0 +1,4 @@
+mod above;
+mod below;
+
+struct Shared;

@@ -128,12 +128,19 @@ impl Instance {
     }
 
     /// Begins to send traces and metrics to a collector, if the configuration names one.
-    pub(crate) fn export(&mut self, process: Process, config: &Config, office: &Office) -> Option<Exporter> {
-        let (telemetry, meters) = config.telemetry.as_ref().zip(self.metrics.telemetry())?;
+    pub(crate) fn export(
+        &mut self,
+        process: Process,
+        config: &Config,
+        office: &Office,
+    ) -> Result<Option<Exporter>, StartError> {
+        let Some((telemetry, meters)) = config.telemetry.as_ref().zip(self.metrics.telemetry()) else {
+            return Ok(None);
+        };
         let telling = Arc::new(ArcSwap::from_pointee(self.told(process, config, office)));
-        let (tracing, exporter) = Telemetry::new(telemetry, Arc::clone(&telling), meters).start();
+        let (tracing, exporter) = Telemetry::new(telemetry, Arc::clone(&telling), meters)?.start();
         (self.tracing, self.telling) = (Some(tracing), Some(telling));
-        Some(exporter)
+        Ok(Some(exporter))
     }
 
     fn told(&self, process: Process, config: &Config, office: &Office) -> Telling {

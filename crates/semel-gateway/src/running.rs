@@ -104,7 +104,7 @@ impl Running {
         secret.map_err(StartError::FingerprintSecret)?;
         let office = instance.office(&config, None)?;
         let beside = instance.beside(Process::Gateway, &config).await?;
-        let exporter = instance.export(Process::Gateway, &config, &office);
+        let exporter = instance.export(Process::Gateway, &config, &office)?;
         let seat = Seat::of(gateway_of(&instance, &config)?);
         let admin_seat = AdminSeat::of(instance.admin(Process::Gateway, &config, &office));
         let lanes = Lanes::start().map_err(StartError::Lanes)?;
@@ -237,7 +237,7 @@ pub(crate) fn gateway_of(instance: &Instance, config: &Config) -> Result<Gateway
     let asked = config.scope.clone();
     let layer = config
         .scope
-        .apply(IdempotencyLayer::over(instance.engine.clone()))
+        .apply(IdempotencyLayer::over(instance.engine.clone()))?
         .protect(move |parts| selecting.select(parts))
         .host_from(move |parts| external_host(&asked, parts))
         .key_rules(config.key_rules)

@@ -38,7 +38,7 @@ impl Working {
             }
         };
         // There are no requests to trace here, only numbers.
-        let exporter = instance.export(Process::Worker, &config, &office);
+        let exporter = instance.export(Process::Worker, &config, &office)?;
         instance.go_by(Process::Worker, &config, &office);
         let reloader =
             Reloader { instance, config, office, first_shift, seat: None, admin_seat, file: None, asked };

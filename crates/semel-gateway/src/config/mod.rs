@@ -266,8 +266,9 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
         &[("http1", UpstreamProtocol::Http1), ("http2", UpstreamProtocol::Http2)],
     );
     let is_https = |given: &Given<Uri>| given.value.scheme() == Some(&Scheme::HTTPS);
-    let upstream_tls = tls::read_upstream(
+    let upstream_tls = tls::read_client(
         top.section("upstream_tls", "[upstream_tls]"),
+        "upstream",
         upstream.as_ref().is_none_or(is_https),
     );
     let listen = top.parsed("listen", LISTEN, address::listen);

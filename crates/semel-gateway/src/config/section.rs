@@ -378,6 +378,11 @@ impl<'r, 'i> Section<'r, 'i> {
         self.reading.fault(Some(at.clone()), Wrong::new(problem, cure));
     }
 
+    /// The section as messages call it.
+    pub(super) fn name(&self) -> &'static str {
+        self.name
+    }
+
     /// Ends the reading of the section: what was not asked for is unknown.
     pub(super) fn end(self) {
         for (name, value) in self.entries() {

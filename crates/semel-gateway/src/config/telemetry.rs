@@ -2,15 +2,19 @@
 
 use super::error::Wrong;
 use super::section::{Kind, Section};
-use http::uri::Scheme;
-use http::{HeaderName, HeaderValue, Uri};
+use super::tls;
+use crate::tls::ClientTlsFiles;
+use http::{HeaderName, HeaderValue};
+use semel_http::{Endpoint, InvalidEndpoint};
 use std::time::Duration;
 
 /// Where traces and metrics are sent, over OTLP. Shown without the values of its headers.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TelemetryConfig {
     /// The collector; traces go to `/v1/traces` below it, metrics to `/v1/metrics`.
-    pub otlp: Uri,
+    pub otlp: Endpoint,
+    /// Whom to trust there, for `https`.
+    pub tls: ClientTlsFiles,
     /// What the process is called there. Default `semel-gateway`.
     pub service_name: String,
     /// Which part of the requests is traced whose caller did not decide. Default 1: all.
@@ -47,9 +51,12 @@ pub(super) fn read(mut section: Section<'_, '_>) -> Option<TelemetryConfig> {
         section.wrong(&given.at, "the metrics are not sent at all", cure);
     }
     let headers = read_headers(section.section("headers", "[telemetry.headers]"));
+    let is_https = otlp.as_ref().is_none_or(|given| given.value.is_https());
+    let tls = tls::read_client(section.section("tls", "[telemetry.tls]"), "otlp", is_https);
     section.end();
     Some(TelemetryConfig {
         otlp: otlp?.value,
+        tls,
         service_name: name.map_or_else(|| DEFAULT_NAME.into(), |name| name.value),
         sampling: sampling.map_or(1.0, |given| given.value),
         headers,
@@ -80,26 +87,26 @@ fn read_headers(section: Section<'_, '_>) -> Vec<(HeaderName, HeaderValue)> {
     headers
 }
 
-/// The collector's address: `http://host:4318`, with a path before the protocol's own if it has one.
-fn collector(text: &str) -> Result<Uri, Wrong> {
+/// The collector's address: `https://host:4318`, with a path in front of the protocol's own if it has one.
+fn collector(text: &str) -> Result<Endpoint, Wrong> {
     const FORM: &str = "write the scheme, the host and the port: \"http://127.0.0.1:4318\"";
-    let uri: Uri = text.parse().map_err(|_| Wrong::new("this is not the address of a collector", FORM))?;
-    match uri.scheme() {
-        Some(scheme) if *scheme == Scheme::HTTP => {}
-        Some(scheme) if *scheme == Scheme::HTTPS => {
-            let cure = "write \"http://…\" and let a collector beside this process pass it on over TLS";
-            return Err(Wrong::new("telemetry is sent over plain HTTP", cure));
+    let endpoint = Endpoint::parse(text).map_err(|error| match error {
+        InvalidEndpoint::Credentials => {
+            let cure = "leave users and passwords out; credentials go into [telemetry.headers]";
+            Wrong::new("the address of the collector has credentials in it", cure)
         }
-        _ => return Err(Wrong::new("the address of the collector has no scheme that is spoken here", FORM)),
-    }
-    let has_user = uri.authority().is_some_and(|authority| authority.as_str().contains('@'));
-    if has_user || uri.host().is_none_or(str::is_empty) || uri.query().is_some() {
-        let cure = "leave users, passwords and queries out; credentials go into [telemetry.headers]";
+        InvalidEndpoint::Scheme => {
+            Wrong::new("the address of the collector has no scheme that is spoken here", FORM)
+        }
+        _ => Wrong::new("this is not the address of a collector", FORM),
+    })?;
+    if endpoint.path().contains('?') {
+        let cure = "leave the query out; credentials go into [telemetry.headers]";
         return Err(Wrong::new("this is not the address of a collector", cure));
     }
-    if uri.path().ends_with("/v1/traces") || uri.path().ends_with("/v1/metrics") {
+    if endpoint.path().ends_with("/v1/traces") || endpoint.path().ends_with("/v1/metrics") {
         let cure = "leave /v1/traces out: it is added, as /v1/metrics is";
         return Err(Wrong::new("this is the address of one signal", cure));
     }
-    Ok(uri)
+    Ok(endpoint)
 }

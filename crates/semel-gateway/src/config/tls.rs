@@ -1,4 +1,4 @@
-//! `[tls]`, `[admin.tls]` and `[upstream_tls]`: certificates, keys and authorities by path.
+//! `[tls]`, `[admin.tls]`, `[upstream_tls]` and the `tls` of whatever else is called: certificates, keys and authorities by path.
 
 use super::error::Wrong;
 use super::section::{Given, Kind, Section};
@@ -45,8 +45,8 @@ pub(super) fn read_server(mut section: Section<'_, '_>) -> Option<ServerTlsFiles
     files
 }
 
-/// What the service is spoken with. `is_used`: it is at `https://`.
-pub(super) fn read_upstream(mut section: Section<'_, '_>, is_used: bool) -> ClientTlsFiles {
+/// What is called with. `setting` is the one with the address; `is_used`: that is at `https://`.
+pub(super) fn read_client(mut section: Section<'_, '_>, setting: &str, is_used: bool) -> ClientTlsFiles {
     let ca = file(&mut section, "ca");
     let certificate = file(&mut section, "certificate");
     let key = file(&mut section, "key");
@@ -59,8 +59,9 @@ pub(super) fn read_upstream(mut section: Section<'_, '_>, is_used: bool) -> Clie
         _ => {}
     }
     if let (Some(at), false) = (&section.at, is_used) {
-        let cure = "write upstream = \"https://…\", or take [upstream_tls] out";
-        section.wrong(at, "[upstream_tls] has no effect: the service is not at https://", cure);
+        let cure = format!("write {setting} = \"https://…\", or take {} out", section.name());
+        let problem = format!("{} has no effect: `{setting}` is not at https://", section.name());
+        section.wrong(at, problem, cure);
     }
     let pair = certificate.as_ref().zip(key.as_ref());
     let files = ClientTlsFiles {

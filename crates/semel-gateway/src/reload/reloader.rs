@@ -76,7 +76,8 @@ impl Reloader {
 
     async fn try_reload(&mut self, shifts: &mut Shifts) -> Result<Reloaded, ReloadError> {
         let file = self.file.clone().ok_or(ReloadError::NoFile)?;
-        let new = read(file.clone()).await?;
+        let mut new = read(file.clone()).await?;
+        new.scope.keep_fetched_keys(&self.config.scope);
         let process = if self.seat.is_some() { Process::Gateway } else { Process::Worker };
         let settings = fixed::changed(process, &self.config, &new);
         if !settings.is_empty() {

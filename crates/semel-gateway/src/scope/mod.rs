@@ -7,13 +7,14 @@ mod jwt;
 mod peers;
 
 pub use forward_auth::ForwardAuthConfig;
-pub use jwt::{JwtConfig, JwtKeys, KeyError, KeyFile, KeyFileError, KeySet, KeySetError};
+pub use jwt::{JwtConfig, JwtKeys, KeyError, KeyFile, KeyFileError, KeySet, KeySetError, KeyUrl};
 pub use peers::Network;
 
 use crate::PeerAddress;
 use crate::config::show_duration;
 use crate::proxy::names::{TARGETS, folded};
 use crate::proxy::remove_all;
+use crate::tls::TlsError;
 use forward_auth::ForwardAuth;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName};
@@ -60,27 +61,32 @@ impl Default for ScopeConfig {
 }
 
 impl ScopeConfig {
-    /// Lets the layer find tenants so.
-    #[must_use]
-    pub fn apply(&self, layer: IdempotencyLayer) -> IdempotencyLayer {
+    /// Lets the layer find tenants so. To be called within a runtime.
+    ///
+    /// # Errors
+    /// What forward-auth is asked with over TLS cannot be used.
+    pub fn apply(&self, layer: IdempotencyLayer) -> Result<IdempotencyLayer, TlsError> {
         if self.tenant.is_empty() {
-            return layer;
+            return Ok(layer);
         }
-        layer.tenant_from(self.tenant.iter().map(|from| self.source(from)))
+        let sources = self.tenant.iter().map(|from| self.source(from));
+        Ok(layer.tenant_from(sources.collect::<Result<Vec<_>, _>>()?))
     }
 
-    fn source(&self, from: &TenantFrom) -> Arc<dyn TenantSource> {
+    fn source(&self, from: &TenantFrom) -> Result<Arc<dyn TenantSource>, TlsError> {
         let peers = || Arc::clone(&self.trusted_peers);
-        match (from, &self.jwt, &self.forward_auth) {
+        Ok(match (from, &self.jwt, &self.forward_auth) {
             (TenantFrom::Header(name), ..) => Arc::new(TrustedHeader { name: name.clone(), peers: peers() }),
             (TenantFrom::Credential, ..) => Arc::new(ByCredential),
             (TenantFrom::Jwt(claim), Some(config), _) => {
                 Arc::new(VerifiedToken { claim: claim.clone(), config: config.clone() })
             }
-            (TenantFrom::ForwardAuth, _, Some(config)) => Arc::new(ForwardAuth::new(config.clone(), peers())),
+            (TenantFrom::ForwardAuth, _, Some(config)) => {
+                Arc::new(ForwardAuth::new(config.clone(), peers())?)
+            }
             // No file comes to this: without what it needs, a source believes nobody.
             (TenantFrom::Jwt(_) | TenantFrom::ForwardAuth, ..) => Arc::new(BelievesNobody),
-        }
+        })
     }
 
     /// Takes the headers that name tenants, and those that name another target, out of a request of a peer that is not trusted,
@@ -115,6 +121,20 @@ impl ScopeConfig {
     #[must_use]
     pub fn trusts(&self, peer: IpAddr) -> bool {
         is_trusted(&self.trusted_peers, peer)
+    }
+
+    /// Goes on with the keys that `old` fetched from the same URL: an issuer that is down must not end what is in force.
+    pub(crate) fn keep_fetched_keys(&mut self, old: &Self) {
+        let keys = |jwt: &JwtConfig| match &jwt.keys {
+            JwtKeys::Url(url) => Some(Arc::clone(url)),
+            JwtKeys::Fixed(_) | JwtKeys::File(_) => None,
+        };
+        let Some(fetched) = old.jwt.as_ref().and_then(keys) else { return };
+        if let Some(jwt) = &mut self.jwt
+            && keys(jwt).is_some_and(|new| new.is_same(&fetched))
+        {
+            jwt.keys = JwtKeys::Url(fetched);
+        }
     }
 
     /// What an operator should know of the sources, in a sentence each.

@@ -129,7 +129,7 @@ impl Spans<'_> {
         let mut retries = RETRIES;
         let exported = loop {
             match self.collector.export(body.clone()).await {
-                Err(NotExported::Unreachable(error)) if retries > 0 => {
+                Err(NotExported::Unavailable(error)) if retries > 0 => {
                     self.trouble.tell(&error);
                     // Whoever is about to stop has no time for pauses.
                     tokio::select! {
@@ -155,7 +155,7 @@ async fn until_then(moment: Option<Instant>) {
 }
 
 impl MetricsExport {
-    async fn run(mut self, resource: &Resource, mut stopped: watch::Receiver<()>) {
+    async fn run(self, resource: &Resource, mut stopped: watch::Receiver<()>) {
         let start = nanoseconds(SystemTime::now());
         let mut trouble = Trouble::default();
         loop {

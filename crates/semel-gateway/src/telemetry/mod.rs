@@ -29,6 +29,8 @@ use exporting::{Exporting, MetricsExport, WAITING};
 use http::{Method, Response};
 use otlp::Resource;
 use semel::trace::Trace;
+use semel_http::tls::TlsError;
+use semel_http::{Client, Options, Resend};
 use span::{Ended, shortened};
 use std::future::Future;
 use std::sync::Arc;
@@ -61,9 +63,12 @@ impl Telemetry {
         config: &TelemetryConfig,
         telling: Arc<ArcSwap<Telling>>,
         meters: TelemetryMeters,
-    ) -> Self {
+    ) -> Result<Self, TlsError> {
         let (queue, ended) = mpsc::channel(WAITING);
-        let to = |signal| Collector::new(&config.otlp, signal, &config.headers);
+        // A collector that gets a batch twice drops it, or counts it twice: better than not at all.
+        let options = Options { resend: Resend::Once, ..Options::default() };
+        let client = Client::new(&config.otlp, config.tls.clone(), options)?;
+        let to = |signal| Collector::new(client.clone(), &config.otlp, signal, &config.headers);
         let metrics = config.metrics_every.map(|every| MetricsExport {
             collector: to("/v1/metrics"),
             every,
@@ -73,7 +78,7 @@ impl Telemetry {
             Resource { service_name: config.service_name.clone(), instance: Uuid::new_v4().to_string() };
         let exporting =
             Exporting { resource, telling, ended, traces: to("/v1/traces"), metrics, meters: meters.clone() };
-        Self { tracing: Tracing { queue, ratio: config.sampling, meters }, exporting }
+        Ok(Self { tracing: Tracing { queue, ratio: config.sampling, meters }, exporting })
     }
 
     /// Begins to export. What traces requests is handed out.

@@ -1,33 +1,14 @@
-//! TLS with clients and with the service, by rustls.
+//! TLS with clients, and with the service.
 //!
-//! - `files.rs`: certificates and keys, as they are in files;
-//! - `reloading.rs`: follows the files;
-//! - `server.rs`, `client.rs`: what is made of them, towards clients and towards the service;
+//! - `server.rs`: the server's side, towards clients;
 //! - `identity.rs`: whom a client's certificate is about.
+//!
+//! Certificates in files and the client's side are `semel_http`'s.
 
-mod client;
-mod files;
 mod identity;
-mod reloading;
 mod server;
 
-pub use client::{ClientTls, ClientTlsFiles};
-pub use files::{TlsError, TlsSetting};
 pub(crate) use identity::identity_of;
+pub use semel_http::tls::{CHECK_EVERY, ClientTls, ClientTlsFiles, TlsError, TlsSetting};
+pub(crate) use semel_http::tls::{HTTP1, HTTP2};
 pub use server::{ClientCertificates, ServerTls, ServerTlsFiles};
-
-use rustls::crypto::CryptoProvider;
-use std::sync::Arc;
-use std::time::Duration;
-
-/// How often the files are looked at by default.
-pub const CHECK_EVERY: Duration = Duration::from_secs(10);
-
-/// The protocols, as ALPN calls them.
-pub(crate) const HTTP1: &[u8] = b"http/1.1";
-pub(crate) const HTTP2: &[u8] = b"h2";
-
-/// The one provider, named wherever one is wanted: what else is in the program cannot change it.
-fn provider() -> Arc<CryptoProvider> {
-    Arc::new(rustls::crypto::ring::default_provider())
-}

@@ -1,11 +1,10 @@
 //! TLS with clients.
 
-use super::files::{PemFile, TlsError, TlsSetting, mismatch};
-use super::reloading::{FromFiles, Reloading};
-use super::{CHECK_EVERY, HTTP1, HTTP2, provider};
+use super::{CHECK_EVERY, HTTP1, HTTP2};
 use rustls::ServerConfig;
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
+use semel_http::tls::{FromFiles, PemFile, Reloading, TlsError, TlsSetting, key_mismatch, provider};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -103,7 +102,7 @@ impl FromFiles for ServerTlsFiles {
         };
         let mut config = builder
             .with_single_cert(chain, private_key)
-            .map_err(|error| mismatch(&certificate, &key, &error))?;
+            .map_err(|error| key_mismatch(&certificate, &key, &error))?;
         config.alpn_protocols = vec![HTTP2.to_vec(), HTTP1.to_vec()];
         Ok(config)
     }

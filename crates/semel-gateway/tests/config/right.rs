@@ -241,7 +241,7 @@ fn every_setting_is_taken() {
     assert_eq!(jwt.audience, Some(vec!["shop".into(), "till".into()]));
     assert_eq!(jwt.issuer, Some(vec!["https://issuer.example".into()]));
     let asked = config.scope.forward_auth.as_ref().unwrap();
-    assert_eq!(asked.url, "http://127.0.0.1:9200/auth?for=shop");
+    assert_eq!(asked.url.to_string(), "http://127.0.0.1:9200/auth?for=shop");
     assert_eq!(
         (asked.tenant_header.as_str(), asked.headers.as_slice()),
         ("x-tenant", &[http::header::COOKIE][..])
@@ -480,7 +480,7 @@ fn the_guide_has_every_setting() {
         is_name.then_some(name)
     };
     let all = [ALL, NATS, RABBITMQ, JWKS, PUBLIC_KEY, TLS].into_iter().flat_map(str::lines);
-    let known: Vec<_> = all.filter_map(settings).chain(["defaults", "id"]).collect();
+    let known: Vec<_> = all.filter_map(settings).chain(["defaults", "id", "tls"]).collect();
     for setting in &known {
         assert!(GUIDE.contains(&format!("\n| `{setting}` | ")), "{setting} is missing");
     }

@@ -31,7 +31,7 @@ x-team = "the payments team"
     )
     .unwrap();
     let telemetry = config.telemetry.as_ref().unwrap();
-    assert_eq!(telemetry.otlp, "http://collector:4318/tenant-7/");
+    assert_eq!(telemetry.otlp.to_string(), "http://collector:4318/tenant-7/");
     assert_eq!((telemetry.service_name.as_str(), telemetry.sampling), ("payments", 0.25));
     assert_eq!(telemetry.metrics_every, Some(Duration::from_secs(30)));
     assert_eq!(telemetry.headers[0].1, "whsec_dGhlLWZpcnN0LXNlY3JldC1pbi10aGUtZW52aXJvbm1lbnQ=");
@@ -46,7 +46,7 @@ fn what_cannot_be_meant_is_told() {
         r#"
 upstream = "http://127.0.0.1:9000"
 [telemetry]
-otlp = "https://collector:4318"
+otlp = "ftp://collector:4318"
 sampling = 25
 metrics_every = "15s"
 endpoint = "http://127.0.0.1:4318"
@@ -57,12 +57,12 @@ api-key = 7
 x-token = "env:Bearer s3cr3t"
 "#,
         r#"
-error: telemetry is sent over plain HTTP
+error: the address of the collector has no scheme that is spoken here
  --> semel.toml:3:8
   |
-3 | otlp = "https://collector:4318"
-  |        ^^^^^^^^^^^^^^^^^^^^^^^^
-  = help: write "http://…" and let a collector beside this process pass it on over TLS
+3 | otlp = "ftp://collector:4318"
+  |        ^^^^^^^^^^^^^^^^^^^^^^
+  = help: write the scheme, the host and the port: "http://127.0.0.1:4318"
 
 error: `sampling` is a part of all, no more
  --> semel.toml:4:12
@@ -83,7 +83,7 @@ error: `endpoint` is not a setting of [telemetry]
   |
 6 | endpoint = ***********************
   | ^^^^^^^^
-  = help: what can be set here: otlp, service_name, sampling, metrics, metrics_every, headers
+  = help: what can be set here: otlp, service_name, sampling, metrics, metrics_every, headers, tls
 
 error: the environment variable GONE is not set, or no text
  --> semel.toml:8:17
@@ -119,9 +119,9 @@ error: what follows `env:` is no name of an environment variable
 #[test]
 fn collectors_that_are_none() {
     for (address, told) in [
-        ("127.0.0.1:4318", "no scheme that is spoken here"),
+        ("127.0.0.1:4318", "not the address of a collector"),
         ("grpc://127.0.0.1:4317", "no scheme that is spoken here"),
-        ("http://me:s3cr3t@127.0.0.1:4318", "not the address of a collector"),
+        ("http://me:s3cr3t@127.0.0.1:4318", "has credentials in it"),
         ("http://127.0.0.1:4318/v1/traces", "the address of one signal"),
         ("http://", "not the address of a collector"),
     ] {

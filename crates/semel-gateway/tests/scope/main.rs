@@ -8,6 +8,7 @@
 
 mod flood;
 mod forward_auth;
+mod key_url;
 mod sources;
 mod support;
 mod tokens;

@@ -28,7 +28,7 @@ impl Shop {
         let config =
             Config::from_toml(&toml, Path::new("semel.toml")).unwrap_or_else(|errors| panic!("{errors}"));
         let layer = IdempotencyLayer::over(Engine::new(MemoryStore::new()));
-        Self { layer: config.scope.apply(layer), seen: Arc::default() }
+        Self { layer: config.scope.apply(layer).unwrap(), seen: Arc::default() }
     }
 
     /// The status of the answer, and its body: the number of the execution, or the code of the problem.

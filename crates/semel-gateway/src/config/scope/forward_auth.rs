@@ -4,9 +4,10 @@ use super::super::section::{Kind, Section};
 use super::header_name;
 use super::jwt::not_wanted;
 use crate::config::Wrong;
+use crate::config::tls;
 use crate::scope::ForwardAuthConfig;
-use http::uri::Scheme;
-use http::{HeaderName, Uri};
+use http::HeaderName;
+use semel_http::{Endpoint, InvalidEndpoint};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -37,9 +38,12 @@ pub(super) fn read(mut section: Section<'_, '_>, wanted: Option<Range<usize>>) -
         }
         (None, false) => {}
     }
+    let is_https = url.as_ref().is_none_or(|given| given.value.is_https());
+    let tls = tls::read_client(section.section("tls", "[scope.forward_auth.tls]"), "url", is_https);
     section.end();
     Some(ForwardAuthConfig {
         url: url?.value,
+        tls,
         tenant_header: tenant_header?.value,
         headers: headers.map_or_else(
             || ForwardAuthConfig::HEADERS.into(),
@@ -50,27 +54,19 @@ pub(super) fn read(mut section: Section<'_, '_>, wanted: Option<Range<usize>>) -
     })
 }
 
-fn address(text: &str) -> Result<Uri, Wrong> {
+fn address(text: &str) -> Result<Endpoint, Wrong> {
     let wrong = |problem: &str| Wrong::new(problem, format!("write an address such as \"{}\"", URL.example));
-    let uri: Uri = text.parse().map_err(|_| wrong("this is not an address"))?;
-    if uri.scheme() != Some(&Scheme::HTTP) {
-        return Err(wrong(
-            "whoever is asked speaks plain HTTP, beside the gateway or through a local proxy: http://",
-        ));
-    }
-    if text.contains('@') {
-        return Err(wrong("the address has a user or a password in it, which would be sent nowhere"));
-    }
     if text.contains('#') {
         return Err(wrong("the address has a fragment, which is not sent"));
     }
-    let host = uri.host().unwrap_or_default();
-    let after_host = uri.authority().map_or("", |authority| &authority.as_str()[host.len()..]);
-    let port = uri.port_u16();
-    if host.is_empty() || port == Some(0) || (!after_host.is_empty() && port.is_none()) {
-        return Err(wrong("the address has no host, or no port that can be reached"));
-    }
-    Ok(uri)
+    Endpoint::parse(text).map_err(|error| match error {
+        InvalidEndpoint::Credentials => {
+            wrong("the address has a user or a password in it, which would be sent nowhere")
+        }
+        InvalidEndpoint::Scheme => wrong("forward-auth speaks http:// or https://"),
+        InvalidEndpoint::Port => wrong("the address has no port that can be reached"),
+        _ => wrong("this is not an address"),
+    })
 }
 
 /// A header of the request that is sent along.

@@ -2,13 +2,15 @@
 
 use super::super::section::{Given, Kind, Section};
 use crate::config::Wrong;
-use crate::scope::{JwtConfig, JwtKeys, KeyFile, KeySet};
+use crate::config::tls;
+use crate::scope::{JwtConfig, JwtKeys, KeyFile, KeySet, KeyUrl};
+use semel_http::Endpoint;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-const JWKS: Kind = Kind { what: "a file", example: "/etc/semel/jwks.json" };
+const JWKS: Kind = Kind { what: "a file or a URL", example: "/etc/semel/jwks.json" };
 const PUBLIC_KEY: Kind = Kind { what: "a file", example: "/etc/semel/issuer.pem" };
 const AUDIENCE: Kind = Kind { what: "an audience", example: "https://api.example.com" };
 const ISSUER: Kind = Kind { what: "an issuer", example: "https://issuer.example.com" };
@@ -52,12 +54,10 @@ pub(super) fn read(mut section: Section<'_, '_>, wanted: Option<Range<usize>>) -
 }
 
 fn keys(section: &mut Section<'_, '_>) -> Option<JwtKeys> {
-    let jwks = section.parsed("jwks", JWKS, |path| {
-        let opened = KeyFile::open(path);
-        opened.map_err(|error| {
-            Wrong::new(format!("{path}: {error}"), "name the file with the issuer's JWK set, {\"keys\": […]}")
-        })
-    });
+    section.hide_credentials("jwks");
+    let jwks = section.parsed("jwks", JWKS, jwks);
+    let is_https = matches!(&jwks, Some(Given { value: Jwks::Url(url), .. }) if url.is_https());
+    let tls = tls::read_client(section.section("tls", "[scope.jwt.tls]"), "jwks", is_https || jwks.is_none());
     let public_key = section.parsed("public_key", PUBLIC_KEY, |path| {
         let cure = "name a file with an RSA or P-256 public key in PEM";
         let pem = std::fs::read(Path::new(path))
@@ -72,9 +72,27 @@ fn keys(section: &mut Section<'_, '_>) -> Option<JwtKeys> {
         .ok()
     });
     let fixed = |keys| JwtKeys::Fixed(Arc::new(keys));
-    jwks.map(|file| JwtKeys::File(Arc::new(file.value)))
-        .or_else(|| public_key.map(|keys| fixed(keys.value)))
-        .or_else(|| secret.map(fixed))
+    let in_set = |jwks: Given<Jwks>| match jwks.value {
+        Jwks::File(file) => JwtKeys::File(Arc::new(file)),
+        Jwks::Url(url) => JwtKeys::Url(Arc::new(KeyUrl::new(url, tls))),
+    };
+    jwks.map(in_set).or_else(|| public_key.map(|keys| fixed(keys.value))).or_else(|| secret.map(fixed))
+}
+
+/// Where a JWK set is.
+enum Jwks {
+    File(KeyFile),
+    Url(Endpoint),
+}
+
+fn jwks(text: &str) -> Result<Jwks, Wrong> {
+    if text.contains("://") {
+        let cure = "write the URL of the issuer's JWK set, \"https://issuer.example.com/jwks.json\", or the path of a file";
+        return Endpoint::parse(text).map(Jwks::Url).map_err(|error| Wrong::new(error.to_string(), cure));
+    }
+    KeyFile::open(text).map(Jwks::File).map_err(|error| {
+        Wrong::new(format!("{text}: {error}"), "name the file with the issuer's JWK set, {\"keys\": […]}")
+    })
 }
 
 /// One place that the keys come from: with two, it would not be clear which one a token has to fit.

@@ -11,13 +11,15 @@ mod cache;
 mod question;
 
 use super::{Network, is_trusted, name_of};
+use crate::tls::{ClientTlsFiles, TlsError};
 use authority::Authority;
 use cache::Cache;
 use http::header::WWW_AUTHENTICATE;
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, StatusCode, Uri};
+use http::{HeaderMap, HeaderName, StatusCode};
 use question::Question;
 use semel::Engine;
+use semel_http::Endpoint;
 use semel_tower::{Claim, ClaimFuture, TenantSource};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -26,8 +28,10 @@ use std::time::Duration;
 /// Who is asked, and how.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ForwardAuthConfig {
-    /// Where: an `http` address. Nothing of a request changes it.
-    pub url: Uri,
+    /// Where. Nothing of a request changes it.
+    pub url: Endpoint,
+    /// Whom to trust there, for `https`.
+    pub tls: ClientTlsFiles,
     /// How long an answer may take. Default 2 s.
     pub deadline: Duration,
     /// Which headers of the request are sent. Default: `Authorization`, `Cookie` and `X-Api-Key`.
@@ -55,13 +59,13 @@ pub(super) struct ForwardAuth {
 }
 
 impl ForwardAuth {
-    pub(super) fn new(config: ForwardAuthConfig, trusted_peers: Arc<[Network]>) -> Self {
-        Self {
-            authority: Authority::new(&config.url),
+    pub(super) fn new(config: ForwardAuthConfig, trusted_peers: Arc<[Network]>) -> Result<Self, TlsError> {
+        Ok(Self {
+            authority: Authority::new(&config)?,
             cache: config.cache.map(Cache::new),
             config,
             trusted_peers,
-        }
+        })
     }
 
     async fn ask(&self, parts: &Parts) -> Claim {
@@ -73,11 +77,9 @@ impl ForwardAuth {
         {
             return Claim::Tenant(tenant);
         }
-        let asking = self.authority.ask(&question);
-        let claim = match tokio::time::timeout(self.config.deadline, asking).await {
-            Ok(Ok((status, headers))) => self.understand(status, &headers),
-            Ok(Err(error)) => undecided(&error),
-            Err(_) => undecided(&"it did not answer in time"),
+        let claim = match self.authority.ask(&question).await {
+            Ok((status, headers)) => self.understand(status, &headers),
+            Err(error) => undecided(&error),
         };
         if let (Some((cache, place)), Claim::Tenant(tenant)) = (place, &claim) {
             cache.keep(place, tenant);

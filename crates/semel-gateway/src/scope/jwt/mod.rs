@@ -2,17 +2,19 @@
 //!
 //! - `token.rs`: what a token must be to be believed;
 //! - `key.rs`, `spki.rs`: one key, and the one algorithm that it is for;
-//! - `key_set.rs`, `key_file.rs`: several keys, in a file that may change.
+//! - `key_set.rs`: several keys; `key_file.rs`: in a file that may change; `key_url.rs`: at a URL.
 
 mod key;
 mod key_file;
 mod key_set;
+mod key_url;
 mod spki;
 mod token;
 
 pub use key::KeyError;
 pub use key_file::{KeyFile, KeyFileError};
 pub use key_set::{KeySet, KeySetError};
+pub use key_url::KeyUrl;
 
 use super::name_of;
 use http::header::AUTHORIZATION;
@@ -46,6 +48,8 @@ pub enum JwtKeys {
     Fixed(Arc<KeySet>),
     /// A JWK set in a file, which is read again when it changes.
     File(Arc<KeyFile>),
+    /// A JWK set at a URL, which is fetched again when it is old or a token names another key.
+    Url(Arc<KeyUrl>),
 }
 
 impl JwtConfig {
@@ -58,6 +62,7 @@ impl fmt::Display for JwtKeys {
         match self {
             Self::Fixed(keys) => write!(f, "{keys}"),
             Self::File(file) => write!(f, "{} in {}", file.keys(), file.path().display()),
+            Self::Url(url) => write!(f, "the keys at {}", url.endpoint()),
         }
     }
 }
@@ -87,7 +92,11 @@ impl TenantSource for VerifiedToken {
                 Ok(None) => return Ok(Claim::Absent),
                 Err(refused) => return Ok(refuse(&refused)),
             };
-            Ok(self.tenant(token).await.map_or_else(|refused| refuse(&refused), Claim::Tenant))
+            Ok(match self.tenant(token).await {
+                Ok(tenant) => Claim::Tenant(tenant),
+                Err(Refused::NoKeys) => Claim::Undecided,
+                Err(refused) => refuse(&refused),
+            })
         })
     }
 }
@@ -102,6 +111,17 @@ impl VerifiedToken {
                 Err(Refused::UnknownKey) => verify(token, &*file.look().await, &self.config, now),
                 verified => verified,
             },
+            JwtKeys::Url(url) => {
+                let keys = url.current().await.ok_or(Refused::NoKeys)?;
+                match verify(token, &keys, &self.config, now) {
+                    // Signed by a key that came after the last fetch, perhaps.
+                    Err(Refused::UnknownKey) => {
+                        let keys = url.refresh().await.ok_or(Refused::NoKeys)?;
+                        verify(token, &keys, &self.config, now)
+                    }
+                    verified => verified,
+                }
+            }
         };
         let claims = verified?;
         match claims.get(&self.claim) {

@@ -22,6 +22,8 @@ pub(super) enum Refused {
     Malformed,
     #[error("it demands to be understood in ways that are not known here (`crit`)")]
     Critical,
+    #[error("the issuer's keys could not be fetched yet")]
+    NoKeys,
     #[error("it is signed by a key that is not known here")]
     UnknownKey,
     #[error("it names another algorithm than its key is for")]

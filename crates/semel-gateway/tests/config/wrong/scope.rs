@@ -143,7 +143,7 @@ upstream = "http://127.0.0.1:9000"
 [scope]
 tenant = ["forward-auth"]
 [scope.forward_auth]
-url = "https://auth.internal/"
+url = "ftp://auth.internal/"
 headers = ["authorization", "x-forwarded-for", "host"]
 "#,
         r#"
@@ -154,11 +154,11 @@ error: this [scope.forward_auth] has no `tenant_header`
   | ^^^^^^^^^^^^^^^^^^^^
   = help: add tenant_header = "x-account-id"
 
-error: whoever is asked speaks plain HTTP, beside the gateway or through a local proxy: http://
+error: forward-auth speaks http:// or https://
  --> semel.toml:5:7
   |
-5 | url = "https://auth.internal/"
-  |       ^^^^^^^^^^^^^^^^^^^^^^^^
+5 | url = "ftp://auth.internal/"
+  |       ^^^^^^^^^^^^^^^^^^^^^^
   = help: write an address such as "http://127.0.0.1:9200/auth"
 
 error: `x-forwarded-for` is what the gateway says of a request, not what a client may

@@ -85,7 +85,7 @@ error: `upstream_protocol` cannot be "http3"
   |                     ^^^^^^^
   = help: did you mean "http1"?
 
-error: [upstream_tls] has no effect: the service is not at https://
+error: [upstream_tls] has no effect: `upstream` is not at https://
  --> semel.toml:3:1
   |
 3 | [upstream_tls]

@@ -5,29 +5,41 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 /// Something that is made of files.
-pub(super) trait FromFiles: Send + Sync + 'static {
+pub trait FromFiles: Send + Sync + 'static {
+    /// What is made.
     type Made: Send + Sync + 'static;
 
     /// Everything that is in the files now.
+    ///
+    /// # Errors
+    /// One of them cannot be read.
     fn read(&self) -> Result<Vec<u8>, TlsError>;
 
     /// What the files come to now.
+    ///
+    /// # Errors
+    /// What is wrong with them.
     fn make(&self) -> Result<Self::Made, TlsError>;
 }
 
 /// What was made of the files last.
-pub(super) struct Reloading<T>(Arc<RwLock<Arc<T>>>);
+pub struct Reloading<T>(Arc<RwLock<Arc<T>>>);
 
 impl<T: Send + Sync + 'static> Reloading<T> {
-    /// Makes it, and follows the files as long as this lives.
-    pub(super) fn start<F: FromFiles<Made = T>>(files: F, every: Duration) -> Result<Self, TlsError> {
+    /// Makes it, and follows the files as long as this lives. To be called within a runtime.
+    ///
+    /// # Errors
+    /// What is wrong with the files.
+    pub fn start<F: FromFiles<Made = T>>(files: F, every: Duration) -> Result<Self, TlsError> {
         let seen = files.read()?;
         let current = Arc::new(RwLock::new(Arc::new(files.make()?)));
         tokio::spawn(follow(files, seen, every, Arc::downgrade(&current)));
         Ok(Self(current))
     }
 
-    pub(super) fn current(&self) -> Arc<T> {
+    /// What the files came to last.
+    #[must_use]
+    pub fn current(&self) -> Arc<T> {
         // A whole value is set under the lock: a poisoned one is as good as any.
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }

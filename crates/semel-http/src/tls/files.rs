@@ -82,24 +82,33 @@ impl TlsError {
 }
 
 /// A file, and what was in it.
-pub(super) struct PemFile<'a> {
+pub struct PemFile<'a> {
     setting: TlsSetting,
     file: &'a Path,
     pem: Vec<u8>,
 }
 
 impl<'a> PemFile<'a> {
-    pub(super) fn read(setting: TlsSetting, file: &'a Path) -> Result<Self, TlsError> {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn read(setting: TlsSetting, file: &'a Path) -> Result<Self, TlsError> {
         let unreadable = |error| TlsError::Unreadable { setting, file: file.to_owned(), error };
         Ok(Self { setting, file, pem: std::fs::read(file).map_err(unreadable)? })
     }
 
-    pub(super) fn bytes(&self) -> &[u8] {
+    /// All that is in it.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
         &self.pem
     }
 
     /// The certificates in it, at least one.
-    pub(super) fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, TlsError> {
         let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&self.pem).collect();
         match certificates {
             Ok(certificates) if !certificates.is_empty() => Ok(certificates),
@@ -107,11 +116,19 @@ impl<'a> PemFile<'a> {
         }
     }
 
-    pub(super) fn private_key(&self) -> Result<PrivateKeyDer<'static>, TlsError> {
+    /// The private key in it.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn private_key(&self) -> Result<PrivateKeyDer<'static>, TlsError> {
         PrivateKeyDer::from_pem_slice(&self.pem).map_err(|_| self.wrong("holds no private key in PEM"))
     }
 
-    pub(super) fn authorities(&self) -> Result<RootCertStore, TlsError> {
+    /// The certificates in it, as authorities.
+    ///
+    /// # Errors
+    /// There is none, or one of them cannot be used.
+    pub fn authorities(&self) -> Result<RootCertStore, TlsError> {
         let mut roots = RootCertStore::empty();
         for certificate in self.certificates()? {
             roots
@@ -121,13 +138,16 @@ impl<'a> PemFile<'a> {
         Ok(roots)
     }
 
-    pub(super) fn wrong(&self, problem: &str) -> TlsError {
+    /// An error about this file.
+    #[must_use]
+    pub fn wrong(&self, problem: &str) -> TlsError {
         TlsError::Wrong { setting: self.setting, file: self.file.to_owned(), problem: problem.to_owned() }
     }
 }
 
 /// What rustls says of a certificate and its key, as something about one of the two files.
-pub(super) fn mismatch(certificate: &PemFile<'_>, key: &PemFile<'_>, error: &rustls::Error) -> TlsError {
+#[must_use]
+pub fn key_mismatch(certificate: &PemFile<'_>, key: &PemFile<'_>, error: &rustls::Error) -> TlsError {
     match error {
         rustls::Error::InconsistentKeys(_) => key.wrong("is not the private key of the certificate"),
         rustls::Error::InvalidCertificate(_) => {

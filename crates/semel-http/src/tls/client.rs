@@ -1,6 +1,6 @@
-//! TLS with the service.
+//! The client's side of a TLS connection.
 
-use super::files::{PemFile, TlsError, TlsSetting, mismatch};
+use super::files::{PemFile, TlsError, TlsSetting, key_mismatch};
 use super::reloading::{FromFiles, Reloading};
 use super::{CHECK_EVERY, HTTP1, provider};
 use rustls::pki_types::ServerName;
@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// The files for TLS with the service.
+/// The files for the client's side.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClientTlsFiles {
     /// The authorities that its certificate is believed from. None: those of the system.
@@ -66,7 +66,7 @@ impl Pem<'_> {
             None => Ok(builder.with_no_client_auth()),
             Some((certificate, key)) => builder
                 .with_client_auth_cert(certificate.certificates()?, key.private_key()?)
-                .map_err(|error| mismatch(certificate, key, &error)),
+                .map_err(|error| key_mismatch(certificate, key, &error)),
         }
     }
 }
@@ -98,7 +98,7 @@ fn system_roots() -> Result<RootCertStore, TlsError> {
     if usable == 0 { Err(TlsError::NoSystemRoots) } else { Ok(roots) }
 }
 
-/// TLS with the service, by files that are followed as they change.
+/// Connects over TLS, with files that are reloaded when they change.
 pub struct ClientTls(Reloading<ClientConfig>);
 
 impl ClientTls {
@@ -125,7 +125,10 @@ impl ClientTls {
     }
 
     /// Connects to `name`, and agrees on `protocol`.
-    pub(crate) async fn connect<S>(
+    ///
+    /// # Errors
+    /// It is not who it should be, or the connection broke.
+    pub async fn connect<S>(
         &self,
         name: ServerName<'static>,
         stream: S,

@@ -1,0 +1,84 @@
+//! Keys of tokens that the issuer publishes at a URL.
+
+use crate::support::{AUDIENCE, ISSUER, Issuer, Shop, serve};
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::get;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+const KEY: &str = "0a4f6c1e-8f5e-4c3a-9d57";
+
+/// What the issuer publishes, and how often it was fetched. Nothing to publish: the issuer is down.
+#[derive(Clone, Default)]
+struct Published(Arc<Mutex<(Option<Value>, usize)>>);
+
+impl Published {
+    fn set(&self, keys: Option<Value>) {
+        self.0.lock().unwrap().0 = keys;
+    }
+
+    fn fetches(&self) -> usize {
+        self.0.lock().unwrap().1
+    }
+
+    async fn serve(&self) -> SocketAddr {
+        let published = self.clone();
+        let answer = move || {
+            let mut published = published.0.lock().unwrap();
+            published.1 += 1;
+            std::future::ready(
+                published.0.as_ref().map(Value::to_string).ok_or(StatusCode::SERVICE_UNAVAILABLE),
+            )
+        };
+        serve(Router::new().route("/jwks.json", get(answer))).await
+    }
+}
+
+async fn shop(issuer: SocketAddr) -> Shop {
+    let keys = format!("jwks = \"http://{issuer}/jwks.json\"");
+    let rules = format!("audience = [\"{AUDIENCE}\"]\nissuer = [\"{ISSUER}\"]");
+    Shop::open(&format!("[scope]\ntenant = [\"jwt:sub\"]\n[scope.jwt]\n{keys}\n{rules}\n")).await
+}
+
+fn set(keys: &[(&str, &Issuer)]) -> Option<Value> {
+    Some(json!({ "keys": keys.iter().map(|(id, key)| key.jwk(id)).collect::<Vec<_>>() }))
+}
+
+#[tokio::test]
+async fn keys_are_fetched_once_and_stay_in_force_while_the_issuer_is_down() {
+    let (published, key) = (Published::default(), Issuer::p256());
+    published.set(set(&[("one", &key)]));
+    let shop = shop(published.serve().await).await;
+    assert_eq!(shop.pay_with(KEY, &key.token_by("one")).await.executed(), 1);
+    published.set(None);
+    let again = shop.pay_with(KEY, &key.token_by("one")).await;
+    assert!(again.executed() == 1 && again.is_replay());
+    assert_eq!(published.fetches(), 1);
+}
+
+#[tokio::test]
+async fn without_any_keys_nothing_is_executed_and_nobody_is_called_a_stranger() {
+    let (published, key) = (Published::default(), Issuer::p256());
+    let shop = shop(published.serve().await).await;
+    shop.pay_with(KEY, &key.token_by("one")).await.is_undecided();
+    assert_eq!(shop.executions(), 0);
+}
+
+#[tokio::test]
+async fn an_unknown_key_is_looked_for_at_most_once_a_second() {
+    let (published, old, new) = (Published::default(), Issuer::p256(), Issuer::rsa());
+    published.set(set(&[("old", &old)]));
+    let shop = shop(published.serve().await).await;
+    assert_eq!(shop.pay_with(KEY, &old.token_by("old")).await.executed(), 1);
+    // The fetch for the first token was less than a second ago: all of these go by it.
+    for _ in 0..20 {
+        shop.pay_with(KEY, &new.token_by("new")).await.is_refused();
+    }
+    assert!(published.fetches() <= 3, "{} fetches", published.fetches());
+    published.set(set(&[("old", &old), ("new", &new)]));
+    tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
+    let again = shop.pay_with(KEY, &new.token_by("new")).await;
+    assert!(again.executed() == 1 && again.is_replay(), "the same subject, by another key");
+}

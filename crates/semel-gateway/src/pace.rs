@@ -51,7 +51,7 @@ impl Patience {
     pub(crate) fn wait(&mut self) -> Instant {
         let since = *self.since.get_or_insert_with(Instant::now);
         let left = self.left.min(self.pace.total.saturating_sub(self.spent));
-        // A limit of centuries is none.
+        // An overflow means centuries: no limit.
         since.checked_add(left).unwrap_or_else(|| since + Duration::from_secs(1 << 32))
     }
 

@@ -58,7 +58,7 @@ impl Traffic {
         self.is_probed.store(true, Relaxed);
     }
 
-    /// Everything that is sent from now on is sent by this right, and nothing once it has ended; `None`: by nobody's in particular.
+    /// Ties what is sent from now on to this right: nothing is sent once it has ended. `None`: sending is tied to no right.
     pub(super) fn send_by(&self, right: Option<&Right>) {
         *self.guard() = right.map(|right| Guard { right: right.clone(), is_whole: false });
     }

@@ -301,7 +301,7 @@ async fn identities_that_a_stranger_claims_do_not_reach_the_service() {
         for name in &names {
             assert_eq!(answer.told(name).len(), 1, "{line} {name}");
         }
-        // Under a name that CGI takes for theirs, nobody's do.
+        // Spelled with underscores, which CGI cannot tell apart, none of them pass.
         for gateway in [&strict, &trusting] {
             let spelt =
                 fields.iter().fold(Ask::new("PUT /other"), |ask, field| ask.field(&field.replace('-', "_")));

@@ -107,7 +107,7 @@ impl<'a> PemFile<'a> {
     /// The certificates in it, at least one.
     ///
     /// # Errors
-    /// There is none.
+    /// The file holds no certificate.
     pub fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, TlsError> {
         let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&self.pem).collect();
         match certificates {
@@ -119,7 +119,7 @@ impl<'a> PemFile<'a> {
     /// The private key in it.
     ///
     /// # Errors
-    /// There is none.
+    /// The file holds no private key.
     pub fn private_key(&self) -> Result<PrivateKeyDer<'static>, TlsError> {
         PrivateKeyDer::from_pem_slice(&self.pem).map_err(|_| self.wrong("holds no private key in PEM"))
     }
@@ -127,7 +127,7 @@ impl<'a> PemFile<'a> {
     /// The certificates in it, as authorities.
     ///
     /// # Errors
-    /// There is none, or one of them cannot be used.
+    /// The file holds no certificate, or one that cannot be used.
     pub fn authorities(&self) -> Result<RootCertStore, TlsError> {
         let mut roots = RootCertStore::empty();
         for certificate in self.certificates()? {

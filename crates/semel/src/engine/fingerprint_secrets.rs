@@ -146,7 +146,7 @@ impl Shared {
         Ok(learnt)
     }
 
-    /// The secret for new fingerprints by these keys; made, if there is none.
+    /// The secret for new fingerprints by these keys; created if missing.
     async fn secret_for(&self, keyring: Option<&Keyring>) -> Result<Arc<FingerprintSecret>, StoreError> {
         let place = Place::now(keyring);
         let name = place.name(0);

@@ -106,6 +106,22 @@ impl Bench {
         }
     }
 
+    /// Has the store's clock jump ahead, without time passing.
+    ///
+    /// # Errors
+    /// The clock cannot be driven.
+    pub fn jump(&self, by: Duration) -> Checked {
+        self.subject.clock().map(|hands| hands.jump(by))
+    }
+
+    /// Takes such a jump back.
+    ///
+    /// # Errors
+    /// The clock cannot be driven.
+    pub fn come_back(&self, by: Duration) -> Checked {
+        self.subject.clock().map(|hands| hands.come_back(by))
+    }
+
     /// Sets the store's clock back.
     ///
     /// # Errors

@@ -1,13 +1,14 @@
 //! A client of a store that does what the engine does, step by step: ask, decide with `transition`, write on condition, and
 //! decide again on what came back. Rules are told in its words.
 
+use semel::clock::{ClockReport, ClockRequest};
 use semel::transition::{
     self, About, Act, Arrival, Arrived, Change, Claim, Match, Polling, Refusal, Reservation, Settlement,
 };
 use semel::{
     Actor, Answer, Created, Cursor, Draft, DueKind, DueQuery, Expected, Filter, Fingerprint, HistoryEntry,
-    HistoryLine, OperationId, Owner, Policy, Purged, RecipeId, Record, RecordKey, State, Store, StoreError,
-    Swap, Swapped, Timestamp,
+    HistoryLine, Now, OperationId, Owner, Policy, Purged, RecipeId, Record, RecordKey, State, Store,
+    StoreError, Swap, Swapped, Timestamp,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,7 +77,7 @@ impl Came {
 /// What a conditional write came to.
 enum Written {
     Done,
-    Otherwise(Timestamp, Option<Box<Record>>),
+    Otherwise(Now, Option<Box<Record>>),
     /// Nobody knows.
     Lost,
 }
@@ -133,7 +134,7 @@ impl Client {
             };
             let otherwise = match (self.write(&record, change).await, claim) {
                 (Written::Done, Some(claim)) => return executes(claim),
-                (Written::Done | Written::Lost, _) => self.look(&request.key).await,
+                (Written::Done | Written::Lost, _) => self.seen(&request.key).await,
                 (Written::Otherwise(now, record), _) => (now, record.map(|record| *record)),
             };
             found = match otherwise {
@@ -144,10 +145,10 @@ impl Client {
     }
 
     /// `None`: it is ours. Else what is there.
-    async fn reserve(&self, draft: &Draft) -> Option<(Timestamp, Record)> {
+    async fn reserve(&self, draft: &Draft) -> Option<(Now, Record)> {
         loop {
             match self.store.create(vec![draft.clone()]).await {
-                Ok(answer) => match one(answer) {
+                Ok(answer) => match at_once(answer) {
                     (_, Created::Inserted) => return None,
                     (now, Created::Exists(record)) => return Some((now, *record)),
                     (_, Created::Locked) => pause().await,
@@ -155,7 +156,7 @@ impl Client {
                 },
                 // Read back; what is not there is created again, under the same owner.
                 Err(StoreError::Lost(_)) => {
-                    if let (now, Some(record)) = self.look(&draft.key).await {
+                    if let (now, Some(record)) = self.seen(&draft.key).await {
                         return Some((now, record));
                     }
                 }
@@ -174,7 +175,7 @@ impl Client {
                 Change::Remove => self.store.remove(vec![expected]).await,
             };
             match answer {
-                Ok(answer) => match one(answer) {
+                Ok(answer) => match at_once(answer) {
                     (_, Swapped::Done) => return Written::Done,
                     (now, Swapped::Changed(record)) => return Written::Otherwise(now, Some(record)),
                     (now, Swapped::Missing) => return Written::Otherwise(now, None),
@@ -192,11 +193,11 @@ impl Client {
     async fn change(
         &self,
         key: &RecordKey,
-        decide: impl Fn(&Record, Timestamp) -> Result<Change, Refusal>,
+        decide: impl Fn(&Record, Now) -> Result<Change, Refusal>,
         ours: impl Fn(Option<&Record>) -> bool,
     ) -> Result<(), Refusal> {
         let mut lost = false;
-        let (mut now, mut found) = self.look(key).await;
+        let (mut now, mut found) = self.seen(key).await;
         loop {
             if lost && ours(found.as_ref()) {
                 return Ok(());
@@ -209,7 +210,7 @@ impl Client {
                 Written::Otherwise(now, found) => (now, found.map(|record| *record)),
                 Written::Lost => {
                     lost = true;
-                    self.look(key).await
+                    self.seen(key).await
                 }
             };
         }
@@ -251,7 +252,7 @@ impl Client {
     /// Why it is not to ask.
     pub async fn poll(&self, key: &RecordKey, polling: &Polling) -> Result<(), Refusal> {
         // A poll whose answer was lost counts as asked: decided again, it is not due.
-        self.change(key, |record, now| transition::poll(record, polling, now), |_| false).await
+        self.change(key, |record, now| transition::poll(record, polling, now.earliest), |_| false).await
     }
 
     /// Evidence comes about the attempt of this ticket.
@@ -275,7 +276,8 @@ impl Client {
         settlement: &Settlement,
     ) -> Result<(), Refusal> {
         let ours = |found: Option<&Record>| found.is_some_and(|record| record.owner == settlement.settler);
-        self.change(key, |record, now| transition::settle(record, about, settlement, now), ours).await
+        let decide = |record: &Record, now: Now| transition::settle(record, about, settlement, now.earliest);
+        self.change(key, decide, ours).await
     }
 
     /// Evidence that changes nothing is kept in the history.
@@ -283,7 +285,8 @@ impl Client {
     /// # Errors
     /// There is no such record.
     pub async fn remark(&self, key: &RecordKey, actor: &Actor, note: &str) -> Result<(), Refusal> {
-        let decide = |record: &Record, _| Ok(transition::remark(record, actor.clone(), Some(note.into())));
+        let decide =
+            |record: &Record, _: Now| Ok(transition::remark(record, actor.clone(), Some(note.into())));
         self.change(key, decide, |_| false).await
     }
 
@@ -292,7 +295,8 @@ impl Client {
     /// # Errors
     /// There is nothing to drop.
     pub async fn reap(&self, key: &RecordKey) -> Result<(), Refusal> {
-        self.change(key, transition::reap, |found| found.is_none()).await
+        let decide = |record: &Record, now: Now| transition::reap(record, now.earliest);
+        self.change(key, decide, |found| found.is_none()).await
     }
 }
 
@@ -305,7 +309,8 @@ impl Client {
 
     /// Creates one record that is not there yet, and returns it.
     pub async fn insert(&self, draft: Draft) -> Record {
-        let (now, created) = self.create(draft.clone()).await;
+        let (now, created) =
+            at_once(self.store.create(vec![draft.clone()]).await.expect("the store creates"));
         assert_eq!(created, Created::Inserted, "there was no record of that key");
         draft.at(now)
     }
@@ -331,6 +336,10 @@ impl Client {
         one(self.store.read(vec![key.clone()]).await.expect("the store reads"))
     }
 
+    async fn seen(&self, key: &RecordKey) -> (Now, Option<Record>) {
+        at_once(self.store.read(vec![key.clone()]).await.expect("the store reads"))
+    }
+
     /// The record of a key.
     pub async fn read(&self, key: &RecordKey) -> Option<Record> {
         self.look(key).await.1
@@ -349,6 +358,16 @@ impl Client {
     /// The store's now.
     pub async fn now(&self) -> Timestamp {
         self.store.read(vec![]).await.expect("the store tells the time").now
+    }
+
+    /// What time it may be by the store.
+    pub async fn moment(&self) -> Now {
+        self.store.read(vec![]).await.expect("the store tells the time").moment()
+    }
+
+    /// What the store says of its clock.
+    pub async fn clock(&self, request: ClockRequest) -> ClockReport {
+        self.store.clock(request).await.expect("the store tells of its clock")
     }
 
     /// The history of an operation.
@@ -391,9 +410,14 @@ impl Client {
     }
 }
 
-fn one<T>(mut answer: Answer<T>) -> (Timestamp, T) {
+fn one<T>(answer: Answer<T>) -> (Timestamp, T) {
+    let (now, item) = at_once(answer);
+    (now.earliest, item)
+}
+
+fn at_once<T>(mut answer: Answer<T>) -> (Now, T) {
     assert_eq!(answer.items.len(), 1, "one item asked for, one answered");
-    (answer.now, answer.items.remove(0))
+    (answer.moment(), answer.items.remove(0))
 }
 
 /// Somebody's open transaction holds it: ask again in a moment.

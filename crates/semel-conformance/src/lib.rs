@@ -227,6 +227,19 @@ macro_rules! suite {
                 a_clock_that_is_set_back_stands_still_for_the_store,
                 a_clock_that_leaps_ahead_causes_doubt_and_never_an_execution,
             }
+            holds {
+                a_jump_ahead_gives_two_times_and_the_earliest_goes_on,
+                what_is_over_by_a_jump_alone_is_replayed_and_nothing_is_purged_or_dropped,
+                during_a_hold_windows_are_stamped_late_and_leases_early,
+                during_a_hold_quotas_are_counted_by_the_latest_time,
+                a_clock_that_comes_back_ends_the_hold,
+                an_accepted_hold_ends_windows_and_no_lease_by_the_jump,
+                every_instance_sees_the_hold,
+                a_start_with_a_wrong_clock_forgets_nothing,
+                a_hold_outlives_a_restart,
+                a_store_that_was_stopped_for_weeks_serves_at_once,
+                after_a_start_no_lease_is_over_before_a_whole_one_has_passed,
+            }
             history {
                 a_line_bears_the_time_and_the_version_of_its_change,
                 history_is_told_oldest_first,

@@ -1,6 +1,7 @@
 //! A store whose answers get lost.
 
 use bytes::Bytes;
+use semel::clock::{ClockReport, ClockRequest};
 use semel::{
     Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, OperationId, Page, Purged,
     Record, RecordKey, Store, StoreError, StoreFuture, Swap, Swapped, Timestamp,
@@ -103,6 +104,10 @@ impl Store for LossyStore {
 
     fn recall(&self, name: String) -> StoreFuture<'_, Option<Bytes>> {
         self.inner.recall(name)
+    }
+
+    fn clock(&self, request: ClockRequest) -> StoreFuture<'_, ClockReport> {
+        self.inner.clock(request)
     }
 
     fn lanes(&self) -> usize {

@@ -35,6 +35,12 @@ pub trait Hands: Send + Sync {
     /// Lets time pass.
     fn forward(&self, by: Duration);
 
+    /// Has the clock jump ahead, without time passing.
+    fn jump(&self, by: Duration);
+
+    /// Takes such a jump back.
+    fn come_back(&self, by: Duration);
+
     /// Sets the clock back, as an administrator or a bad time server would.
     fn back(&self, by: Duration);
 }
@@ -42,6 +48,14 @@ pub trait Hands: Send + Sync {
 impl Hands for ManualClock {
     fn forward(&self, by: Duration) {
         self.advance(by);
+    }
+
+    fn jump(&self, by: Duration) {
+        Self::jump(self, by);
+    }
+
+    fn come_back(&self, _by: Duration) {
+        Self::come_back(self);
     }
 
     fn back(&self, by: Duration) {

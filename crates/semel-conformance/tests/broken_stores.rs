@@ -3,12 +3,13 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by a panic, in its stores too")]
 
 use bytes::Bytes;
+use semel::clock::{ClockReport, ClockRequest};
 use semel::{
     Answer, Body, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, ManualClock, MemoryStore,
     OperationId, Page, Purged, Record, RecordKey, Store, StoreFuture, Swap, Swapped, Timestamp,
 };
 use semel_conformance::rules::{
-    answers, batches, clock, counting, due, expiry, fencing, fidelity, find, history, leases, listing,
+    answers, batches, clock, counting, due, expiry, fencing, fidelity, find, history, holds, leases, listing,
     purging, races, random_histories, remembering, replay, reserve,
 };
 use semel_conformance::{Hands, Lacking, Rule, Subject, check};
@@ -61,6 +62,10 @@ enum Fault {
     PurgesWhatIsOld,
     /// Purges, and keeps the histories.
     PurgesRecordsAlone,
+    /// Believes a clock that jumps ahead.
+    BelievesJumps,
+    /// Stamps windows from the earliest time that it may be.
+    StampsEarly,
 }
 
 use Fault::*;
@@ -97,6 +102,10 @@ impl Broken {
             && let semel::When::In(lease) = draft.times.lease
         {
             draft.times.lease = semel::When::In(lease + Duration::from_millis(1));
+        }
+        if self.fault == StampsEarly {
+            let now = self.clock.now();
+            draft.times = draft.times.map(|when| semel::When::At(when.at(now)));
         }
         draft
     }
@@ -176,6 +185,9 @@ impl Store for Broken {
 
     fn read(&self, keys: Vec<RecordKey>) -> StoreFuture<'_, Answer<Option<Record>>> {
         Box::pin(async move {
+            if self.fault == BelievesJumps {
+                self.sound.clock(ClockRequest::Accept).await?;
+            }
             let mut answer = self.sound.read(keys).await?;
             if self.fault == GoesBackInTime {
                 let reads = self.reads.fetch_add(1, Ordering::SeqCst);
@@ -251,12 +263,15 @@ impl Store for Broken {
             let over = |record: &Record| record.answer_ends().filter(|end| end.has_come(now));
             let mut items: Vec<Timestamp> = all.iter().filter_map(over).take(at_most).collect();
             items.sort_unstable();
-            Ok(Answer { now, items })
+            Ok(Answer::at(now, items))
         })
     }
 
     fn purge(&self, at_most: usize) -> StoreFuture<'_, Answer<Purged>> {
         Box::pin(async move {
+            if self.fault == BelievesJumps {
+                self.sound.clock(ClockRequest::Accept).await?;
+            }
             let all = self.sound.list(Filter::default(), None, usize::MAX).await?.records;
             let old =
                 |record: &Record| record.times.purge.unwrap_or(record.times.lease).has_come(self.clock.now());
@@ -291,6 +306,10 @@ impl Store for Broken {
 
     fn recall(&self, name: String) -> StoreFuture<'_, Option<Bytes>> {
         self.sound.recall(name)
+    }
+
+    fn clock(&self, request: ClockRequest) -> StoreFuture<'_, ClockReport> {
+        self.sound.clock(request)
     }
 
     fn lanes(&self) -> usize {
@@ -386,6 +405,9 @@ found_out! {
     22 PurgesWhatIsOld by a_store_that_purges_what_is_old: purging::what_has_not_ended_is_never_removed_however_old;
     23 PurgesRecordsAlone by a_store_that_purges_records_alone:
         purging::what_is_over_is_removed_with_its_history_and_nothing_else;
+    24 BelievesJumps by a_store_that_believes_jumps:
+        holds::what_is_over_by_a_jump_alone_is_replayed_and_nothing_is_purged_or_dropped;
+    25 StampsEarly by a_store_that_stamps_early: holds::during_a_hold_windows_are_stamped_late_and_leases_early;
 }
 
 /// And a sound one passes: the harness above does not fail for a reason of its own.

@@ -8,6 +8,7 @@
 //! done, and nobody hears of it. A delay waits without holding up the thread, as a slow store would.
 
 use bytes::Bytes;
+use semel::clock::{ClockReport, ClockRequest};
 use semel::{
     Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, OperationId, Page, Purged,
     Record, RecordKey, Store, StoreError, StoreFuture, Swap, Swapped, Timestamp,
@@ -128,6 +129,10 @@ impl Store for FailingStore {
 
     fn recall(&self, name: String) -> StoreFuture<'_, Option<Bytes>> {
         between_points!("recall", self.0.recall(name))
+    }
+
+    fn clock(&self, request: ClockRequest) -> StoreFuture<'_, ClockReport> {
+        self.0.clock(request)
     }
 
     fn lanes(&self) -> usize {

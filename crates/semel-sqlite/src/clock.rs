@@ -1,126 +1,135 @@
-//! What time it is: the wall clock, never behind the file, and never by leaps.
+//! What time it is: the machine's clock, as far as it is believed.
 //!
-//! Windows and leases are judged by this clock, so a clock that leaps ahead would expire what must still be replayed, and a
-//! key would execute again. Therefore the wall clock is believed only as far as the monotonic clock bears it out: where the
-//! two part by more than two seconds, time goes on by the monotonic clock. A leap makes leases and windows longer at worst:
-//! doubt lasts, nothing executes.
-//!
-//! - Time never falls behind the highest time in the file, which every writing transaction leaves there. Processes that
-//!   share the file share its time. If the file is ahead of the wall clock, time goes on from the file's.
-//! - The monotonic clock stands still while a machine is suspended: afterwards time lags behind the wall clock until the
-//!   process starts anew, or another one with the right time writes.
-//! - What no process saw cannot be told from time that passed: a wall clock that is wrong when a process *starts* is believed.
+//! [`Keeper`] decides, given the file's row and what the machine's clocks say; docs/decisions/clock.md says why. Every transaction reads the
+//! row, and every one that writes leaves it: processes that share the file share its time, and see whether a clock hold is open.
 
-use semel::Timestamp;
+use semel::StoreError;
+use semel::clock::{Clock, ClockReport, Keeper, Mark, Terms, Told, Turn};
 use semel::planted::{self, Bug};
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use semel::{OperationId, Timestamp};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-/// Where a store takes the time from.
-pub trait Clock: Send + Sync + 'static {
-    /// The time of day. It may leap.
-    fn wall(&self) -> SystemTime;
+/// How often a mark is left in the file at least, also when idle.
+pub(crate) const MARKED: Duration = Duration::from_secs(60);
 
-    /// The time since some fixed moment. It never goes back, and never leaps.
-    fn monotonic(&self) -> Duration;
-}
-
-/// The clocks of the machine.
-#[derive(Debug)]
-pub struct SystemClock {
-    began: Instant,
-}
-
-impl Default for SystemClock {
-    fn default() -> Self {
-        Self { began: Instant::now() }
-    }
-}
-
-impl Clock for SystemClock {
-    fn wall(&self) -> SystemTime {
-        SystemTime::now()
-    }
-
-    fn monotonic(&self) -> Duration {
-        self.began.elapsed()
-    }
-}
-
-/// How far wall clock and monotonic clock may part before the wall clock is not believed any more. Clock discipline moves
-/// both of them; only a step moves one. Two seconds is more than a leap second and less than any lease worth having.
-const TOLERANCE: i64 = 2_000;
-
-/// How long a pair of readings is compared against. Each period may add the tolerance once: many small steps in a row do
-/// not add up to a leap.
-const PERIOD: Duration = Duration::from_secs(60);
-
-/// The wall clock as far as it is borne out by the monotonic one.
+/// The clock of one open store.
 pub(crate) struct StoreClock {
-    clock: std::sync::Arc<dyn Clock>,
-    reading: Mutex<Reading>,
-}
-
-struct Reading {
-    /// What time it was, in milliseconds,
-    millis: i64,
-    /// when the monotonic clock stood here.
-    monotonic: Duration,
-    /// The highest time given out.
-    last: i64,
-    /// Whether the wall clock is believed at present.
-    believed: bool,
+    clock: Arc<dyn Clock>,
+    keeper: Mutex<Keeper>,
+    terms: Terms,
 }
 
 impl StoreClock {
-    pub(crate) fn new(clock: std::sync::Arc<dyn Clock>) -> Self {
-        let millis = wall_millis(&*clock);
-        let monotonic = clock.monotonic();
-        let reading = Mutex::new(Reading { millis, monotonic, last: i64::MIN, believed: true });
-        Self { clock, reading }
+    pub(crate) fn new(clock: Arc<dyn Clock>, terms: Terms) -> Self {
+        let keeper = Mutex::new(Keeper::new(terms, process()));
+        Self { clock, keeper, terms }
     }
 
-    /// The time now, given the highest time in the file.
-    pub(crate) fn now(&self, file: Timestamp) -> Timestamp {
-        // A reading is a few numbers that are each valid at any time: a panic elsewhere leaves nothing half done.
-        let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
-        let (wall, monotonic) = (wall_millis(&*self.clock), self.clock.monotonic());
+    /// What is believed, given the file's row. The clocks are read under the lock, so that time never goes back from one to the next.
+    pub(crate) fn look(&self, row: Mark) -> Told {
+        let mut keeper = self.keeper();
+        let readings = self.clock.readings();
+        let mut told = keeper.judge(row, &readings);
+        drop(keeper);
         if planted::bug(Bug::LocalClock) {
-            return Timestamp::from_millis(wall);
+            told.now = Timestamp::from_millis(readings.claimed).into();
         }
-        let elapsed = monotonic.saturating_sub(reading.monotonic);
-        let expected = Timestamp::from_millis(reading.millis).plus(elapsed).as_millis();
-        let borne_out = wall.abs_diff(expected) <= TOLERANCE.unsigned_abs();
-        if borne_out != reading.believed {
-            reading.believed = borne_out;
-            if borne_out {
-                tracing::info!("the wall clock agrees with the store's time again");
-            } else {
-                tracing::warn!(
-                    leap_millis = wall.saturating_sub(expected),
-                    "the wall clock leapt and is not followed: the store's time goes on by the monotonic clock"
-                );
-            }
+        if let Some(turn) = told.turn {
+            say(turn);
         }
-        if borne_out && elapsed >= PERIOD {
-            (reading.millis, reading.monotonic) = (wall, monotonic);
+        told
+    }
+
+    /// The same, for whoever is about to work by it.
+    pub(crate) fn judge(&self, row: Mark) -> Result<Told, StoreError> {
+        let told = self.look(row);
+        if told.is_wrong { Err(StoreError::Unavailable(wrong(told.mark.behind))) } else { Ok(told) }
+    }
+
+    /// Whether the kernel has reported a synchronised clock for as long as a hold lasts, which is asked once in a while.
+    pub(crate) fn is_synchronised(&self) -> bool {
+        let synchronised = self.clock.synchronised() == Some(true);
+        let mut keeper = self.keeper();
+        keeper.watch(synchronised, self.clock.boottime(), self.period() * 3)
+    }
+
+    /// The row that ends a hold.
+    pub(crate) fn accepting(&self, told: &Told) -> Mark {
+        self.keeper().accepting(told)
+    }
+
+    /// How often the clock is looked at when nobody else does.
+    pub(crate) fn period(&self) -> Duration {
+        (self.terms.hold / 10).clamp(Duration::from_millis(100), MARKED)
+    }
+
+    pub(crate) fn report(&self, told: &Told) -> ClockReport {
+        let mut report = ClockReport::trusted(told.now.earliest, self.terms);
+        report.latest = told.now.latest;
+        report.claimed = Timestamp::from_millis(self.clock.wall_millis());
+        report.synchronised = self.clock.synchronised();
+        report.synchronised_for = self.keeper().watched_for();
+        report.wrong = told.is_wrong.then(|| wrong(told.mark.behind));
+        report
+    }
+
+    /// Says by whose word the clock is believed.
+    pub(crate) fn announce(&self) {
+        let Terms { trust, .. } = self.terms;
+        let (trust, synchronised) = (trust.as_str(), self.clock.synchronised());
+        match synchronised {
+            Some(synchronised) => tracing::info!(trust, synchronised, "clock"),
+            None => tracing::warn!(
+                trust,
+                "clock: the kernel does not report whether it is synchronised; a clock hold ends when the clock comes back, or by `semel clock accept`"
+            ),
         }
-        let own = if borne_out { wall } else { expected };
-        let file = file.as_millis();
-        if file.saturating_sub(own) > TOLERANCE {
-            // Standing still until the wall clock has caught up could take years: time goes on from the file's.
-            (reading.millis, reading.monotonic) = (file, monotonic);
-        }
-        reading.last = own.max(file).max(reading.last);
-        Timestamp::from_millis(reading.last)
+    }
+
+    fn keeper(&self) -> MutexGuard<'_, Keeper> {
+        // It is a few numbers that are each valid at any time: a panic elsewhere leaves nothing half done.
+        self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn wall_millis(clock: &dyn Clock) -> i64 {
-    let wall = clock.wall();
-    let millis = |duration: Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
-    match wall.duration_since(SystemTime::UNIX_EPOCH) {
-        Ok(after) => millis(after),
-        Err(before) => -millis(before.duration()),
+/// A random number that tells this process's marks from those of others.
+fn process() -> i64 {
+    let mut bytes = [0; 8];
+    bytes.copy_from_slice(&OperationId::random().as_bytes()[8..]);
+    // Zero is nobody.
+    i64::from_le_bytes(bytes).max(i64::MIN + 1).abs().max(1)
+}
+
+fn wrong(by: i64) -> String {
+    let (seconds, side) = (by.unsigned_abs() / 1_000, if by > 0 { "ahead of" } else { "behind" });
+    format!(
+        "this process's clock is {seconds} s {side} the time that another process on the same file keeps: put it right"
+    )
+}
+
+fn say(turn: Turn) {
+    let seconds = |millis: i64| millis / 1_000;
+    match turn {
+        Turn::Held(by) => tracing::warn!(
+            ahead_seconds = seconds(by),
+            "clock hold: the clock jumped ahead and is not believed; nothing is purged until the kernel reports a synchronised clock, the clock comes back, or `semel clock accept` says that it is right"
+        ),
+        Turn::Agrees => tracing::info!("the clock agrees with the store's time: no clock hold"),
+        Turn::SetBack(by) => tracing::warn!(
+            back_seconds = seconds(by),
+            "the clock was set back and is not followed: the store's time goes on by CLOCK_BOOTTIME"
+        ),
+        Turn::Stepped(by) => {
+            tracing::warn!(ahead_seconds = seconds(by), "the clock stepped ahead and is followed");
+        }
+        Turn::Believed(by) => tracing::warn!(
+            ahead_seconds = seconds(by),
+            "the clock is ahead of the store's last mark, and is believed: clock.trust is \"always\""
+        ),
+        Turn::Contradicted(by) => tracing::error!(
+            ahead_seconds = seconds(by),
+            "this process's clock is far from the time that another process on the same file keeps: it serves nothing until its clock is right"
+        ),
     }
 }

@@ -1,18 +1,26 @@
 //! What the writer is asked to do.
 
+use crate::clock::{MARKED, StoreClock};
 use crate::error::Fault;
 use crate::statements;
 use crate::transaction::Fence;
 use bytes::Bytes;
 use rusqlite::Connection;
 use semel::columns::{KeyHash, key_hash};
-use semel::{Answer, Created, Draft, Expected, Purged, StoreError, Swap, Swapped, Timestamp};
+use semel::clock::{Mark, Told};
+use semel::{Answer, Created, Draft, Expected, Now, Purged, StoreError, Swap, Swapped, Timestamp};
+use std::cell::Cell;
 use tokio::sync::oneshot;
 
 /// The transaction that a job runs in.
 pub(crate) struct Scope<'a> {
     pub(crate) conn: &'a Connection,
-    pub(crate) now: Timestamp,
+    pub(crate) now: Now,
+    /// What was judged of the clock, and what the file is to say of it.
+    pub(crate) told: Told,
+    pub(crate) row: Mark,
+    pub(crate) mark: Cell<Mark>,
+    pub(crate) clock: &'a StoreClock,
     pub(crate) fence: &'a Fence,
 }
 
@@ -32,7 +40,7 @@ pub(crate) trait Job: Send {
     fn run(&mut self, scope: &Scope<'_>) -> Result<bool, Fault>;
 
     /// Tells the caller what [`run`](Self::run) found, now that the transaction is durable.
-    fn committed(self: Box<Self>, now: Timestamp);
+    fn committed(self: Box<Self>, now: Now);
 
     /// Tells the caller that it came to nothing, or that nobody knows.
     fn failed(self: Box<Self>, error: StoreError);
@@ -54,7 +62,7 @@ impl<I, O, F> Job for Batch<I, O, F>
 where
     I: Send,
     O: Send + Wrote,
-    F: Fn(&Connection, &I, Timestamp) -> Result<Vec<O>, Fault> + Send,
+    F: Fn(&Connection, &I, Now) -> Result<Vec<O>, Fault> + Send,
 {
     fn wanted(&self) -> bool {
         !self.answer.is_closed()
@@ -75,9 +83,9 @@ where
         Ok(wrote)
     }
 
-    fn committed(self: Box<Self>, now: Timestamp) {
+    fn committed(self: Box<Self>, now: Now) {
         if let Some(items) = self.outcome {
-            let _gone = self.answer.send(Ok(Answer { now, items }));
+            let _gone = self.answer.send(Ok(Answer::at(now, items)));
         }
     }
 
@@ -120,7 +128,7 @@ fn batch<I, O, F>(input: I, length: usize, run: F) -> (Box<dyn Job>, Waiting<Ans
 where
     I: Send + 'static,
     O: Send + Wrote + 'static,
-    F: Fn(&Connection, &I, Timestamp) -> Result<Vec<O>, Fault> + Send + 'static,
+    F: Fn(&Connection, &I, Now) -> Result<Vec<O>, Fault> + Send + 'static,
 {
     let (answer, waiting) = oneshot::channel();
     (Box::new(Batch { input, length, run, outcome: None, answer }), waiting)
@@ -182,7 +190,7 @@ impl Job for Remember {
         Ok(written)
     }
 
-    fn committed(self: Box<Self>, _now: Timestamp) {
+    fn committed(self: Box<Self>, _now: Now) {
         if let Some(kept) = self.kept {
             let _gone = self.answer.send(Ok(kept));
         }
@@ -196,4 +204,49 @@ impl Job for Remember {
 pub(crate) fn remember(name: String, value: Bytes) -> (Box<dyn Job>, Waiting<Bytes>) {
     let (answer, waiting) = oneshot::channel();
     (Box::new(Remember { name, value, kept: None, answer }), waiting)
+}
+
+/// Looks at the clock: leaves a mark in the file if the last one is a minute old, and ends a clock hold, if that may be or is asked for.
+struct LookAtClock {
+    accept: bool,
+    answer: oneshot::Sender<Result<(), StoreError>>,
+}
+
+impl Job for LookAtClock {
+    // By the ticker's hand nobody waits for it, and it is wanted all the same.
+    fn wanted(&self) -> bool {
+        true
+    }
+
+    fn items(&self) -> usize {
+        0
+    }
+
+    fn repeatable(&self) -> bool {
+        true
+    }
+
+    fn run(&mut self, scope: &Scope<'_>) -> Result<bool, Fault> {
+        let is_synchronised = scope.clock.is_synchronised();
+        if scope.now.is_held() && (self.accept || is_synchronised) {
+            scope.mark.set(scope.clock.accepting(&scope.told));
+            return Ok(true);
+        }
+        // A file that nothing was ever written to has nothing to remember.
+        let age = scope.told.mark.at.saturating_sub(scope.row.at).unsigned_abs();
+        Ok(scope.row.at > 0 && u128::from(age) >= MARKED.as_millis())
+    }
+
+    fn committed(self: Box<Self>, _now: Now) {
+        let _gone = self.answer.send(Ok(()));
+    }
+
+    fn failed(self: Box<Self>, error: StoreError) {
+        let _gone = self.answer.send(Err(error));
+    }
+}
+
+pub(crate) fn clock_job(accept: bool) -> (Box<dyn Job>, Waiting<()>) {
+    let (answer, waiting) = oneshot::channel();
+    (Box::new(LookAtClock { accept, answer }), waiting)
 }

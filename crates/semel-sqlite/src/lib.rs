@@ -67,10 +67,11 @@ mod statements;
 mod stats;
 mod store;
 mod threads;
+mod ticker;
 mod transaction;
 mod writer;
 
-pub use clock::{Clock, SystemClock};
+pub use semel::clock::{Clock, SystemClock};
 pub use error::{ActError, OpenError, TransactionError};
 pub use exposure::Exposure;
 pub use options::SqliteOptions;

@@ -8,7 +8,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 use semel::columns::{Apart, client_key_range, key_hash};
 use semel::{
-    Cursor, DueQuery, Filter, HistoryLine, OperationId, Page, PassedOver, Record, RecordKey, State, Timestamp,
+    Cursor, DueKind, DueQuery, Filter, HistoryLine, Now, OperationId, Page, PassedOver, Record, RecordKey, State, Timestamp,
 };
 
 pub(crate) const HISTORY: &str = "SELECT at, version, happening, actor, attempt, note FROM semel_history
@@ -41,9 +41,12 @@ pub(crate) fn history(conn: &Connection, id: OperationId) -> Result<Vec<HistoryL
 pub(crate) fn due(
     conn: &Connection,
     query: &DueQuery,
-    now: Timestamp,
+    now: Now,
     damage: &PassedOver,
 ) -> Result<Vec<Record>, Fault> {
+    if now.is_held() && matches!(query.kind, DueKind::Window | DueKind::Purge) {
+        return Ok(Vec::new());
+    }
     // Before every place in the order: no operation id is shorter than none.
     let (moment, id) = query
         .after
@@ -51,7 +54,7 @@ pub(crate) fn due(
     let mut statement = conn.prepare_cached(DUE)?;
     // Rows are read one by one: those beyond what is asked for are looked at only in place of damaged ones.
     let limit = sql_limit(query.limit.saturating_add(PassedOver::LIMIT));
-    let mut rows = statement.query(params![query.kind.as_str(), now.as_millis(), moment, id, limit])?;
+    let mut rows = statement.query(params![query.kind.as_str(), now.earliest.as_millis(), moment, id, limit])?;
     let mut records = Vec::new();
     while records.len() < query.limit
         && let Some(row) = rows.next()?

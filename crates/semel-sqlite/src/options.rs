@@ -1,8 +1,8 @@
 //! How a store is opened.
 
-use crate::clock::{Clock, SystemClock};
 use crate::error::OpenError;
 use crate::store::SqliteStore;
+use semel::clock::{Clock, SystemClock, Terms};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +27,7 @@ pub struct SqliteOptions {
     pub(crate) fsync: bool,
     pub(crate) log_pages: u32,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) clock_terms: Terms,
 }
 
 impl Default for SqliteOptions {
@@ -49,7 +50,8 @@ impl SqliteOptions {
             beside_other_tables: false,
             fsync: true,
             log_pages: 2_000,
-            clock: Arc::new(SystemClock::default()),
+            clock: Arc::new(SystemClock),
+            clock_terms: Terms::default(),
         }
     }
 
@@ -104,6 +106,14 @@ impl SqliteOptions {
     #[must_use]
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Arc::new(clock);
+        self
+    }
+
+    /// How far, and on whose word, the clock is believed. Default: jumps of more than an hour open a clock hold, which ends once the kernel has
+    /// reported a synchronised clock for a quarter of an hour.
+    #[must_use]
+    pub fn clock_terms(mut self, terms: Terms) -> Self {
+        self.clock_terms = terms;
         self
     }
 

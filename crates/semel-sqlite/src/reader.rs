@@ -2,9 +2,10 @@
 
 use crate::clock::StoreClock;
 use crate::error::{Fault, unavailable};
-use crate::statements::file_time;
+use crate::statements::clock_row;
 use rusqlite::Connection;
-use semel::{StoreError, Timestamp};
+use semel::clock::Told;
+use semel::{Now, StoreError};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{mpsc, oneshot};
@@ -53,18 +54,28 @@ impl Reader {
     }
 
     /// One view of the file, and what time it was then.
-    fn view<T>(&self, read: impl FnOnce(&Connection, Timestamp) -> Result<T, Fault>) -> Result<T, Fault> {
+    fn view<T>(&self, read: impl FnOnce(&Connection, Now) -> Result<T, Fault>) -> Result<T, Fault> {
         let view = self.conn.unchecked_transaction()?;
-        let now = self.clock.now(file_time(&view)?);
+        let now = self.clock.judge(clock_row(&view)?)?.now;
         let found = read(&view, now)?;
         view.finish()?;
         Ok(found)
     }
 }
 
+/// A look at the clock, which nothing that is wrong with it stops.
+pub(crate) fn looking() -> (ToReader, oneshot::Receiver<Result<Told, StoreError>>) {
+    let (answer, waiting) = oneshot::channel();
+    let work = move |reader: &Reader| {
+        let told = clock_row(&reader.conn).map(|row| reader.clock.look(row)).map_err(|error| unavailable(&error));
+        let _gone = answer.send(told);
+    };
+    (ToReader::Read(Box::new(work)), waiting)
+}
+
 /// A reading, and the end at which its answer comes.
 pub(crate) fn reading<T: Send + 'static>(
-    read: impl FnOnce(&Connection, Timestamp) -> Result<T, Fault> + Send + 'static,
+    read: impl FnOnce(&Connection, Now) -> Result<T, Fault> + Send + 'static,
 ) -> (ToReader, oneshot::Receiver<Result<T, StoreError>>) {
     let (answer, waiting) = oneshot::channel();
     let work = move |reader: &Reader| {

@@ -4,15 +4,14 @@
 //! its domain rows, calls [`act_in`] and commits. Domain rows and completion are one commit: there is no moment at which one
 //! of them is there without the other.
 
-use crate::clock::{StoreClock, SystemClock};
 use crate::error::ActError;
-use crate::statements::{self, file_time, set_file_time};
+use crate::statements::{self, clock_row, set_clock_row};
 use rusqlite::{Connection, TransactionState};
+use semel::clock::{Clock, Keeper, SystemClock, Terms, Told};
 use semel::columns::key_hash;
 use semel::transition::{Act, Change, Claim, Refusal};
-use semel::{Created, Draft, Record, StoreError, Swap, Swapped, Timestamp};
+use semel::{Created, Draft, Now, Record, StoreError, Swap, Swapped, Timestamp};
 use std::slice::from_ref;
-use std::sync::{Arc, LazyLock};
 
 /// What became of a reservation inside a transaction.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -29,9 +28,9 @@ pub enum Reserved {
 /// [`ActError::NoWriteTransaction`] and [`ActError::NotDurable`] if the connection is not fit for it; [`ActError::Store`] or
 /// [`ActError::Sqlite`] if the file is not. Nothing was reserved.
 pub fn reserve_in(conn: &Connection, draft: Draft) -> Result<Reserved, ActError> {
-    let now = time_in(conn)?;
-    let reserved = reserve(conn, draft, now)?;
-    set_file_time(conn, now)?;
+    let told = told_in(conn)?;
+    let reserved = reserve(conn, draft, told.now)?;
+    set_clock_row(conn, told.mark)?;
     Ok(reserved)
 }
 
@@ -41,13 +40,13 @@ pub fn reserve_in(conn: &Connection, draft: Draft) -> Result<Reserved, ActError>
 /// [`ActError::Refused`] if the claim does not hold any more: roll the transaction back, the domain statements must not
 /// commit. The others as in [`reserve_in`].
 pub fn act_in(conn: &Connection, claim: &Claim, act: &Act) -> Result<Option<Record>, ActError> {
-    let now = time_in(conn)?;
-    let acted = self::act(conn, claim, act, now)?;
-    set_file_time(conn, now)?;
+    let told = told_in(conn)?;
+    let acted = self::act(conn, claim, act, told.now)?;
+    set_clock_row(conn, told.mark)?;
     Ok(acted)
 }
 
-pub(crate) fn reserve(conn: &Connection, draft: Draft, now: Timestamp) -> Result<Reserved, ActError> {
+pub(crate) fn reserve(conn: &Connection, draft: Draft, now: Now) -> Result<Reserved, ActError> {
     semel::check_draft(&draft)?;
     let hash = key_hash(&draft.key);
     let created = statements::create(conn, from_ref(&draft), from_ref(&hash), now)?;
@@ -65,7 +64,7 @@ pub(crate) fn act(
     conn: &Connection,
     claim: &Claim,
     act: &Act,
-    now: Timestamp,
+    now: Now,
 ) -> Result<Option<Record>, ActError> {
     // A record that is gone is another operation by now, or will be.
     let record = statements::find(conn, claim.operation_id)?.ok_or(ActError::Refused(Refusal::Fenced))?;
@@ -89,20 +88,16 @@ pub(crate) fn act(
     }
 }
 
-/// One for the process: a wall clock that leaps is not followed here either.
-static CLOCK: LazyLock<StoreClock> = LazyLock::new(|| StoreClock::new(Arc::new(SystemClock::default())));
-
-/// Looks at the wall clock for the only time. Whoever opens a store does, so that a leap between then and the first transaction of an
-/// application's own is not believed.
-pub(crate) fn start_clock() {
-    LazyLock::force(&CLOCK);
-}
-
-/// The store's now in the open write transaction of an application's own connection.
+/// The store's now in the open write transaction of an application's own connection: the earliest time that it may be.
 ///
 /// # Errors
 /// [`ActError::NoWriteTransaction`] and [`ActError::NotDurable`] if the connection is not fit for the store's rows.
 pub fn time_in(conn: &Connection) -> Result<Timestamp, ActError> {
+    Ok(told_in(conn)?.now.earliest)
+}
+
+/// Judged by the file's row, as at a start: the marks of a store that is open are a minute old at most.
+fn told_in(conn: &Connection) -> Result<Told, ActError> {
     if conn.transaction_state(Some("main"))? != TransactionState::Write {
         return Err(ActError::NoWriteTransaction);
     }
@@ -110,7 +105,5 @@ pub fn time_in(conn: &Connection) -> Result<Timestamp, ActError> {
     if level < 2 {
         return Err(ActError::NotDurable);
     }
-    // Without the file's time, which is not that of other files: the larger of the two.
-    let own = CLOCK.now(Timestamp::from_millis(i64::MIN));
-    Ok(own.max(file_time(conn)?))
+    Ok(Keeper::once(Terms::default(), clock_row(conn)?, &SystemClock.readings()))
 }

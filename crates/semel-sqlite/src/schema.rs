@@ -6,15 +6,19 @@ use semel::planted::{self, Bug};
 use std::path::Path;
 
 /// The newest schema version that this program knows.
-pub(crate) const VERSION: i64 = 3;
+pub(crate) const VERSION: i64 = 4;
 
 /// The oldest program that can go on working beside this schema, by the newest version that it knows. Written with the schema: a
 /// step that only adds leaves it, and programs of the version before can still open the file.
 const COMPATIBLE_WITH: i64 = 3;
 
 /// The steps from each version to the next; the first one makes the tables. A step that has been released never changes.
-const MIGRATIONS: [&str; VERSION as usize] =
-    [include_str!("schema_1.sql"), include_str!("schema_2.sql"), include_str!("schema_3.sql")];
+const MIGRATIONS: [&str; VERSION as usize] = [
+    include_str!("schema_1.sql"),
+    include_str!("schema_2.sql"),
+    include_str!("schema_3.sql"),
+    include_str!("schema_4.sql"),
+];
 
 /// What a file is before anything is done to it.
 #[derive(Debug, PartialEq, Eq)]

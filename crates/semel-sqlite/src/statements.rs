@@ -6,9 +6,10 @@ use bytes::Bytes;
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use semel::columns::{AnswerColumns, Apart, KeyHash, key_hash};
+use semel::clock::Mark;
 use semel::planted::{self, Bug};
 use semel::{
-    Created, Draft, Expected, HistoryEntry, OperationId, Purged, Record, RecordKey, StoreError, Swap,
+    Created, Draft, Expected, HistoryEntry, Now, OperationId, Purged, Record, RecordKey, StoreError, Swap,
     Swapped, Timestamp,
 };
 use std::sync::Arc;
@@ -76,9 +77,9 @@ pub(crate) const ANSWER: &str =
     "SELECT headers, body FROM semel_answers WHERE ends_at = ?1 AND operation_id = ?2";
 
 /// The highest time in the file.
-pub const CLOCK: &str = "SELECT now FROM semel_clock WHERE id = 1";
+pub const CLOCK: &str = "SELECT now, behind, written_by FROM semel_clock WHERE id = 1";
 /// Leaves the time in the file.
-pub const SET_CLOCK: &str = "UPDATE semel_clock SET now = ?1 WHERE id = 1";
+pub const SET_CLOCK: &str = "UPDATE semel_clock SET now = ?1, behind = ?2, written_by = ?3 WHERE id = 1";
 pub(crate) const REMEMBER: &str =
     "INSERT INTO semel_remembered (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING";
 pub(crate) const RECALL: &str = "SELECT value FROM semel_remembered WHERE name = ?1";
@@ -88,7 +89,7 @@ pub(crate) fn create(
     conn: &Connection,
     drafts: &[Draft],
     hashes: &[KeyHash],
-    now: Timestamp,
+    now: Now,
 ) -> Result<Vec<Created>, Fault> {
     let unchecked = CREATE.split("ON CONFLICT").next().filter(|_| planted::bug(Bug::NoUniqueKey));
     let mut statement = conn.prepare_cached(unchecked.unwrap_or(CREATE))?;
@@ -106,7 +107,7 @@ pub(crate) fn create(
 }
 
 /// Replaces each expected record, and appends to its history; else tells what is there.
-pub(crate) fn swap(conn: &Connection, swaps: &[Swap], now: Timestamp) -> Result<Vec<Swapped>, Fault> {
+pub(crate) fn swap(conn: &Connection, swaps: &[Swap], now: Now) -> Result<Vec<Swapped>, Fault> {
     let mut statement = if planted::bug(Bug::SwapUnconditional) {
         conn.prepare_cached(&SWAP.replace("version = ?1", "?1 > 0"))?
     } else {
@@ -188,10 +189,10 @@ fn one(conn: &Connection, sql: &str, name: &[u8; 16]) -> Result<There, Fault> {
     }
 }
 
-fn tell(conn: &Connection, next: &Draft, entry: &HistoryEntry, now: Timestamp) -> Result<(), Fault> {
+fn tell(conn: &Connection, next: &Draft, entry: &HistoryEntry, now: Now) -> Result<(), Fault> {
     conn.prepare_cached(TELL)?.execute(params![
         next.operation_id.as_bytes(),
-        now.as_millis(),
+        now.earliest.as_millis(),
         stored_version(next.version),
         entry.happening.as_str(),
         entry.actor.to_string(),
@@ -215,26 +216,30 @@ pub(crate) fn recall(conn: &Connection, name: &str) -> Result<Option<Bytes>, Fau
     Ok(value.map(Bytes::from))
 }
 
-/// The highest time in the file.
-pub(crate) fn file_time(conn: &Connection) -> rusqlite::Result<Timestamp> {
-    conn.prepare_cached(CLOCK)?.query_row([], |row| row.get(0)).map(Timestamp::from_millis)
+/// What the file says of its clock.
+pub(crate) fn clock_row(conn: &Connection) -> rusqlite::Result<Mark> {
+    conn.prepare_cached(CLOCK)?
+        .query_row([], |row| Ok(Mark { at: row.get(0)?, behind: row.get(1)?, by: row.get(2)? }))
 }
 
-/// Leaves the time in the file.
-pub(crate) fn set_file_time(conn: &Connection, now: Timestamp) -> rusqlite::Result<()> {
-    conn.prepare_cached(SET_CLOCK)?.execute([now.as_millis()]).map(drop)
+/// Leaves a mark in the file.
+pub(crate) fn set_clock_row(conn: &Connection, mark: Mark) -> rusqlite::Result<()> {
+    conn.prepare_cached(SET_CLOCK)?.execute([mark.at, mark.behind, mark.by]).map(drop)
 }
 
 /// Drops answers that are over, those that ended first; when each of them ended.
 pub(crate) fn drop_answers(
     conn: &Connection,
     at_most: usize,
-    now: Timestamp,
+    now: Now,
 ) -> Result<Vec<Timestamp>, Fault> {
+    if now.is_held() {
+        return Ok(Vec::new());
+    }
     let limit = i64::try_from(at_most).unwrap_or(i64::MAX);
     let mut statement = conn.prepare_cached(ANSWERS_OVER)?;
     // Whatever they are: one that is damaged goes like any other.
-    let over = statement.query_map([now.as_millis(), limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let over = statement.query_map([now.earliest.as_millis(), limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let over = over.collect::<rusqlite::Result<Vec<(i64, Value)>>>()?;
     if let Some((end, id)) = over.last() {
         conn.prepare_cached(DROP_ANSWERS)?.execute(params![end, id])?;
@@ -243,11 +248,15 @@ pub(crate) fn drop_answers(
 }
 
 /// Removes records whose time is over, with their histories; those first that are over for longest.
-pub(crate) fn purge(conn: &Connection, at_most: usize, now: Timestamp) -> Result<Vec<Purged>, Fault> {
+pub(crate) fn purge(conn: &Connection, at_most: usize, now: Now) -> Result<Vec<Purged>, Fault> {
+    // Looked at in this very transaction: whether a clock hold is open is in the row that `now` was judged by.
+    if now.is_held() {
+        return Ok(Vec::new());
+    }
     let limit = i64::try_from(at_most).unwrap_or(i64::MAX);
     let mut statement = conn.prepare_cached(PURGE)?;
     // Whatever they are, but for the time that they were found by: one that is damaged goes like any other.
-    let gone = statement.query_map([now.as_millis(), limit], |row| {
+    let gone = statement.query_map([now.earliest.as_millis(), limit], |row| {
         let operation = String::from_utf8_lossy(bytes(row.get_ref(2)?)).into();
         Ok((row.get(0)?, bytes(row.get_ref(1)?).to_vec(), operation))
     })?;
@@ -281,11 +290,11 @@ fn write(
     statement: &mut CachedStatement<'_>,
     first: &dyn rusqlite::ToSql,
     draft: &Draft,
-    now: Timestamp,
+    now: Now,
 ) -> rusqlite::Result<usize> {
-    let at = |when: semel::When| when.at(now).as_millis();
-    let due = draft.due();
-    let (times, resource) = (&draft.times, draft.resource.as_ref());
+    let at = Timestamp::as_millis;
+    let due = draft.due_at(now);
+    let (times, resource) = (&draft.times.at(now), draft.resource.as_ref());
     let answer = draft.response.as_ref().map(AnswerColumns::of);
     let answer = answer.as_ref();
     let written = statement.execute(params![
@@ -323,7 +332,7 @@ fn write(
         answer.map(|answer| answer.sum),
     ])?;
     if written == 1
-        && let (Some(answer), Some(end)) = (answer, draft.answer_ends())
+        && let (Some(answer), Some(end)) = (answer, draft.answer_ends().map(|end| end.at(now.latest)))
     {
         let id = draft.operation_id.as_bytes();
         match answer.headers_apart() {

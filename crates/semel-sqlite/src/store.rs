@@ -7,21 +7,22 @@ use crate::exposure::{Exposure, exposed};
 use crate::job::{self, Job};
 use crate::log_copier::LogCopier;
 use crate::options::SqliteOptions;
-use crate::reader::{self, ReadQueue, Reader, ToReader, reading};
-use crate::same_transaction::start_clock;
+use crate::reader::{self, ReadQueue, Reader, ToReader, looking, reading};
 use crate::schema::opening;
 use crate::statements;
 use crate::stats::{Counters, Stats};
 use crate::threads::Threads;
+use crate::ticker::Ticker;
 use crate::transaction::{Fence, Transaction, closure, finishing};
 use crate::writer::{self, ToWriter, Writer};
 use crate::{error::Fault, listing};
 use bytes::Bytes;
 use rusqlite::Connection;
+use semel::clock::{ClockReport, ClockRequest, Told};
 use semel::columns::key_hash;
 use semel::transition::{Act, Claim};
 use semel::{
-    Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, OperationId, Page, PassedOver,
+    Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, Now, OperationId, Page, PassedOver,
     Purged, Record, RecordKey, Store, StoreError, StoreFuture, Swap, Swapped, Timestamp,
 };
 use std::path::{Path, PathBuf};
@@ -48,6 +49,8 @@ pub struct SqliteStore {
 
 // Fields are dropped in this order: the channels close first, then the threads are waited for.
 struct Inner {
+    ticker: Ticker,
+    clock: Arc<StoreClock>,
     writer: mpsc::Sender<ToWriter>,
     readers: mpsc::Sender<ToReader>,
     counters: Arc<Counters>,
@@ -75,8 +78,7 @@ impl SqliteStore {
         check_path(path)?;
         // A process may change its directory; the file stays where it is.
         let path = &std::path::absolute(path).unwrap_or_else(|_| path.into());
-        let clock = Arc::new(StoreClock::new(options.clock.clone()));
-        start_clock();
+        let clock = Arc::new(StoreClock::new(options.clock.clone(), options.clock_terms));
         let counters = Arc::new(Counters::default());
         let mut threads = Threads::default();
         let (writer, queue) = mpsc::channel(writer::QUEUE);
@@ -108,8 +110,12 @@ impl SqliteStore {
         for exposure in exposed(path) {
             tracing::warn!("{exposure}");
         }
-        Ok(Self {
+        clock.announce();
+        let ticker = Ticker::start(writer.downgrade(), clock.period()).map_err(OpenError::Thread)?;
+        let store = Self {
             inner: Arc::new(Inner {
+                ticker,
+                clock,
                 writer,
                 readers,
                 counters,
@@ -117,7 +123,12 @@ impl SqliteStore {
                 path: path.into(),
                 threads,
             }),
-        })
+        };
+        // Before anybody works with it: whoever shares the file is to see that a clock hold is open.
+        if let Err(error) = store.write(job::clock_job(false)).await {
+            tracing::warn!(%error, "the clock could not be written down; it is tried again with every commit");
+        }
+        Ok(store)
     }
 
     /// By what other users of the machine can read or change what is stored, as it is now. What was found when the store was opened
@@ -189,7 +200,7 @@ impl SqliteStore {
         T: Send + 'static,
         F: FnOnce(&Connection, Timestamp) -> rusqlite::Result<T> + Send + 'static,
     {
-        self.view(move |conn, now| Ok(work(conn, now)?)).await
+        self.view(move |conn, now| Ok(work(conn, now.earliest)?)).await
     }
 
     /// What the writer has done since the file was opened.
@@ -212,6 +223,14 @@ impl SqliteStore {
         }
     }
 
+    async fn look_at_clock(&self) -> Result<Told, StoreError> {
+        let (message, waiting) = looking();
+        self.inner.readers.send(message).await.map_err(|_| closed())?;
+        waiting
+            .await
+            .unwrap_or_else(|_| Err(StoreError::Unavailable("a reader of the store has died".into())))
+    }
+
     async fn queue(&self, job: Box<dyn Job>) -> Result<(), StoreError> {
         self.inner.writer.send(ToWriter::Job(job)).await.map_err(|_| closed())
     }
@@ -224,7 +243,7 @@ impl SqliteStore {
     async fn view<T, F>(&self, read: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection, Timestamp) -> Result<T, Fault> + Send + 'static,
+        F: FnOnce(&Connection, Now) -> Result<T, Fault> + Send + 'static,
     {
         let (message, waiting) = reading(read);
         self.inner.readers.send(message).await.map_err(|_| closed())?;
@@ -268,14 +287,14 @@ impl Store for SqliteStore {
                 .iter()
                 .map(|key| statements::read(conn, key, &key_hash(key)))
                 .collect::<Result<_, _>>()?;
-            Ok(Answer { now, items })
+            Ok(Answer::at(now, items))
         }))
     }
 
     fn find(&self, ids: Vec<OperationId>) -> StoreFuture<'_, Answer<Option<Record>>> {
         Box::pin(self.view(move |conn, now| {
             let items = ids.into_iter().map(|id| statements::find(conn, id)).collect::<Result<_, _>>()?;
-            Ok(Answer { now, items })
+            Ok(Answer::at(now, items))
         }))
     }
 
@@ -285,17 +304,17 @@ impl Store for SqliteStore {
 
     fn list(&self, filter: Filter, from: Option<Cursor>, limit: usize) -> StoreFuture<'_, Page> {
         let damage = Arc::clone(&self.inner.damage);
-        Box::pin(self.view(move |conn, now| listing::list(conn, &filter, now, (from, limit), &damage)))
+        Box::pin(self.view(move |conn, now| listing::list(conn, &filter, now.earliest, (from, limit), &damage)))
     }
 
     fn count_live(&self, tenant: String, at_most: u64) -> StoreFuture<'_, u64> {
-        Box::pin(self.view(move |conn, now| listing::count_live(conn, &tenant, now, at_most)))
+        Box::pin(self.view(move |conn, now| listing::count_live(conn, &tenant, now.latest, at_most)))
     }
 
     fn due(&self, query: DueQuery) -> StoreFuture<'_, Answer<Record>> {
         let damage = Arc::clone(&self.inner.damage);
         Box::pin(
-            self.view(move |conn, now| Ok(Answer { now, items: listing::due(conn, &query, now, &damage)? })),
+            self.view(move |conn, now| Ok(Answer::at(now, listing::due(conn, &query, now, &damage)?))),
         )
     }
 
@@ -309,6 +328,20 @@ impl Store for SqliteStore {
 
     fn remember(&self, name: String, value: Bytes) -> StoreFuture<'_, Bytes> {
         Box::pin(self.write(job::remember(name, value)))
+    }
+
+    fn clock(&self, request: ClockRequest) -> StoreFuture<'_, ClockReport> {
+        Box::pin(async move {
+            let told = self.look_at_clock().await?;
+            if !told.is_wrong {
+                self.write(job::clock_job(request == ClockRequest::Accept)).await?;
+            } else if request == ClockRequest::Accept {
+                return Err(StoreError::Unavailable(
+                    "this process's clock is far from the time that another process keeps: put it right".into(),
+                ));
+            }
+            Ok(self.inner.clock.report(&self.look_at_clock().await?))
+        })
     }
 
     fn recall(&self, name: String) -> StoreFuture<'_, Option<Bytes>> {

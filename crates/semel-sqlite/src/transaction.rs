@@ -6,7 +6,7 @@ use crate::same_transaction::{self, Reserved};
 use rusqlite::Connection;
 use rusqlite::hooks::{AuthAction, Authorization};
 use semel::transition::{Act, Claim};
-use semel::{Draft, Record, StoreError, Timestamp};
+use semel::{Draft, Now, Record, StoreError, Timestamp};
 use std::any::Any;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,14 +20,15 @@ use tokio::sync::oneshot;
 /// The transaction is not the closure's to end: `BEGIN`, `COMMIT` and `ROLLBACK` are refused. Savepoints are fine.
 pub struct Transaction<'c> {
     conn: &'c Connection,
-    now: Timestamp,
+    now: Now,
 }
 
 impl Transaction<'_> {
-    /// The store's now. All moments that this transaction writes count from it.
+    /// The store's now: the earliest time that it may be. All moments that this transaction writes count from it, but for windows, which
+    /// count from the latest.
     #[must_use]
     pub fn now(&self) -> Timestamp {
-        self.now
+        self.now.earliest
     }
 
     /// Reserves the key of `draft` if nobody has; else tells what is there.
@@ -156,7 +157,7 @@ where
         Ok(wrote)
     }
 
-    fn committed(self: Box<Self>, _now: Timestamp) {
+    fn committed(self: Box<Self>, _now: Now) {
         if let Some(outcome) = self.outcome {
             let _gone = self.answer.send(outcome);
         }

@@ -5,12 +5,13 @@ use crate::connection::OpenedFile;
 use crate::error::{Fault, unavailable};
 use crate::job::{Job, Scope};
 use crate::log_copier::LogCopier;
-use crate::statements::{file_time, set_file_time};
+use crate::statements::{clock_row, set_clock_row};
 use crate::stats::Counters;
 use crate::transaction::Fence;
 use rusqlite::{Connection, ErrorCode};
 use semel::planted::{self, Bug};
-use semel::{StoreError, Timestamp};
+use semel::{Now, StoreError};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{self, error::TryRecvError};
@@ -104,7 +105,7 @@ impl Writer {
     }
 
     /// One transaction with everything in it. On an error it is rolled back.
-    fn attempt(&self, group: &mut [Box<dyn Job>]) -> Result<Timestamp, Trouble> {
+    fn attempt(&self, group: &mut [Box<dyn Job>]) -> Result<Now, Trouble> {
         let nothing_written = |error: rusqlite::Error| Trouble::Group(unavailable(&error));
         self.file.check().map_err(Trouble::Group)?;
         if !self.conn.is_autocommit() {
@@ -123,12 +124,16 @@ impl Writer {
         Ok(now)
     }
 
-    fn run_all(&self, group: &mut [Box<dyn Job>]) -> Result<(Timestamp, bool), Trouble> {
+    fn run_all(&self, group: &mut [Box<dyn Job>]) -> Result<(Now, bool), Trouble> {
         let nothing_written = |error: rusqlite::Error| Trouble::Group(unavailable(&error));
         // Inside the transaction: what another process wrote before us, it wrote at a time that we do not fall behind.
-        let now = self.clock.now(file_time(&self.conn).map_err(nothing_written)?);
-        let mut wrote = false;
-        let scope = Scope { conn: &self.conn, now, fence: &self.fence };
+        let row = clock_row(&self.conn).map_err(nothing_written)?;
+        let told = self.clock.judge(row).map_err(Trouble::Group)?;
+        let now = told.now;
+        // That a clock hold is open, or ended, is to be known to all that share the file.
+        let mut wrote = told.mark.behind != row.behind;
+        let mark = Cell::new(told.mark);
+        let scope = Scope { conn: &self.conn, now, told, row, mark, clock: &self.clock, fence: &self.fence };
         for (index, job) in group.iter_mut().enumerate() {
             let done = job.run(&scope);
             if self.conn.is_autocommit() && !job.repeatable() {
@@ -144,7 +149,7 @@ impl Writer {
             }
         }
         if wrote {
-            set_file_time(&self.conn, now).map_err(nothing_written)?;
+            set_clock_row(&self.conn, scope.mark.get()).map_err(nothing_written)?;
         }
         Ok((now, wrote))
     }

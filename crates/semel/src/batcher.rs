@@ -8,7 +8,7 @@ use crate::identity::RecordKey;
 use crate::observe::{Observer, StoreCall};
 use crate::record::{Draft, Expected, Record};
 use crate::store::{Answer, Created, Store, StoreError, StoreFuture, Swap, Swapped, unless_it_panics};
-use crate::time::Timestamp;
+use crate::time::Now;
 use crate::trace::{Ride, note_call};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -57,7 +57,7 @@ impl Batcher {
     ///
     /// # Errors
     /// As the store's, and [`StoreError::Unavailable`] or [`StoreError::Lost`] after the time-out.
-    pub async fn create(&self, draft: &Draft) -> Result<(Timestamp, Created), StoreError> {
+    pub async fn create(&self, draft: &Draft) -> Result<(Now, Created), StoreError> {
         self.creates.submit(draft, self.timeout).await
     }
 
@@ -65,7 +65,7 @@ impl Batcher {
     ///
     /// # Errors
     /// As [`create`](Self::create).
-    pub async fn swap(&self, swap: &Swap) -> Result<(Timestamp, Swapped), StoreError> {
+    pub async fn swap(&self, swap: &Swap) -> Result<(Now, Swapped), StoreError> {
         self.swaps.submit(swap, self.timeout).await
     }
 
@@ -73,7 +73,7 @@ impl Batcher {
     ///
     /// # Errors
     /// As [`create`](Self::create).
-    pub async fn remove(&self, expected: &Expected) -> Result<(Timestamp, Swapped), StoreError> {
+    pub async fn remove(&self, expected: &Expected) -> Result<(Now, Swapped), StoreError> {
         self.removes.submit(expected, self.timeout).await
     }
 
@@ -81,13 +81,13 @@ impl Batcher {
     ///
     /// # Errors
     /// As [`create`](Self::create).
-    pub async fn read(&self, key: &RecordKey) -> Result<(Timestamp, Option<Record>), StoreError> {
+    pub async fn read(&self, key: &RecordKey) -> Result<(Now, Option<Record>), StoreError> {
         self.reads.submit(key, self.timeout).await
     }
 }
 
 type Call<I, O> = for<'a> fn(&'a dyn Store, Vec<I>) -> StoreFuture<'a, Answer<O>>;
-type Reply<O> = oneshot::Sender<(Result<(Timestamp, O), Unanswered>, Option<Ride>)>;
+type Reply<O> = oneshot::Sender<(Result<(Now, O), Unanswered>, Option<Ride>)>;
 
 /// Why there is no answer to one item.
 #[derive(Clone)]
@@ -157,7 +157,7 @@ impl<I: Clone + Send + 'static, O: Send + 'static> Lane<I, O> {
         })
     }
 
-    async fn submit(self: &Arc<Self>, item: &I, timeout: Duration) -> Result<(Timestamp, O), StoreError> {
+    async fn submit(self: &Arc<Self>, item: &I, timeout: Duration) -> Result<(Now, O), StoreError> {
         let (reply, answer) = oneshot::channel();
         let (number, idle_lane) = {
             let mut queue = self.lock();
@@ -194,14 +194,15 @@ impl<I: Clone + Send + 'static, O: Send + 'static> Lane<I, O> {
 
     /// Sends an item whose batch met a damaged record. One at a time: a store that puts what comes together into one transaction would
     /// meet all the damage of the batch again.
-    async fn send_alone(&self, item: &I, timeout: Duration) -> Result<(Timestamp, O), StoreError> {
+    async fn send_alone(&self, item: &I, timeout: Duration) -> Result<(Now, O), StoreError> {
         let Ok(_turn) = tokio::time::timeout(timeout, self.alone.lock()).await else {
             return Err(StoreError::Unavailable("the store did not get to it in time".into()));
         };
         let (answer, ride) = self.send(vec![item.clone()]).await;
         note_call(self.way.call, ride, answer.is_ok());
-        let Answer { now, mut items } = answer?;
-        items.pop().map(|item| (now, item)).ok_or_else(unfit)
+        let mut answer = answer?;
+        let now = answer.moment();
+        answer.items.pop().map(|item| (now, item)).ok_or_else(unfit)
     }
 
     /// Made before its task is: one that a runtime drops before it has begun counts as cut off, too.
@@ -296,8 +297,9 @@ fn unfit() -> StoreError {
 fn hand_out<O>(outcome: Result<Answer<O>, Unanswered>, ride: Option<Ride>, replies: Vec<Reply<O>>) {
     match outcome {
         Ok(answer) => {
+            let now = answer.moment();
             for (reply, item) in replies.into_iter().zip(answer.items) {
-                let _ = reply.send((Ok((answer.now, item)), ride));
+                let _ = reply.send((Ok((now, item)), ride));
             }
         }
         Err(unanswered) => {

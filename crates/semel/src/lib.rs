@@ -43,6 +43,8 @@ mod record;
 mod time;
 pub mod transition;
 
+pub mod clock;
+
 #[cfg(feature = "std")]
 mod batcher;
 #[cfg(feature = "std")]
@@ -78,7 +80,7 @@ pub use history::{Actor, Happening, HistoryEntry, HistoryLine};
 pub use identity::{Fingerprint, MAX_TENANT, OperationId, Owner, RecipeId, RecordKey};
 pub use policy::{Expired, InFlight, Policy, Settling, Stale, StoreResponse};
 pub use record::{Body, Draft, DueKind, Expected, Origin, Record, Resource, State, StoredResponse, Times};
-pub use time::{Timestamp, When};
+pub use time::{Now, Timestamp, When};
 
 #[cfg(feature = "std")]
 pub use batcher::Batcher;

@@ -1,12 +1,13 @@
 //! A store in memory, for tests: what it holds is gone with the process.
 
+use crate::clock::{ClockReport, ClockRequest, Terms};
 use crate::history::{HistoryEntry, HistoryLine};
 use crate::identity::{OperationId, RecordKey};
 use crate::record::{Body, Draft, DueKind, Expected, Record, State, StoredResponse};
 use crate::store::{
     Answer, Created, Cursor, DueQuery, Filter, Page, Purged, Store, StoreFuture, Swap, Swapped, check_draft,
 };
-use crate::time::Timestamp;
+use crate::time::{Now, Timestamp};
 use crate::transition::state_at;
 use bytes::Bytes;
 use std::collections::{BTreeMap, HashMap};
@@ -41,19 +42,60 @@ pub struct MemoryStore {
 
 /// A clock that stands still until a test moves it. Clones are the same clock.
 #[derive(Clone, Debug)]
-pub struct ManualClock(Arc<AtomicI64>);
+pub struct ManualClock(Arc<Hands>);
+
+#[derive(Debug)]
+struct Hands {
+    now: AtomicI64,
+    /// By how much the clock claims to be further: it jumped, and is not believed.
+    ahead: AtomicI64,
+    /// When a hold was ended last.
+    accepted: AtomicI64,
+}
 
 impl ManualClock {
     /// A clock that says `moment`.
     #[must_use]
     pub fn at(moment: Timestamp) -> Self {
-        Self(Arc::new(AtomicI64::new(moment.as_millis())))
+        let (now, ahead) = (AtomicI64::new(moment.as_millis()), AtomicI64::new(0));
+        Self(Arc::new(Hands { now, ahead, accepted: AtomicI64::new(i64::MIN) }))
     }
 
     /// What it says.
     #[must_use]
     pub fn now(&self) -> Timestamp {
-        Timestamp::from_millis(self.0.load(Ordering::SeqCst))
+        Timestamp::from_millis(self.0.now.load(Ordering::SeqCst))
+    }
+
+    /// Has the clock jump ahead by so much, without time passing: a clock hold is open until it [comes back](Self::come_back), or an operator
+    /// [accepts](ClockRequest::Accept) the time that it claims.
+    pub fn jump(&self, by: Duration) {
+        self.0.ahead.fetch_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX), Ordering::SeqCst);
+    }
+
+    /// Puts a clock right that jumped.
+    pub fn come_back(&self) {
+        self.0.ahead.store(0, Ordering::SeqCst);
+    }
+
+    fn ahead(&self) -> Duration {
+        Duration::from_millis(self.0.ahead.load(Ordering::SeqCst).unsigned_abs())
+    }
+
+    fn accept(&self) {
+        let ahead = self.0.ahead.swap(0, Ordering::SeqCst);
+        if ahead > 0 {
+            let now = self.0.now.fetch_add(ahead, Ordering::SeqCst).saturating_add(ahead);
+            self.0.accepted.store(now, Ordering::SeqCst);
+        }
+    }
+
+    /// How long it has run since a hold was ended.
+    fn steady(&self) -> Duration {
+        match self.0.accepted.load(Ordering::SeqCst) {
+            i64::MIN => Duration::MAX,
+            accepted => self.now().after(Timestamp::from_millis(accepted)),
+        }
     }
 
     /// Lets time pass.
@@ -63,7 +105,7 @@ impl ManualClock {
 
     /// Sets the clock, back as well: a store has to stand that, and its own time stands still meanwhile.
     pub fn set(&self, moment: Timestamp) {
-        self.0.store(moment.as_millis(), Ordering::SeqCst);
+        self.0.now.store(moment.as_millis(), Ordering::SeqCst);
     }
 }
 
@@ -82,6 +124,16 @@ impl Clock {
         match self {
             Self::Machine { start, since } => start.plus(since.elapsed()),
             Self::Manual(clock) => clock.now(),
+        }
+    }
+
+    /// The time, if it is no earlier than this by now.
+    fn from(&self, now: Timestamp) -> Now {
+        match self {
+            Self::Machine { .. } => now.into(),
+            Self::Manual(clock) => {
+                Now { earliest: now, latest: now.plus(clock.ahead()), steady: clock.steady() }
+            }
         }
     }
 }
@@ -139,10 +191,10 @@ impl MemoryStore {
     }
 
     /// The contents, and the time: read under the lock, so that it never goes back from one holder to the next.
-    fn lock(&self) -> (MutexGuard<'_, Contents>, Timestamp) {
+    fn lock(&self) -> (MutexGuard<'_, Contents>, Now) {
         let mut contents = self.shared.contents.lock().unwrap_or_else(PoisonError::into_inner);
         contents.now = contents.now.max(self.shared.clock.now());
-        let now = contents.now;
+        let now = self.shared.clock.from(contents.now);
         (contents, now)
     }
 }
@@ -154,7 +206,7 @@ impl Default for MemoryStore {
 }
 
 impl Contents {
-    fn create(&mut self, draft: Draft, now: Timestamp) -> Created {
+    fn create(&mut self, draft: Draft, now: Now) -> Created {
         if let Some(kept) = self.records.get(&draft.key) {
             return Created::Exists(Box::new(kept.record.clone()));
         }
@@ -166,14 +218,18 @@ impl Contents {
         Created::Inserted
     }
 
-    fn swap(&mut self, swap: Swap, now: Timestamp) -> Swapped {
+    fn swap(&mut self, swap: Swap, now: Now) -> Swapped {
         let kept = match self.expected(&swap.expected) {
             Ok(kept) => kept,
             Err(otherwise) => return otherwise,
         };
         kept.record = by_itself(swap.next.at(now));
         let version = kept.record.version;
-        kept.history.extend(swap.history.map(|entry: HistoryEntry| HistoryLine { at: now, version, entry }));
+        kept.history.extend(swap.history.map(|entry: HistoryEntry| HistoryLine {
+            at: now.earliest,
+            version,
+            entry,
+        }));
         Swapped::Done
     }
 
@@ -195,13 +251,16 @@ impl Contents {
     }
 
     /// What waits for something that is due, earliest first, with the moment of each.
-    fn due(&self, query: &DueQuery, now: Timestamp) -> Vec<(Timestamp, &Record)> {
+    fn due(&self, query: &DueQuery, now: Now) -> Vec<(Timestamp, &Record)> {
+        if now.is_held() && matches!(query.kind, DueKind::Window | DueKind::Purge) {
+            return Vec::new();
+        }
         let mut due: Vec<((Timestamp, OperationId), &Record)> = self
             .records
             .values()
             .filter_map(|kept| {
                 let (kind, at) = kept.record.due()?;
-                let wanted = kind == query.kind && at.has_come(now);
+                let wanted = kind == query.kind && at.has_come(now.earliest);
                 wanted.then_some(((at, kept.record.operation_id), &kept.record))
             })
             .filter(|(place, _)| query.after.is_none_or(|after| *place > after))
@@ -256,7 +315,7 @@ impl Store for MemoryStore {
         Box::pin(async move {
             batch.iter().try_for_each(check_draft)?;
             let (mut contents, now) = self.lock();
-            Ok(Answer { now, items: batch.into_iter().map(|draft| contents.create(draft, now)).collect() })
+            Ok(Answer::at(now, batch.into_iter().map(|draft| contents.create(draft, now)).collect()))
         })
     }
 
@@ -264,14 +323,14 @@ impl Store for MemoryStore {
         Box::pin(async move {
             batch.iter().try_for_each(Swap::check)?;
             let (mut contents, now) = self.lock();
-            Ok(Answer { now, items: batch.into_iter().map(|swap| contents.swap(swap, now)).collect() })
+            Ok(Answer::at(now, batch.into_iter().map(|swap| contents.swap(swap, now)).collect()))
         })
     }
 
     fn remove(&self, batch: Vec<Expected>) -> StoreFuture<'_, Answer<Swapped>> {
         Box::pin(async move {
             let (mut contents, now) = self.lock();
-            Ok(Answer { now, items: batch.iter().map(|expected| contents.remove(expected)).collect() })
+            Ok(Answer::at(now, batch.iter().map(|expected| contents.remove(expected)).collect()))
         })
     }
 
@@ -279,7 +338,7 @@ impl Store for MemoryStore {
         Box::pin(async move {
             let (contents, now) = self.lock();
             let read = |key| contents.records.get(key).map(|kept| kept.record.clone());
-            Ok(Answer { now, items: keys.iter().map(read).collect() })
+            Ok(Answer::at(now, keys.iter().map(read).collect()))
         })
     }
 
@@ -287,7 +346,7 @@ impl Store for MemoryStore {
         Box::pin(async move {
             let (contents, now) = self.lock();
             let find = |id| contents.find(id).map(|kept| kept.record.clone());
-            Ok(Answer { now, items: ids.into_iter().map(find).collect() })
+            Ok(Answer::at(now, ids.into_iter().map(find).collect()))
         })
     }
 
@@ -305,7 +364,7 @@ impl Store for MemoryStore {
                 .records
                 .values()
                 .filter(|kept| from.is_none_or(|Cursor(place)| kept.place < place))
-                .filter(|kept| passes(&filter, &kept.record, now))
+                .filter(|kept| passes(&filter, &kept.record, now.earliest))
                 .collect();
             found.sort_by_key(|kept| std::cmp::Reverse(kept.place));
             let more = found.len() > limit;
@@ -319,10 +378,9 @@ impl Store for MemoryStore {
     fn count_live(&self, tenant: String, at_most: u64) -> StoreFuture<'_, u64> {
         Box::pin(async move {
             let (contents, now) = self.lock();
-            let live =
-                contents.records.values().map(|kept| &kept.record).filter(|record| {
-                    *record.key.tenant == *tenant && state_at(record, now) != State::Expired
-                });
+            let live = contents.records.values().map(|kept| &kept.record).filter(|record| {
+                *record.key.tenant == *tenant && state_at(record, now.latest) != State::Expired
+            });
             Ok(live.zip(0..at_most).count() as u64)
         })
     }
@@ -332,7 +390,7 @@ impl Store for MemoryStore {
             let (contents, now) = self.lock();
             let items =
                 contents.due(&query, now).into_iter().map(|(_, record)| without_body(record)).collect();
-            Ok(Answer { now, items })
+            Ok(Answer::at(now, items))
         })
     }
 
@@ -343,7 +401,9 @@ impl Store for MemoryStore {
                 .records
                 .values_mut()
                 .filter_map(|kept| Some((kept.record.answer_ends()?, kept.record.response.as_mut()?)))
-                .filter(|(end, response)| end.has_come(now) && response.has_droppable())
+                .filter(|(end, response)| {
+                    !now.is_held() && end.has_come(now.earliest) && response.has_droppable()
+                })
                 .collect();
             over.sort_by_key(|(end, _)| *end);
             over.truncate(at_most);
@@ -354,7 +414,7 @@ impl Store for MemoryStore {
                 }
                 end
             };
-            Ok(Answer { now, items: over.into_iter().map(drop).collect() })
+            Ok(Answer::at(now, over.into_iter().map(drop).collect()))
         })
     }
 
@@ -368,7 +428,7 @@ impl Store for MemoryStore {
                 contents.remove(&expected);
                 Purged { operation: expected.key.operation, since }
             };
-            Ok(Answer { now, items: over.into_iter().map(purge).collect() })
+            Ok(Answer::at(now, over.into_iter().map(purge).collect()))
         })
     }
 
@@ -383,6 +443,18 @@ impl Store for MemoryStore {
         Box::pin(async move {
             let (contents, _) = self.lock();
             Ok(contents.remembered.get(&name).cloned())
+        })
+    }
+
+    fn clock(&self, request: ClockRequest) -> StoreFuture<'_, ClockReport> {
+        Box::pin(async move {
+            if let (ClockRequest::Accept, Clock::Manual(clock)) = (request, &self.shared.clock) {
+                clock.accept();
+            }
+            let (_contents, now) = self.lock();
+            let mut report = ClockReport::trusted(now.earliest, Terms::default());
+            (report.latest, report.claimed) = (now.latest, now.latest);
+            Ok(report)
         })
     }
 

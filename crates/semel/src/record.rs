@@ -1,7 +1,7 @@
 //! The record: everything that is remembered of one operation.
 
 use crate::identity::{Fingerprint, OperationId, Owner, RecipeId, RecordKey};
-use crate::time::{Timestamp, When};
+use crate::time::{Now, Timestamp, When};
 use alloc::string::String;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -201,6 +201,24 @@ impl<T: Copy> Times<T> {
     }
 }
 
+impl Times<When> {
+    /// The moments that a store writes at `now`: windows count from the latest time that it may be, everything else from the earliest.
+    #[must_use]
+    pub fn at(self, now: impl Into<Now>) -> Times<Timestamp> {
+        let Now { earliest, latest, .. } = now.into();
+        let (early, late) = (|when: When| when.at(earliest), |when: When| when.at(latest));
+        Times {
+            created: early(self.created),
+            lease: early(self.lease),
+            completed: self.completed.map(early),
+            body_expires: self.body_expires.map(late),
+            expires: self.expires.map(late),
+            purge: self.purge.map(late),
+            reconcile: self.reconcile.map(early),
+        }
+    }
+}
+
 /// Everything that is remembered of one operation.
 ///
 /// `Record` (with [`Timestamp`]s) is what a store returns; [`Draft`] (with [`When`]s) is what is handed to it to write.
@@ -272,6 +290,15 @@ impl DueKind {
             Self::Purge => "purge",
         }
     }
+
+    /// What such a moment counts from: windows from the latest time, leases and polls from the earliest.
+    #[must_use]
+    pub const fn stamped(self, now: Now) -> Timestamp {
+        match self {
+            Self::Lease | Self::Reconcile => now.earliest,
+            Self::Window | Self::Purge => now.latest,
+        }
+    }
 }
 
 impl<T: Copy> Record<T> {
@@ -301,8 +328,8 @@ impl<T: Copy> Record<T> {
         self.response.as_ref().and(self.times.body_expires.or(self.times.expires))
     }
 
-    pub(crate) fn map_times<U>(self, f: impl Fn(T) -> U) -> Record<U> {
-        let times = self.times.map(f);
+    pub(crate) fn map_times<U>(self, f: impl FnOnce(Times<T>) -> Times<U>) -> Record<U> {
+        let times = f(self.times);
         Record {
             key: self.key,
             operation_id: self.operation_id,
@@ -326,10 +353,18 @@ impl<T: Copy> Record<T> {
 }
 
 impl Draft {
-    /// The record that a store writes whose clock says `now`.
+    /// The record that a store writes whose clock says `now`: windows are stamped from the latest time, leases from the earliest.
     #[must_use]
-    pub fn at(self, now: Timestamp) -> Record {
-        self.map_times(|when| when.at(now))
+    pub fn at(self, now: impl Into<Now>) -> Record {
+        let now = now.into();
+        self.map_times(|times| times.at(now))
+    }
+
+    /// What the written record waits for, and when, for a store that keeps it in a column of its own.
+    #[must_use]
+    pub fn due_at(&self, now: impl Into<Now>) -> Option<(DueKind, Timestamp)> {
+        let now = now.into();
+        self.due().map(|(kind, when)| (kind, when.at(kind.stamped(now))))
     }
 }
 

@@ -1,14 +1,16 @@
 //! What a store has to do: create, swap, remove and read, in batches.
 
 use crate::caught::{Panicked, caught};
+use crate::clock::{ClockReport, ClockRequest};
 use crate::history::{HistoryEntry, HistoryLine};
 use crate::identity::{OperationId, RecordKey};
 use crate::record::{Body, Draft, DueKind, Expected, Record, State};
-use crate::time::Timestamp;
+use crate::time::{Now, Timestamp};
 use bytes::Bytes;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The future of a store's call.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
@@ -18,13 +20,33 @@ pub(crate) async fn unless_it_panics<T>(call: StoreFuture<'_, T>) -> Result<T, S
     caught(call).await.unwrap_or_else(|Panicked| Err(StoreError::Lost("the store panicked".into())))
 }
 
-/// An answer, and what time it was by the store's clock when it was found. All moments in what was written count from it.
+/// An answer, and what time it was by the store's clock when it was found. All moments in what was written count from it: windows from
+/// `latest`, everything else from `now`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Answer<T> {
-    /// The store's now.
+    /// The store's now: the earliest time that it may be, by which everything is judged.
     pub now: Timestamp,
+    /// The latest time that it may be. Equal to `now` unless a clock hold is open.
+    pub latest: Timestamp,
+    /// How long the store's clock has run without a step, by the judge's own steady clock. See [`Now::steady`].
+    pub steady: Duration,
     /// One result per item asked for, in the same order (or, for a listing, what was found).
     pub items: Vec<T>,
+}
+
+impl<T> Answer<T> {
+    /// An answer at this time.
+    #[must_use]
+    pub fn at(now: impl Into<Now>, items: Vec<T>) -> Self {
+        let Now { earliest, latest, steady } = now.into();
+        Self { now: earliest, latest, steady, items }
+    }
+
+    /// When it was found.
+    #[must_use]
+    pub const fn moment(&self) -> Now {
+        Now { earliest: self.now, latest: self.latest, steady: self.steady }
+    }
 }
 
 /// What became of a [`create`](Store::create).
@@ -174,7 +196,9 @@ pub enum StoreError {
 /// - **Items of one batch are independent.** One that finds something unexpected, a damaged record among it, changes nothing for the
 ///   others. Two items of one record in one batch: at most one of them is done, and the other one is told what is there.
 /// - **Never waits for a row that somebody's open transaction holds**: such an item is `Locked`.
-/// - **Time is the store's**: it never goes back, and instances that share a store share its time.
+/// - **Time is the store's**: it never goes back, and instances that share a store share its time. A clock that jumps ahead is not
+///   believed: the store then answers with two times ([`Answer::now`], [`Answer::latest`]), stamps windows from the latest, judges by
+///   the earliest, and drops and purges nothing until its clock is trusted again.
 /// - **Errors are whole.** [`StoreError::Unavailable`] only if no item was done; if anything may have been, it is
 ///   [`StoreError::Lost`], and the caller reads back.
 ///
@@ -208,11 +232,13 @@ pub trait Store: Send + Sync + 'static {
     /// takes up a place on its page, so that `limit` bounds what is looked at.
     fn list(&self, filter: Filter, from: Option<Cursor>, limit: usize) -> StoreFuture<'_, Page>;
 
-    /// How many keys of a tenant are live: those of records in any state but [`Expired`](crate::State::Expired) at the store's now
-    /// ([`state_at`](crate::transition::state_at)). Counts no further than `at_most`, by index.
+    /// How many keys of a tenant are live: those of records in any state but [`Expired`](crate::State::Expired) at the latest time that
+    /// it may be ([`state_at`](crate::transition::state_at)): a clock that is wrong must not use up a quota. Counts no further than `at_most`, by index.
     fn count_live(&self, tenant: String, at_most: u64) -> StoreFuture<'_, u64>;
 
     /// Records that wait for something that is due by the store's now, earliest first, without bodies and headers.
+    ///
+    /// What waits for its removal ([`DueKind::Window`], [`DueKind::Purge`]) is not due while a clock hold is open.
     ///
     /// A record that cannot be read is passed over, and that is said ([`PassedOver`](crate::PassedOver)): what waits behind it must
     /// not wait for its repair. As many as were asked for come back while there are so many others.
@@ -223,7 +249,7 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// They are kept apart from the records, in the order of their time, so that this touches no record: nobody reads, judges or swaps one
     /// for it, and its version stays. A record whose answer was dropped is read with a body that is [`Dropped`](crate::Body::Dropped),
-    /// unless there was none; whoever judges it goes by the time, and notices no difference.
+    /// unless there was none; whoever judges it goes by the time, and notices no difference. Nothing is dropped while a clock hold is open.
     fn drop_answers(&self, at_most: usize) -> StoreFuture<'_, Answer<Timestamp>>;
 
     /// Removes records, with their histories, that wait for nothing but their removal ([`due`](crate::Record::due) says
@@ -232,6 +258,7 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// That a record waits for this is the state machine's own word, so that nobody reads it and judges it once more. A store goes by the
     /// record, all the same, and not by its index alone: where either says that the time has not come, or that it has not ended, it stays.
+    /// Nothing is purged while a clock hold is open, which is looked at in the same commit.
     fn purge(&self, at_most: usize) -> StoreFuture<'_, Answer<Purged>>;
 
     /// Keeps `value` under `name` unless there is one already; returns the one that is there in the end. Recipes and the secret
@@ -240,6 +267,10 @@ pub trait Store: Send + Sync + 'static {
 
     /// What is kept under `name`.
     fn recall(&self, name: String) -> StoreFuture<'_, Option<Bytes>>;
+
+    /// What time it is, whether the clock is trusted, and, if asked, an end to a clock hold: [`Accept`](ClockRequest::Accept) takes the
+    /// time that the clock claims for the right one, on an operator's word. A crash before the answer leaves the hold open or ended.
+    fn clock(&self, request: ClockRequest) -> StoreFuture<'_, ClockReport>;
 
     /// How many batches of one kind the store can work on at once to advantage.
     fn lanes(&self) -> usize;

@@ -49,6 +49,42 @@ impl fmt::Debug for Timestamp {
     }
 }
 
+/// What time it is by a store's clock: an interval, and since when it runs smoothly.
+///
+/// Windows are stamped from the latest time and judged over by the earliest, so that a clock that is wrong makes them longer and
+/// never shorter. Leases and polls are stamped and judged by the earliest. With a trusted clock the two are equal.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Now {
+    /// The earliest time that it may be. It never goes back.
+    pub earliest: Timestamp,
+    /// The latest time that it may be; never before the earliest.
+    pub latest: Timestamp,
+    /// How long the clock has run without a step, by the judge's own steady clock. No lease is judged over before this has reached one
+    /// whole lease: what was stamped before the step may still be held by an owner at work.
+    pub steady: Duration,
+}
+
+impl Now {
+    /// Whether the two times differ: a clock hold is open.
+    #[must_use]
+    pub fn is_held(self) -> bool {
+        self.latest > self.earliest
+    }
+
+    /// Whether a lease of this length that ends at `end` is over.
+    #[must_use]
+    pub fn is_over(self, end: Timestamp, lease: Duration) -> bool {
+        end.has_come(self.earliest) && self.steady >= lease
+    }
+}
+
+/// The time of a clock that is trusted, and always was.
+impl From<Timestamp> for Now {
+    fn from(now: Timestamp) -> Self {
+        Self { earliest: now, latest: now, steady: Duration::MAX }
+    }
+}
+
 /// A moment in a record that is yet to be written: one that stands already, or one that the store counts from its own
 /// clock at the time of writing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -12,6 +12,7 @@ pub mod fencing;
 pub mod fidelity;
 pub mod find;
 pub mod history;
+pub mod holds;
 pub mod leases;
 pub mod listing;
 pub mod lost_acknowledgement;

@@ -1,6 +1,7 @@
 //! A store that stops whom it is told to stop, and counts what it is asked for.
 
 use bytes::Bytes;
+use semel::clock::{ClockReport, ClockRequest};
 use semel::{
     Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, OperationId, Page, Purged,
     Record, RecordKey, Store, StoreError, StoreFuture, Swap, Swapped, Timestamp,
@@ -206,6 +207,10 @@ impl Store for Interposed {
 
     fn recall(&self, name: String) -> StoreFuture<'_, Option<Bytes>> {
         self.call(self.inner.recall(name))
+    }
+
+    fn clock(&self, request: ClockRequest) -> StoreFuture<'_, ClockReport> {
+        self.inner.clock(request)
     }
 
     fn lanes(&self) -> usize {

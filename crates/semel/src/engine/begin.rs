@@ -10,7 +10,7 @@ use crate::planted::{self, Bug};
 use crate::policy::{InFlight, Policy};
 use crate::record::{Draft, Origin, Record, State};
 use crate::store::{Created, StoreError, Swap, Swapped};
-use crate::time::Timestamp;
+use crate::time::Now;
 use crate::trace::note;
 use crate::transition::{
     Arrival, Arrived, Change, Claim, Match, Reservation, Standing, arrive, reserve, standing,
@@ -122,7 +122,7 @@ impl Asked<'_> {
 enum Next {
     Decided(Decision),
     /// Somebody changed it meanwhile: look at this one.
-    Again(Box<Record>, Timestamp),
+    Again(Box<Record>, Now),
     /// The record is gone: reserve.
     Reserve,
 }
@@ -232,7 +232,7 @@ impl Engine {
         })
     }
 
-    async fn decide(&self, asked: &Asked<'_>, record: Record, now: Timestamp) -> Result<Next, BeginError> {
+    async fn decide(&self, asked: &Asked<'_>, record: Record, now: Now) -> Result<Next, BeginError> {
         let matches = self.compare(asked, &record).await?;
         let arrival = Arrival { matches, owner: asked.owner, policy: &asked.incoming.policy };
         match arrive(&record, &arrival, now) {
@@ -266,7 +266,7 @@ impl Engine {
                 match self.shared.batcher.remove(&record.expected()).await? {
                     (_, Swapped::Done) => {
                         // A tombstone that the policy lets be new work; what is gone by its own time is no retry.
-                        if standing(&record, now) == Standing::Tombstone {
+                        if standing(&record, now.earliest) == Standing::Tombstone {
                             self.shared.count(&record.key.operation, Event::ExpiredRetry);
                         }
                         Ok(Next::Reserve)
@@ -344,7 +344,7 @@ impl Engine {
         &self,
         asked: &Asked<'_>,
         record: Record,
-        now: Timestamp,
+        now: Now,
     ) -> Result<Option<Decision>, StoreError> {
         let matches = self.compare(asked, &record).await?;
         let arrival = Arrival { matches, owner: asked.owner, policy: &asked.incoming.policy };
@@ -357,7 +357,7 @@ impl Engine {
         })
     }
 
-    fn answered(&self, answer: Arrived, record: Record, now: Timestamp) -> Result<Decision, StoreError> {
+    fn answered(&self, answer: Arrived, record: Record, now: Now) -> Result<Decision, StoreError> {
         let operation_id = record.operation_id;
         Ok(match answer {
             Arrived::KeyReused => {
@@ -423,7 +423,7 @@ fn operation_id(begun: &Result<Decision, BeginError>) -> Option<OperationId> {
 }
 
 /// A conditional write did not find what it expected.
-fn lost((now, swapped): (Timestamp, Swapped)) -> Result<Next, BeginError> {
+fn lost((now, swapped): (Now, Swapped)) -> Result<Next, BeginError> {
     Ok(match swapped {
         Swapped::Changed(record) => Next::Again(record, now),
         Swapped::Missing => Next::Reserve,
@@ -439,7 +439,8 @@ fn in_progress(operation_id: Option<OperationId>) -> Decision {
 /// Whoever asks again after as long as it has waited already asks a handful of times in an hour's doubt, and learns an early outcome
 /// early. The age counts from the end of the lease: until then the owner may be at work, and its late outcome comes at any moment. What
 /// is known of the next poll makes it longer: before that there is little to learn.
-fn unknown(record: &Record, now: Timestamp) -> Decision {
+fn unknown(record: &Record, now: Now) -> Decision {
+    let now = now.earliest;
     let age = now.after(record.times.lease);
     let next_poll = record.times.reconcile.filter(|_| !record.dead_letter).map(|at| at.after(now));
     let retry_after = age.max(next_poll.unwrap_or_default()).clamp(RETRY_UNKNOWN.0, RETRY_UNKNOWN.1);

@@ -58,7 +58,7 @@ impl Engine {
                     self.settled(&settled);
                     return Ok(Settled::Done(Box::new(settled)));
                 }
-                Ok((then, Swapped::Changed(changed))) => (now, record) = (then, *changed),
+                Ok((then, Swapped::Changed(changed))) => (now, record) = (then.earliest, *changed),
                 Ok((_, Swapped::Missing)) => return Ok(Settled::Missing),
                 Ok((_, Swapped::Damaged(why))) => {
                     self.shared.count(operation, Event::StoreError);

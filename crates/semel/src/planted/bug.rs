@@ -95,6 +95,8 @@ bugs! {
     AcknowledgedBeforeCommit = "acknowledged-before-commit",
     /// Leases and windows are judged by the clock of the machine, not by the store's.
     LocalClock = "local-clock",
+    /// A clock that jumps ahead is believed at once.
+    ClockBelieved = "clock-believed",
     /// A request is executed although the store does not answer.
     FailOpen = "fail-open",
     /// The answer goes out before the outcome is stored.

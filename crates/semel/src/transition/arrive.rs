@@ -6,7 +6,7 @@ use crate::identity::{Fingerprint, OperationId, Owner, RecipeId, RecordKey};
 use crate::planted::{self, Bug};
 use crate::policy::{Expired, Policy, Stale};
 use crate::record::{Body, Draft, Origin, Record, State, Times};
-use crate::time::{Timestamp, When};
+use crate::time::{Now, Timestamp, When};
 use core::time::Duration;
 
 /// What a request that nobody has seen before puts into the store.
@@ -110,9 +110,12 @@ pub enum Arrived {
 /// by which a moment may be behind the server's clock.
 const LONGEST_READING: Duration = Duration::from_secs(60);
 
-/// A request arrives and finds `record`.
+/// A request arrives and finds `record`. It is judged by the earliest time that it may be, and no lease is over before the clock has run
+/// smoothly for as long as one.
 #[must_use]
-pub fn arrive(record: &Record, arrival: &Arrival<'_>, now: Timestamp) -> Arrived {
+pub fn arrive(record: &Record, arrival: &Arrival<'_>, now: impl Into<Now>) -> Arrived {
+    let at = now.into();
+    let now = at.earliest;
     let standing = standing(record, now);
     let forgotten = match standing {
         Standing::Gone => true,
@@ -133,8 +136,9 @@ pub fn arrive(record: &Record, arrival: &Arrival<'_>, now: Timestamp) -> Arrived
         return Arrived::Expired;
     }
     match record.state {
-        State::InProgress if !record.times.lease.has_come(now) => {
-            Arrived::InProgress { lease_left: record.times.lease.after(now) }
+        State::InProgress if !at.is_over(record.times.lease, arrival.policy.lease) => {
+            let settled = arrival.policy.lease.saturating_sub(at.steady);
+            Arrived::InProgress { lease_left: record.times.lease.after(now).max(settled) }
         }
         State::InProgress => lease_over(record, arrival),
         State::Completed | State::FailedReplayable => {

@@ -117,7 +117,7 @@ impl From<&Policy> for Windows {
 
 /// The record as a draft of its next version.
 fn next_version(record: &Record) -> Draft {
-    let mut next = record.clone().map_times(When::At);
+    let mut next = record.clone().map_times(|times| times.map(When::At));
     next.version += 1;
     next
 }

@@ -4,7 +4,7 @@ use super::{Change, Refusal, doubt};
 use crate::history::Actor;
 use crate::policy::{Policy, Stale};
 use crate::record::{Record, State};
-use crate::time::Timestamp;
+use crate::time::Now;
 
 /// The error code of a lease that ran out.
 pub(super) const LEASE_OVER: &str = "lease_over";
@@ -13,8 +13,8 @@ pub(super) const LEASE_OVER: &str = "lease_over";
 ///
 /// # Errors
 /// Why nothing changes.
-pub fn watch(record: &Record, policy: &Policy, now: Timestamp) -> Result<Change, Refusal> {
-    if record.state != State::InProgress || !record.times.lease.has_come(now) {
+pub fn watch(record: &Record, policy: &Policy, now: impl Into<Now>) -> Result<Change, Refusal> {
+    if record.state != State::InProgress || !now.into().is_over(record.times.lease, policy.lease) {
         return Err(Refusal::NotDue);
     }
     match policy.stale {

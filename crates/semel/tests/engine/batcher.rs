@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-async fn create(batcher: &Batcher, number: usize) -> Result<(Timestamp, Created), StoreError> {
+async fn create(batcher: &Batcher, number: usize) -> Result<(semel::Now, Created), StoreError> {
     batcher.create(&draft(number)).await
 }
 

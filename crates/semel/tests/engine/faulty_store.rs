@@ -1,6 +1,7 @@
 //! A store that fails as it is told to, and counts what it is asked for.
 
 use bytes::Bytes;
+use semel::clock::{ClockReport, ClockRequest};
 use semel::{
     Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, OperationId, Page, Purged,
     Record, RecordKey, Store, StoreError, StoreFuture, Swap, Swapped, Timestamp,
@@ -253,6 +254,10 @@ impl Store for FaultyStore {
 
     fn recall(&self, name: String) -> StoreFuture<'_, Option<Bytes>> {
         self.faring(Call::Recall, 1, on!(recall(name)))
+    }
+
+    fn clock(&self, request: ClockRequest) -> StoreFuture<'_, ClockReport> {
+        self.inner.clock(request)
     }
 
     fn lanes(&self) -> usize {

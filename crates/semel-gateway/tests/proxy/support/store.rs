@@ -1,6 +1,7 @@
 //! A store whose reservations can be held up.
 
 use bytes::Bytes;
+use semel::clock::{ClockReport, ClockRequest};
 use semel::{
     Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, MemoryStore, OperationId, Page,
     Purged, Record, RecordKey, Store, StoreFuture, Swap, Swapped, Timestamp,
@@ -64,6 +65,10 @@ impl Store for SlowStore {
 
     fn recall(&self, name: String) -> StoreFuture<'_, Option<Bytes>> {
         self.0.recall(name)
+    }
+
+    fn clock(&self, request: ClockRequest) -> StoreFuture<'_, ClockReport> {
+        self.0.clock(request)
     }
 
     fn lanes(&self) -> usize {

@@ -1,0 +1,344 @@
+//! The judge of a store's clock: what is believed, what is not, and when that changes.
+
+use super::{Mark, Terms, Trust};
+use crate::planted::{self, Bug};
+use crate::time::{Now, Timestamp};
+use core::time::Duration;
+
+/// How far the clock and the steady clock may part before that is a step, in milliseconds. Clock discipline moves both; only a step moves
+/// one. More than a leap second, and less than any lease worth having.
+const TOLERANCE: i64 = 2_000;
+
+/// Small steps within this long count together: many of them are one step.
+const PERIOD: Duration = Duration::from_secs(60);
+
+/// What a start during a hold believes of the time since the last mark, in milliseconds: marks are written once a minute.
+const SINCE_MARK: i64 = 120_000;
+
+/// The time in which as much as [`Terms::max_step`] may be followed, all steps taken together.
+const DAY: i64 = 24 * 60 * 60 * 1_000;
+
+/// What the clocks say when a store is asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Readings {
+    /// What the clock says that the store goes by, in milliseconds since 1970: the machine's, or the database server's.
+    pub claimed: i64,
+    /// When that was asked, by this process's boot time.
+    pub sent: Duration,
+    /// When the answer was there, by this process's boot time.
+    pub boottime: Duration,
+    /// The same moment, by a clock that stands still while the machine is suspended.
+    pub monotonic: Duration,
+    /// The earliest time that the store has stamped already, where the database itself decided.
+    pub told: Option<i64>,
+}
+
+/// What is believed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Told {
+    /// The time.
+    pub now: Now,
+    /// What the store's row is to say from now on. Where `behind` differs from what it says, it has to be written soon.
+    pub mark: Mark,
+    /// What has changed.
+    pub turn: Option<Turn>,
+    /// This instance's clock is far from the time that another one keeps: it must not work.
+    pub is_wrong: bool,
+}
+
+/// A change in what is believed, by so many milliseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Turn {
+    /// The clock is ahead of the trusted time by this much: a hold is open.
+    Held(i64),
+    /// The clock agrees with the trusted time again.
+    Agrees,
+    /// The clock was set back by this much and is not followed.
+    SetBack(i64),
+    /// A step ahead of this much was followed.
+    Stepped(i64),
+    /// A jump of this much across the start was believed ([`Trust::Always`]).
+    Believed(i64),
+    /// Others keep another time, by this much.
+    Contradicted(i64),
+}
+
+/// The judge of one instance of a store.
+#[derive(Debug)]
+pub struct Keeper {
+    terms: Terms,
+    id: i64,
+    running: Option<Running>,
+}
+
+#[derive(Debug)]
+struct Running {
+    /// What time it was, when the boot time was this.
+    anchor: (i64, Duration),
+    /// The highest earliest time given out.
+    floor: i64,
+    /// The last readings of the two steady clocks: they part while the machine is suspended.
+    seen: (Duration, Duration),
+    /// Since when the clock has run without a step, by the clock that stands still while the machine is suspended.
+    steady: Duration,
+    /// Small steps of the current period.
+    small: (i64, Duration),
+    /// What was followed of late, and when that was added up.
+    followed: (i64, Duration),
+    /// By how much the clock is believed to be ahead.
+    behind: i64,
+    /// The row on which that was decided, and when.
+    decided: (Mark, i64),
+    /// Whether others contradict it.
+    is_wrong: bool,
+    /// Since when, and when last, the kernel was seen to report a synchronised clock during a hold.
+    watched: Option<(Duration, Duration)>,
+}
+
+impl Keeper {
+    /// A judge that has not seen a clock yet. `id` tells this process from others that share the store.
+    #[must_use]
+    pub const fn new(terms: Terms, id: i64) -> Self {
+        Self { terms, id, running: None }
+    }
+
+    /// The terms.
+    #[must_use]
+    pub const fn terms(&self) -> Terms {
+        self.terms
+    }
+
+    /// For a database that decides by itself, the highest time that was told, the time that is expected when the boot time is this, and how
+    /// far ahead of it the clock is followed.
+    #[must_use]
+    pub fn expectation(&self, boottime: Duration) -> Option<(i64, i64, i64)> {
+        let running = self.running.as_ref()?;
+        Some((running.floor, running.expected(boottime), running.allowance(self.terms.max_step, boottime)))
+    }
+
+    /// What is believed, given the store's row and what the clocks say.
+    pub fn judge(&mut self, row: Mark, readings: &Readings) -> Told {
+        let (terms, id) = (self.terms, self.id);
+        let (earliest, behind, turn) = match &mut self.running {
+            Some(running) => running.judge(row, readings, terms, id),
+            None => {
+                let (earliest, behind, turn) = start(row, readings, terms);
+                self.running = Some(Running::from(earliest, behind, row, readings));
+                (earliest, behind, turn)
+            }
+        };
+        let Some(running) = &mut self.running else {
+            // It was just set.
+            return Told { now: Timestamp::from_millis(earliest).into(), mark: row, turn, is_wrong: false };
+        };
+        // Answers of a database may come out of order, and what it has stamped is what is told.
+        let earliest = readings.told.unwrap_or(earliest.max(running.floor));
+        running.floor = running.floor.max(earliest);
+        let latest =
+            if readings.told.is_some() || behind > 0 { earliest.max(readings.claimed) } else { earliest };
+        let now = Now {
+            earliest: Timestamp::from_millis(earliest),
+            latest: Timestamp::from_millis(latest),
+            steady: readings.monotonic.saturating_sub(running.steady),
+        };
+        Told { now, mark: Mark { at: earliest, behind, by: id }, turn, is_wrong: running.is_wrong }
+    }
+
+    /// Watches what the kernel says of its clock during a hold, which has to be asked again within `patience`. Whether the hold may end.
+    pub fn watch(&mut self, synchronised: bool, boottime: Duration, patience: Duration) -> bool {
+        let Some(running) = &mut self.running else { return false };
+        if running.behind <= 0 || running.is_wrong || !synchronised {
+            running.watched = None;
+            return false;
+        }
+        let since = match running.watched {
+            Some((since, last)) if boottime.saturating_sub(last) <= patience => since,
+            _ => boottime,
+        };
+        running.watched = Some((since, boottime));
+        boottime.saturating_sub(since) >= self.terms.hold
+    }
+
+    /// For how long the kernel has reported a synchronised clock during this hold.
+    #[must_use]
+    pub fn watched_for(&self) -> Duration {
+        let watched = self.running.as_ref().and_then(|running| running.watched);
+        watched.map_or(Duration::ZERO, |(since, last)| last.saturating_sub(since))
+    }
+
+    /// What is believed by whoever looks at the clock once, as at a start: an application's own transaction beside the store.
+    #[must_use]
+    pub fn once(terms: Terms, row: Mark, readings: &Readings) -> Told {
+        Self::new(terms, row.by).judge(row, readings)
+    }
+
+    /// The row that ends a hold: what the clock claims is the time. Never before what was told.
+    #[must_use]
+    pub fn accepting(&self, told: &Told) -> Mark {
+        Mark { at: told.now.latest.as_millis(), behind: 0, by: self.id }
+    }
+}
+
+/// At a start nobody knows how much time has passed since the last mark.
+fn start(row: Mark, readings: &Readings, terms: Terms) -> (i64, i64, Option<Turn>) {
+    let claimed = readings.claimed;
+    if row.at <= 0 {
+        return (claimed, 0, None);
+    }
+    let (max_step, ahead) = (millis(terms.max_step), claimed.saturating_sub(row.at));
+    let step = ahead.saturating_sub(row.behind);
+    let agrees = (-TOLERANCE..=max_step).contains(&ahead);
+    let believed = if row.is_held() { SINCE_MARK.min(max_step) } else { max_step };
+    if row.behind != 0 && agrees {
+        (claimed.max(row.at), 0, Some(Turn::Agrees))
+    } else if (terms.trust == Trust::Always || planted::bug(Bug::ClockBelieved)) && ahead > TOLERANCE {
+        (claimed, 0, (ahead > max_step).then_some(Turn::Believed(ahead)))
+    } else if (-TOLERANCE..=believed).contains(&step) {
+        let turn = row.is_held().then_some(Turn::Held(row.behind));
+        (claimed.saturating_sub(row.behind).max(row.at), row.behind, turn)
+    } else {
+        (row.at, ahead, Some(of(ahead)))
+    }
+}
+
+impl Running {
+    fn from(earliest: i64, behind: i64, row: Mark, readings: &Readings) -> Self {
+        let Readings { boottime, monotonic, .. } = *readings;
+        Self {
+            anchor: (earliest, boottime),
+            floor: earliest,
+            seen: (boottime, monotonic),
+            steady: monotonic,
+            small: (0, boottime),
+            followed: (0, boottime),
+            behind,
+            decided: (row, earliest),
+            is_wrong: false,
+            watched: None,
+        }
+    }
+
+    fn expected(&self, boottime: Duration) -> i64 {
+        let (time, at) = self.anchor;
+        // An answer may have been asked for before another one came that counts from later on.
+        time.saturating_add(millis(boottime.saturating_sub(at)))
+            .saturating_sub(millis(at.saturating_sub(boottime)))
+    }
+
+    /// How far ahead of what is expected the clock is still followed.
+    fn allowance(&self, max_step: Duration, boottime: Duration) -> i64 {
+        let max_step = millis(max_step);
+        max_step.saturating_sub(self.followed_by(max_step, boottime))
+    }
+
+    /// What was followed of late: as much as one step is forgotten in a day.
+    fn followed_by(&self, max_step: i64, boottime: Duration) -> i64 {
+        let (followed, at) = self.followed;
+        let elapsed = millis(boottime.saturating_sub(at));
+        followed.saturating_sub(elapsed.saturating_mul(max_step.min(DAY)) / DAY).max(0)
+    }
+
+    fn judge(&mut self, row: Mark, readings: &Readings, terms: Terms, id: i64) -> (i64, i64, Option<Turn>) {
+        let Readings { claimed, sent, boottime, monotonic, .. } = *readings;
+        let suspended =
+            millis(boottime.saturating_sub(self.seen.0)) - millis(monotonic.saturating_sub(self.seen.1));
+        self.seen = (boottime.max(self.seen.0), monotonic.max(self.seen.1));
+        // Owners on this machine stood still as well, and have to be given the time to say that they live.
+        if suspended > TOLERANCE {
+            self.steady = monotonic;
+        }
+        // Another instance is further, by more than it can be by a slow answer: it has ended a hold.
+        let own = self.expected(boottime);
+        if row.at.saturating_sub(own) > TOLERANCE {
+            self.anchor = (row.at, boottime);
+            self.steady = monotonic;
+        }
+        let (expected, least) = (self.expected(boottime), self.expected(sent));
+        let (max_step, ahead) = (millis(terms.max_step), claimed.saturating_sub(expected));
+        let allowance = self.allowance(terms.max_step, boottime);
+        let time = claimed.saturating_sub(row.behind);
+        let step = time.saturating_sub(expected);
+        // Of a database, answers that were asked for later may be here already, and tell a higher time.
+        let floor = if readings.told.is_some() { least } else { least.max(self.floor) };
+        let back = floor.saturating_sub(time);
+
+        let was_wrong = core::mem::replace(&mut self.is_wrong, false);
+        let comes_back = row.behind != 0 && claimed.saturating_sub(least) >= -TOLERANCE && ahead <= allowance;
+        let (earliest, behind) = if comes_back {
+            self.follow(claimed, readings, max_step);
+            (claimed.max(expected), 0)
+        } else if (step > allowance && !planted::bug(Bug::ClockBelieved)) || back > TOLERANCE {
+            // Others have looked since this was decided, and keep another time: this clock is the one that is wrong.
+            let is_decided = self.behind != 0 && (self.behind - ahead).abs() <= TOLERANCE;
+            let (decided_on, decided_at) = self.decided;
+            let others = row.by != id && row.by != 0 && row != decided_on && row.at >= decided_at;
+            self.is_wrong = is_decided && others;
+            if !is_decided {
+                self.decided = (row, expected);
+            }
+            (expected, ahead)
+        } else {
+            self.follow(time, readings, max_step);
+            (time, row.behind)
+        };
+        let turn = self.turn(was_wrong, behind, step.min(ahead));
+        if behind != self.behind {
+            // A hold that grows or shrinks by more than drift is another one: the kernel is watched from the beginning.
+            if (behind - self.behind).abs() > TOLERANCE {
+                self.watched = None;
+            }
+            self.behind = behind;
+        }
+        (earliest, behind, turn)
+    }
+
+    /// Goes on from `time`. What is ahead of the expectation is a step, large or small.
+    fn follow(&mut self, time: i64, readings: &Readings, max_step: i64) {
+        let Readings { sent, boottime, monotonic, .. } = *readings;
+        let (expected, least) = (self.expected(boottime), self.expected(sent));
+        let moved = if time > expected {
+            self.anchor = (time, boottime);
+            time - expected
+        } else if time < least {
+            self.anchor = (time, sent);
+            time - least
+        } else {
+            0
+        };
+        // Once in a while, or what is forgotten would be rounded down to nothing by whoever looks often.
+        if boottime.saturating_sub(self.followed.1) >= PERIOD {
+            self.followed = (self.followed_by(max_step, boottime), boottime);
+        }
+        self.followed.0 = self.followed.0.saturating_add(moved).max(0);
+        if boottime.saturating_sub(self.small.1) >= PERIOD {
+            self.small = (0, boottime);
+        }
+        self.small.0 = self.small.0.saturating_add(moved);
+        if self.small.0 > TOLERANCE {
+            self.small = (0, boottime);
+            self.steady = monotonic;
+        }
+    }
+
+    fn turn(&self, was_wrong: bool, behind: i64, step: i64) -> Option<Turn> {
+        if self.is_wrong {
+            return (!was_wrong).then_some(Turn::Contradicted(behind));
+        }
+        if was_wrong || (behind - self.behind).abs() > TOLERANCE || (behind > 0) != (self.behind > 0) {
+            return Some(of(behind));
+        }
+        (step > TOLERANCE && behind == self.behind && behind <= 0).then_some(Turn::Stepped(step))
+    }
+}
+
+fn of(behind: i64) -> Turn {
+    match behind {
+        0 => Turn::Agrees,
+        behind if behind > 0 => Turn::Held(behind),
+        behind => Turn::SetBack(behind.saturating_neg()),
+    }
+}
+
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}

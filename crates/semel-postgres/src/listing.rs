@@ -54,7 +54,7 @@ pub(crate) async fn due(
             items.sort_by_key(|record: &semel::Record| (record.due().map(|(_, at)| at), record.operation_id));
             // Somebody may have repaired one meanwhile.
             items.truncate(query.limit);
-            return Ok(Answer { now, items });
+            return Ok(Answer::at(now, items));
         }
     }
 }

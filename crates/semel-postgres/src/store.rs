@@ -12,6 +12,7 @@ use crate::text::stored;
 use crate::write::{Writing, not_durable};
 use crate::{listing, migration};
 use bytes::Bytes;
+use semel::clock::{ClockReport, ClockRequest, Terms};
 use semel::transition::{Act, Claim};
 use semel::{
     Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, OperationId, Page, PassedOver,
@@ -147,7 +148,7 @@ impl Store for PgStore {
                 Ok(found.by_hash(*hash, key).map_err(StoreError::Damaged)?.cloned())
             };
             let items = keys.iter().zip(&hashes).map(item).collect::<Result<_, StoreError>>()?;
-            Ok(Answer { now, items })
+            Ok(Answer::at(now, items))
         })
     }
 
@@ -157,7 +158,7 @@ impl Store for PgStore {
             let names = distinct(ids.iter().copied().map(Uuid::from));
             let (now, found) = read(server, clock, FIND, names).await?;
             let found = found.by_id()?;
-            Ok(Answer { now, items: ids.iter().map(|id| found.get(id).cloned()).collect() })
+            Ok(Answer::at(now, ids.iter().map(|id| found.get(id).cloned()).collect()))
         })
     }
 
@@ -201,6 +202,14 @@ impl Store for PgStore {
 
     fn recall(&self, name: String) -> StoreFuture<'_, Option<Bytes>> {
         Box::pin(async move { self.recall_stored(&stored(&name)).await })
+    }
+
+    // The server's clock is believed: docs/decisions/postgres-time.md.
+    fn clock(&self, _request: ClockRequest) -> StoreFuture<'_, ClockReport> {
+        Box::pin(async move {
+            let now = self.read(Vec::new()).await?.now;
+            Ok(ClockReport::trusted(now, Terms::default()))
+        })
     }
 
     fn lanes(&self) -> usize {

@@ -346,7 +346,7 @@ impl Progress {
 
     fn answer<T>(self, items: Vec<T>) -> Result<Answer<T>, StoreError> {
         let now = self.now.ok_or_else(|| StoreError::Unavailable("no statement was sent".into()))?;
-        Ok(Answer { now, items })
+        Ok(Answer::at(now, items))
     }
 }
 

@@ -44,11 +44,11 @@ impl LeaseWatch {
         let (mut moved, mut locked) = (0, 0);
         loop {
             let page = self.walk.next(&self.engine, self.batch).await?;
-            let full = page.items.len() == self.batch;
+            let (full, now) = (page.items.len() == self.batch, page.moment());
             let mut batch = Vec::new();
             for record in page.items {
                 let rules = (self.rules)(&record.key.operation);
-                match rules.map(|rules| watch(&record, &rules.policy, page.now)) {
+                match rules.map(|rules| watch(&record, &rules.policy, now)) {
                     Some(Ok(change)) => batch.push(Judged { record, change }),
                     // A retry resumes it, or another process knows the operation.
                     Some(Err(_)) | None => self.walk.leave(&record),

@@ -125,7 +125,7 @@ impl Reaper {
     }
 
     async fn end_windows(&self, walk: &mut Walk, at_most: usize) -> Result<Batch, StoreError> {
-        let Answer { now, items } = walk.next(&self.engine, at_most).await?;
+        let Answer { now, items, .. } = walk.next(&self.engine, at_most).await?;
         let since = items.iter().filter_map(Record::due).map(|(_, since)| since).collect();
         let judge = |record| {
             let change = self.judge(&record, now).ok()?;
@@ -136,17 +136,17 @@ impl Reaper {
             count::count(&self.engine, &record.key.operation, Event::TtlPruned);
         }
         let done = Reaped { reduced: written.put.len(), removed: written.removed.len() };
-        Ok(Batch { over: Answer { now, items: since }, done })
+        Ok(Batch { over: Answer::at(now, since), done })
     }
 
     async fn purge(&self, at_most: usize) -> Result<Batch, StoreError> {
-        let Answer { now, items } = in_time(&self.engine, self.engine.store().purge(at_most)).await?;
+        let Answer { now, items, .. } = in_time(&self.engine, self.engine.store().purge(at_most)).await?;
         for purged in &items {
             count::count(&self.engine, &purged.operation, Event::TtlPruned);
         }
         let done = Reaped { reduced: 0, removed: items.len() };
         let since = items.into_iter().map(|purged| purged.since).collect();
-        Ok(Batch { over: Answer { now, items: since }, done })
+        Ok(Batch { over: Answer::at(now, since), done })
     }
 
     fn judge(&self, record: &Record, now: Timestamp) -> Result<Change, Refusal> {
@@ -224,7 +224,7 @@ mod tests {
     async fn full(stride: &mut Stride, late: Duration, took: Duration) -> Option<Duration> {
         let begun = Instant::now();
         tokio::time::advance(took).await;
-        let over = Answer { now: SINCE.plus(late), items: vec![SINCE; stride.batch] };
+        let over = Answer::at(SINCE.plus(late), vec![SINCE; stride.batch]);
         stride.next(&over, begun)
     }
 
@@ -259,7 +259,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_batch_that_is_not_full_is_the_last() {
         let mut stride = Stride::new(ReaperOptions::default());
-        let over = Answer { now: SINCE, items: vec![SINCE; stride.batch - 1] };
+        let over = Answer::at(SINCE, vec![SINCE; stride.batch - 1]);
         assert_eq!(stride.next(&over, Instant::now()), None);
     }
 }

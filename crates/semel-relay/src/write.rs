@@ -44,9 +44,10 @@ async fn swap(engine: &Engine, batch: Vec<Swap>, written: &mut Written) -> Resul
         return Ok(());
     }
     let answer = in_time(engine, engine.store().swap(batch)).await?;
+    let now = answer.moment();
     for (draft, swapped) in drafts.into_iter().zip(answer.items) {
         match swapped {
-            Swapped::Done => written.put.push(draft.at(answer.now)),
+            Swapped::Done => written.put.push(draft.at(now)),
             Swapped::Locked => written.locked += 1,
             Swapped::Damaged(why) => tracing::error!(%why, "a record is left as it is"),
             Swapped::Changed(_) | Swapped::Missing => {}

@@ -8,7 +8,8 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 use semel::columns::{Apart, client_key_range, key_hash};
 use semel::{
-    Cursor, DueKind, DueQuery, Filter, HistoryLine, Now, OperationId, Page, PassedOver, Record, RecordKey, State, Timestamp,
+    Cursor, DueKind, DueQuery, Filter, HistoryLine, Now, OperationId, Page, PassedOver, Record, RecordKey,
+    State, Timestamp,
 };
 
 pub(crate) const HISTORY: &str = "SELECT at, version, happening, actor, attempt, note FROM semel_history
@@ -54,7 +55,8 @@ pub(crate) fn due(
     let mut statement = conn.prepare_cached(DUE)?;
     // Rows are read one by one: those beyond what is asked for are looked at only in place of damaged ones.
     let limit = sql_limit(query.limit.saturating_add(PassedOver::LIMIT));
-    let mut rows = statement.query(params![query.kind.as_str(), now.earliest.as_millis(), moment, id, limit])?;
+    let mut rows =
+        statement.query(params![query.kind.as_str(), now.earliest.as_millis(), moment, id, limit])?;
     let mut records = Vec::new();
     while records.len() < query.limit
         && let Some(row) = rows.next()?

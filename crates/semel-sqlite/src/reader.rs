@@ -67,7 +67,8 @@ impl Reader {
 pub(crate) fn looking() -> (ToReader, oneshot::Receiver<Result<Told, StoreError>>) {
     let (answer, waiting) = oneshot::channel();
     let work = move |reader: &Reader| {
-        let told = clock_row(&reader.conn).map(|row| reader.clock.look(row)).map_err(|error| unavailable(&error));
+        let told =
+            clock_row(&reader.conn).map(|row| reader.clock.look(row)).map_err(|error| unavailable(&error));
         let _gone = answer.send(told);
     };
     (ToReader::Read(Box::new(work)), waiting)

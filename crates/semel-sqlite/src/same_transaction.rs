@@ -60,12 +60,7 @@ pub(crate) fn reserve(conn: &Connection, draft: Draft, now: Now) -> Result<Reser
     }
 }
 
-pub(crate) fn act(
-    conn: &Connection,
-    claim: &Claim,
-    act: &Act,
-    now: Now,
-) -> Result<Option<Record>, ActError> {
+pub(crate) fn act(conn: &Connection, claim: &Claim, act: &Act, now: Now) -> Result<Option<Record>, ActError> {
     // A record that is gone is another operation by now, or will be.
     let record = statements::find(conn, claim.operation_id)?.ok_or(ActError::Refused(Refusal::Fenced))?;
     let expected = record.expected();

@@ -5,8 +5,8 @@ use crate::row::{columns, decode, kept_apart, place_of_answer, stored_version};
 use bytes::Bytes;
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
-use semel::columns::{AnswerColumns, Apart, KeyHash, key_hash};
 use semel::clock::Mark;
+use semel::columns::{AnswerColumns, Apart, KeyHash, key_hash};
 use semel::planted::{self, Bug};
 use semel::{
     Created, Draft, Expected, HistoryEntry, Now, OperationId, Purged, Record, RecordKey, StoreError, Swap,
@@ -228,18 +228,15 @@ pub(crate) fn set_clock_row(conn: &Connection, mark: Mark) -> rusqlite::Result<(
 }
 
 /// Drops answers that are over, those that ended first; when each of them ended.
-pub(crate) fn drop_answers(
-    conn: &Connection,
-    at_most: usize,
-    now: Now,
-) -> Result<Vec<Timestamp>, Fault> {
+pub(crate) fn drop_answers(conn: &Connection, at_most: usize, now: Now) -> Result<Vec<Timestamp>, Fault> {
     if now.is_held() {
         return Ok(Vec::new());
     }
     let limit = i64::try_from(at_most).unwrap_or(i64::MAX);
     let mut statement = conn.prepare_cached(ANSWERS_OVER)?;
     // Whatever they are: one that is damaged goes like any other.
-    let over = statement.query_map([now.earliest.as_millis(), limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let over =
+        statement.query_map([now.earliest.as_millis(), limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let over = over.collect::<rusqlite::Result<Vec<(i64, Value)>>>()?;
     if let Some((end, id)) = over.last() {
         conn.prepare_cached(DROP_ANSWERS)?.execute(params![end, id])?;

@@ -22,8 +22,8 @@ use semel::clock::{ClockReport, ClockRequest, Told};
 use semel::columns::key_hash;
 use semel::transition::{Act, Claim};
 use semel::{
-    Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, Now, OperationId, Page, PassedOver,
-    Purged, Record, RecordKey, Store, StoreError, StoreFuture, Swap, Swapped, Timestamp,
+    Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, Now, OperationId, Page,
+    PassedOver, Purged, Record, RecordKey, Store, StoreError, StoreFuture, Swap, Swapped, Timestamp,
 };
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -49,7 +49,7 @@ pub struct SqliteStore {
 
 // Fields are dropped in this order: the channels close first, then the threads are waited for.
 struct Inner {
-    ticker: Ticker,
+    _ticker: Ticker,
     clock: Arc<StoreClock>,
     writer: mpsc::Sender<ToWriter>,
     readers: mpsc::Sender<ToReader>,
@@ -114,7 +114,7 @@ impl SqliteStore {
         let ticker = Ticker::start(writer.downgrade(), clock.period()).map_err(OpenError::Thread)?;
         let store = Self {
             inner: Arc::new(Inner {
-                ticker,
+                _ticker: ticker,
                 clock,
                 writer,
                 readers,
@@ -304,7 +304,9 @@ impl Store for SqliteStore {
 
     fn list(&self, filter: Filter, from: Option<Cursor>, limit: usize) -> StoreFuture<'_, Page> {
         let damage = Arc::clone(&self.inner.damage);
-        Box::pin(self.view(move |conn, now| listing::list(conn, &filter, now.earliest, (from, limit), &damage)))
+        Box::pin(
+            self.view(move |conn, now| listing::list(conn, &filter, now.earliest, (from, limit), &damage)),
+        )
     }
 
     fn count_live(&self, tenant: String, at_most: u64) -> StoreFuture<'_, u64> {
@@ -313,9 +315,7 @@ impl Store for SqliteStore {
 
     fn due(&self, query: DueQuery) -> StoreFuture<'_, Answer<Record>> {
         let damage = Arc::clone(&self.inner.damage);
-        Box::pin(
-            self.view(move |conn, now| Ok(Answer::at(now, listing::due(conn, &query, now, &damage)?))),
-        )
+        Box::pin(self.view(move |conn, now| Ok(Answer::at(now, listing::due(conn, &query, now, &damage)?))))
     }
 
     fn drop_answers(&self, at_most: usize) -> StoreFuture<'_, Answer<Timestamp>> {
@@ -337,7 +337,8 @@ impl Store for SqliteStore {
                 self.write(job::clock_job(request == ClockRequest::Accept)).await?;
             } else if request == ClockRequest::Accept {
                 return Err(StoreError::Unavailable(
-                    "this process's clock is far from the time that another process keeps: put it right".into(),
+                    "this process's clock is far from the time that another process keeps: put it right"
+                        .into(),
                 ));
             }
             Ok(self.inner.clock.report(&self.look_at_clock().await?))

@@ -26,12 +26,28 @@ impl Clock for Driven {
     fn monotonic(&self) -> Duration {
         self.0.lock().unwrap().1
     }
+
+    fn boottime(&self) -> Duration {
+        self.monotonic()
+    }
+
+    fn synchronised(&self) -> Option<bool> {
+        None
+    }
 }
 
 impl Hands for Driven {
     fn forward(&self, by: Duration) {
         let mut clocks = self.0.lock().unwrap();
         *clocks = (clocks.0 + by, clocks.1 + by);
+    }
+
+    fn jump(&self, by: Duration) {
+        self.0.lock().unwrap().0 += by;
+    }
+
+    fn come_back(&self, by: Duration) {
+        self.0.lock().unwrap().0 -= by;
     }
 
     fn back(&self, by: Duration) {

@@ -132,7 +132,8 @@ impl Clock {
         match self {
             Self::Machine { .. } => now.into(),
             Self::Manual(clock) => {
-                Now { earliest: now, latest: now.plus(clock.ahead()), steady: clock.steady() }
+                let since = Timestamp::from_millis(clock.0.accepted.load(Ordering::SeqCst));
+                Now { earliest: now, latest: now.plus(clock.ahead()), steady: clock.steady(), since }
             }
         }
     }

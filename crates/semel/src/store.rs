@@ -30,6 +30,8 @@ pub struct Answer<T> {
     pub latest: Timestamp,
     /// How long the store's clock has run without a step, by the judge's own steady clock. See [`Now::steady`].
     pub steady: Duration,
+    /// What `now` was when it began to run so. See [`Now::since`].
+    pub since: Timestamp,
     /// One result per item asked for, in the same order (or, for a listing, what was found).
     pub items: Vec<T>,
 }
@@ -38,14 +40,14 @@ impl<T> Answer<T> {
     /// An answer at this time.
     #[must_use]
     pub fn at(now: impl Into<Now>, items: Vec<T>) -> Self {
-        let Now { earliest, latest, steady } = now.into();
-        Self { now: earliest, latest, steady, items }
+        let Now { earliest, latest, steady, since } = now.into();
+        Self { now: earliest, latest, steady, since, items }
     }
 
     /// When it was found.
     #[must_use]
     pub const fn moment(&self) -> Now {
-        Now { earliest: self.now, latest: self.latest, steady: self.steady }
+        Now { earliest: self.now, latest: self.latest, steady: self.steady, since: self.since }
     }
 }
 

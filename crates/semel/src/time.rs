@@ -62,6 +62,8 @@ pub struct Now {
     /// How long the clock has run without a step, by the judge's own steady clock. No lease is judged over before this has reached one
     /// whole lease: what was stamped before the step may still be held by an owner at work.
     pub steady: Duration,
+    /// What the earliest time was when it began to run so. What was made since then was stamped by the clock as it runs now.
+    pub since: Timestamp,
 }
 
 impl Now {
@@ -71,17 +73,18 @@ impl Now {
         self.latest > self.earliest
     }
 
-    /// Whether a lease of this length that ends at `end` is over.
+    /// How long it is until a lease of this length may be judged over, of a record that was made at `created`: the clock has to run smoothly
+    /// for as long, unless the record is younger than the last step.
     #[must_use]
-    pub fn is_over(self, end: Timestamp, lease: Duration) -> bool {
-        end.has_come(self.earliest) && self.steady >= lease
+    pub fn until_steady(self, created: Timestamp, lease: Duration) -> Duration {
+        if created >= self.since { Duration::ZERO } else { lease.saturating_sub(self.steady) }
     }
 }
 
 /// The time of a clock that is trusted, and always was.
 impl From<Timestamp> for Now {
     fn from(now: Timestamp) -> Self {
-        Self { earliest: now, latest: now, steady: Duration::MAX }
+        Self { earliest: now, latest: now, steady: Duration::MAX, since: Timestamp(i64::MIN) }
     }
 }
 

@@ -54,6 +54,9 @@ pub async fn what_was_in_progress_is_in_progress_then_unknown_and_never_executes
     let client = bench.client();
     assert!(matches!(client.arrive(&request(1)).await.told().0, Arrived::InProgress { .. }));
     bench.reach(client.record(&key(2)).await.times.lease).await;
+    // A whole lease has to pass after a start.
+    bench.pass(SHORT).await;
+    let client = client.with_policy(|policy| policy.lease = SHORT);
     assert_eq!(client.due(DueKind::Lease).await.items.len(), 1);
     assert_eq!(client.arrive(&request(2)).await.told().0, Arrived::Unknown);
     Ok(())

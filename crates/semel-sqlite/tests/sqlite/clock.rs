@@ -1,17 +1,19 @@
 //! A clock that leaps may cause doubt, never an execution.
 
-use crate::fixture::{Place, create, draft, read};
-use semel::{DueKind, DueQuery, Store, Timestamp};
+use crate::fixture::{Place, complete, create, draft, read};
+use semel::clock::ClockRequest;
+use semel::transition::{Change, Claim, act};
+use semel::{DueKind, DueQuery, Store, StoreError, Swap, Swapped, Timestamp};
 use semel_sqlite::{Clock, SqliteOptions, SqliteStore};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::SeqCst};
 use std::time::{Duration, SystemTime};
 
 const NOON: i64 = 1_800_000_000_000;
 const DAY: i64 = 24 * 60 * 60 * 1_000;
 
 #[derive(Clone, Default)]
-struct Hands(Arc<(AtomicI64, AtomicI64)>);
+struct Hands(Arc<(AtomicI64, AtomicI64, AtomicBool)>);
 
 impl Hands {
     fn at(wall: i64) -> Self {
@@ -28,6 +30,11 @@ impl Hands {
     fn leap(&self, millis: i64) {
         self.0.0.fetch_add(millis, SeqCst);
     }
+
+    /// What the kernel says of its clock.
+    fn synchronised(&self, synchronised: bool) {
+        self.0.2.store(synchronised, SeqCst);
+    }
 }
 
 impl Clock for Hands {
@@ -37,6 +44,14 @@ impl Clock for Hands {
 
     fn monotonic(&self) -> Duration {
         Duration::from_millis(self.0.1.load(SeqCst).try_into().unwrap())
+    }
+
+    fn boottime(&self) -> Duration {
+        self.monotonic()
+    }
+
+    fn synchronised(&self) -> Option<bool> {
+        Some(self.0.2.load(SeqCst))
     }
 }
 
@@ -121,11 +136,122 @@ async fn processes_that_share_the_file_share_its_time() {
 async fn many_small_steps_do_not_add_up_to_a_leap() {
     let (place, hands) = (Place::new(), Hands::at(NOON));
     let store = open(&place, &hands).await;
-    for _ in 0..1_000 {
+    create(&store, draft("leased")).await;
+    for _ in 0..10_000 {
         hands.pass(10);
         hands.leap(1_900);
         read_now(&store).await;
     }
-    // Ten seconds went by: at most the tolerance may have been added to them.
-    assert!(read_now(&store).await <= NOON + 10_000 + 2_000);
+    // A hundred seconds went by, and five hours by the clock: one step may have been followed, and no lease is over by it.
+    assert!(read_now(&store).await <= NOON + 100_000 + HOUR + 10_000);
+    assert!(store.read(vec![]).await.unwrap().moment().is_held());
+}
+
+const HOUR: i64 = 60 * 60 * 1_000;
+
+/// Key "kept", completed, on a file whose last process has ended.
+async fn completed(place: &Place) {
+    let store = open(place, &Hands::at(NOON)).await;
+    finish(&store, "kept").await;
+    store.close().await;
+}
+
+async fn finish(store: &SqliteStore, name: &str) {
+    create(store, draft(name)).await;
+    let record = read(store, name).await.unwrap();
+    let Ok(Change::Put { next, history }) = act(&record, &Claim::of(&record), &complete()) else {
+        panic!("the owner may complete")
+    };
+    let swap = Swap { expected: record.expected(), next, history };
+    assert_eq!(store.swap(vec![swap]).await.unwrap().items, vec![Swapped::Done]);
+}
+
+async fn purged(store: &SqliteStore) -> usize {
+    store.purge(10).await.unwrap().items.len() + store.drop_answers(10).await.unwrap().items.len()
+}
+
+#[tokio::test]
+async fn one_start_with_a_wrong_clock_purges_nothing_and_leaves_the_time_alone() {
+    let place = Place::new();
+    completed(&place).await;
+    let wrong = Hands::at(NOON + 300 * DAY);
+    let store = open(&place, &wrong).await;
+    wrong.pass(3_000);
+    assert_eq!(purged(&store).await, 0);
+    finish(&store, "meanwhile").await;
+    store.close().await;
+    let right = Hands::at(NOON + 10_000);
+    let store = open(&place, &right).await;
+    assert_eq!(write_now(&store, "after").await, NOON + 10_000);
+    assert!(read(&store, "kept").await.is_some());
+    assert!(!store.clock(ClockRequest::Look).await.unwrap().is_held());
+}
+
+#[tokio::test]
+async fn a_hold_ends_once_the_kernel_reports_a_synchronised_clock_for_a_quarter_of_an_hour() {
+    let place = Place::new();
+    completed(&place).await;
+    let hands = Hands::at(NOON + 300 * DAY);
+    let store = open(&place, &hands).await;
+    let held = async |minutes: usize| {
+        for _ in 0..minutes {
+            hands.pass(60_000);
+            store.clock(ClockRequest::Look).await.unwrap();
+        }
+        store.clock(ClockRequest::Look).await.unwrap().is_held()
+    };
+    assert!(held(60).await, "time alone ends nothing");
+    hands.synchronised(true);
+    assert!(held(15).await);
+    assert_eq!(purged(&store).await, 0);
+    assert!(!held(1).await);
+    assert_eq!(read_now(&store).await, NOON + 300 * DAY + 76 * 60_000);
+    assert_eq!(purged(&store).await, 2, "the record and its answer: the clock was right");
+}
+
+#[tokio::test]
+async fn of_two_processes_the_one_with_the_wrong_clock_fails_and_does_not_move_the_other() {
+    let place = Place::new();
+    completed(&place).await;
+    let right = Hands::at(NOON + 10_000);
+    let one = open(&place, &right).await;
+    assert_eq!(write_now(&one, "a").await, NOON + 10_000);
+    let wrong = Hands::at(NOON + 300 * DAY);
+    let other = open(&place, &wrong).await;
+    assert_eq!(purged(&other).await, 0);
+    right.pass(1_000);
+    assert_eq!(write_now(&one, "b").await, NOON + 11_000);
+    wrong.pass(1_000);
+    let refused = other.create(vec![draft("c")]).await.unwrap_err();
+    assert!(matches!(&refused, StoreError::Unavailable(why) if why.contains("put it right")), "{refused}");
+    assert!(other.read(vec![]).await.is_err());
+    let report = other.clock(ClockRequest::Look).await.unwrap();
+    assert!(report.wrong.is_some());
+    assert!(other.clock(ClockRequest::Accept).await.is_err());
+    right.pass(1_000);
+    assert_eq!(write_now(&one, "d").await, NOON + 12_000);
+    assert!(!one.read(vec![]).await.unwrap().moment().is_held());
+    wrong.pass(1_000);
+    wrong.leap(-(300 * DAY - 10_000));
+    assert_eq!(write_now(&other, "e").await, NOON + 12_000);
+}
+
+#[tokio::test]
+async fn a_transaction_of_an_applications_own_sees_the_hold() {
+    let place = Place::new();
+    let store = place.open().await;
+    let before = store.read(vec![]).await.unwrap().now;
+    finish(&store, "kept").await;
+    let mut conn = rusqlite::Connection::open(place.path()).unwrap();
+    // As after a jump: what the machine's clock says is a day ahead of what the file trusts.
+    conn.execute("UPDATE semel_clock SET now = now - ?1, behind = ?1", [DAY]).unwrap();
+    let tx = conn.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).unwrap();
+    let semel_sqlite::Reserved::New(record) = semel_sqlite::reserve_in(&tx, draft("own")).unwrap() else {
+        panic!("nobody has that key")
+    };
+    tx.commit().unwrap();
+    let early = before.as_millis() - DAY;
+    assert!((early..early + 60_000).contains(&record.times.created.as_millis()), "{:?}", record.times);
+    let held: i64 = conn.query_row("SELECT behind FROM semel_clock", [], |row| row.get(0)).unwrap();
+    assert_eq!(held, DAY);
 }

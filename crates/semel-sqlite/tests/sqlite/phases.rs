@@ -11,6 +11,7 @@ use semel::{
 use semel_sqlite::{SqliteStore, Transaction};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 struct Shop {
     place: Place,
@@ -31,13 +32,28 @@ impl Shop {
     }
 
     async fn execute(&self) -> Ticket {
-        let recipe = Arc::new(Recipe::builder().command("create_payment/1").build().unwrap());
-        let command = Command::new(recipe, None, &"10.00 EUR").unwrap();
-        let policy = Arc::new(Policy { stale: Stale::Resume, ..Policy::default() });
-        match self.engine.begin(Incoming { key: key("phases"), subject: &command, policy }).await.unwrap() {
+        match self.begin(Policy::default().lease).await {
             Decision::Execute(ticket) => ticket,
             other => panic!("it was to execute, and got {other:?}"),
         }
+    }
+
+    /// As a process that was started just now: it judges no lease over before a whole one has passed.
+    async fn execute_in_the_end(&self) -> Ticket {
+        loop {
+            match self.begin(Duration::from_millis(50)).await {
+                Decision::Execute(ticket) => return ticket,
+                Decision::InProgress { .. } => tokio::time::sleep(Duration::from_millis(5)).await,
+                other => panic!("it was to execute, and got {other:?}"),
+            }
+        }
+    }
+
+    async fn begin(&self, lease: Duration) -> Decision {
+        let recipe = Arc::new(Recipe::builder().command("create_payment/1").build().unwrap());
+        let command = Command::new(recipe, None, &"10.00 EUR").unwrap();
+        let policy = Arc::new(Policy { stale: Stale::Resume, lease, ..Policy::default() });
+        self.engine.begin(Incoming { key: key("phases"), subject: &command, policy }).await.unwrap()
     }
 
     fn connection(&self) -> Connection {
@@ -111,7 +127,7 @@ async fn what_an_earlier_attempt_committed_is_handed_over_and_not_run_again() {
     // Another process, which opens the file afresh.
     let store = shop.place.open().await;
     let shop = Shop { engine: Engine::new(store.clone()), store, ..shop };
-    let second = shop.execute().await;
+    let second = shop.execute_in_the_end().await;
     assert_eq!(second.attempt(), 2);
     let mut phases = second.phases().unwrap();
     assert_eq!(shop.store.phase(&mut phases, "created", never).await.unwrap(), "pay_1");

@@ -81,6 +81,8 @@ struct Running {
     seen: (Duration, Duration),
     /// Since when the clock has run without a step, by the clock that stands still while the machine is suspended.
     steady: Duration,
+    /// What was told last before that; `None`: it begins with what is told next.
+    since: Option<i64>,
     /// Small steps of the current period.
     small: (i64, Duration),
     /// What was followed of late, and when that was added up.
@@ -140,6 +142,7 @@ impl Keeper {
             earliest: Timestamp::from_millis(earliest),
             latest: Timestamp::from_millis(latest),
             steady: readings.monotonic.saturating_sub(running.steady),
+            since: Timestamp::from_millis(*running.since.get_or_insert(earliest)),
         };
         Told { now, mark: Mark { at: earliest, behind, by: id }, turn, is_wrong: running.is_wrong }
     }
@@ -209,6 +212,7 @@ impl Running {
             floor: earliest,
             seen: (boottime, monotonic),
             steady: monotonic,
+            since: None,
             small: (0, boottime),
             followed: (0, boottime),
             behind,
@@ -245,13 +249,13 @@ impl Running {
         self.seen = (boottime.max(self.seen.0), monotonic.max(self.seen.1));
         // Owners on this machine stood still as well, and have to be given the time to say that they live.
         if suspended > TOLERANCE {
-            self.steady = monotonic;
+            (self.steady, self.since) = (monotonic, None);
         }
         // Another instance is further, by more than it can be by a slow answer: it has ended a hold.
         let own = self.expected(boottime);
         if row.at.saturating_sub(own) > TOLERANCE {
             self.anchor = (row.at, boottime);
-            self.steady = monotonic;
+            (self.steady, self.since) = (monotonic, None);
         }
         let (expected, least) = (self.expected(boottime), self.expected(sent));
         let (max_step, ahead) = (millis(terms.max_step), claimed.saturating_sub(expected));
@@ -316,7 +320,7 @@ impl Running {
         self.small.0 = self.small.0.saturating_add(moved);
         if self.small.0 > TOLERANCE {
             self.small = (0, boottime);
-            self.steady = monotonic;
+            (self.steady, self.since) = (monotonic, None);
         }
     }
 

@@ -50,7 +50,7 @@ impl Clock for SystemClock {
     }
 
     fn boottime(&self) -> Duration {
-        kernel::boottime()
+        crate::boottime::now()
     }
 
     fn synchronised(&self) -> Option<bool> {
@@ -67,15 +67,7 @@ mod kernel {
     const TIME_ERROR: i32 = 5;
 
     pub(super) fn monotonic() -> Duration {
-        since_the_start(ClockId::Monotonic)
-    }
-
-    pub(super) fn boottime() -> Duration {
-        since_the_start(ClockId::Boottime)
-    }
-
-    fn since_the_start(clock: ClockId) -> Duration {
-        let time = clock_gettime(clock);
+        let time = clock_gettime(ClockId::Monotonic);
         let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
         Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
     }
@@ -95,10 +87,6 @@ mod kernel {
     static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
     pub(super) fn monotonic() -> Duration {
-        BEGAN.elapsed()
-    }
-
-    pub(super) fn boottime() -> Duration {
         BEGAN.elapsed()
     }
 

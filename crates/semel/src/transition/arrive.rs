@@ -136,11 +136,10 @@ pub fn arrive(record: &Record, arrival: &Arrival<'_>, now: impl Into<Now>) -> Ar
         return Arrived::Expired;
     }
     match record.state {
-        State::InProgress if !at.is_over(record.times.lease, arrival.policy.lease) => {
-            let settled = arrival.policy.lease.saturating_sub(at.steady);
-            Arrived::InProgress { lease_left: record.times.lease.after(now).max(settled) }
-        }
-        State::InProgress => lease_over(record, arrival),
+        State::InProgress => match lease_left(record, arrival.policy, at) {
+            Duration::ZERO => lease_over(record, arrival),
+            lease_left => Arrived::InProgress { lease_left },
+        },
         State::Completed | State::FailedReplayable => {
             let body = record.response.as_ref().map(|response| &response.body);
             let kept = body.is_some_and(Body::is_kept);
@@ -162,6 +161,12 @@ pub fn arrive(record: &Record, arrival: &Arrival<'_>, now: impl Into<Now>) -> Ar
         State::Unknown => Arrived::Unknown,
         State::Expired => Arrived::Expired,
     }
+}
+
+/// How long the lease of `record` still runs, as far as anybody can tell; zero: it is over.
+pub(super) fn lease_left(record: &Record, policy: &Policy, now: Now) -> Duration {
+    let times = &record.times;
+    times.lease.after(now.earliest).max(now.until_steady(times.created, policy.lease))
 }
 
 fn lease_over(record: &Record, arrival: &Arrival<'_>) -> Arrived {

@@ -1,5 +1,6 @@
 //! The lease watch: finds owners that gave no sign of life, without a request coming by.
 
+use super::arrive::lease_left;
 use super::{Change, Refusal, doubt};
 use crate::history::Actor;
 use crate::policy::{Policy, Stale};
@@ -14,7 +15,7 @@ pub(super) const LEASE_OVER: &str = "lease_over";
 /// # Errors
 /// Why nothing changes.
 pub fn watch(record: &Record, policy: &Policy, now: impl Into<Now>) -> Result<Change, Refusal> {
-    if record.state != State::InProgress || !now.into().is_over(record.times.lease, policy.lease) {
+    if record.state != State::InProgress || !lease_left(record, policy, now.into()).is_zero() {
         return Err(Refusal::NotDue);
     }
     match policy.stale {

@@ -2,6 +2,7 @@
 
 mod admin;
 mod check_config;
+mod clock;
 mod completions;
 mod demo;
 mod exchange;
@@ -51,6 +52,7 @@ Examples:
   semel worker --config semel.toml      settle doubt beside gateways, and forget on time
   semel check-config semel.toml         see what is wrong with a configuration
   semel reload                          put a changed one in force, and lose no request
+  semel clock                           whether the store's clock is believed
   semel operations list --state unknown what waits for somebody to find out
   semel outbox list --dead-letter       events that their receiver refused
   semel migrate --store postgres://owner@localhost/payments
@@ -66,6 +68,7 @@ enum Command {
     Worker(worker::Arguments),
     CheckConfig(check_config::Arguments),
     Reload(reload::Arguments),
+    Clock(clock::Arguments),
     Health(health::Arguments),
     Operations(operations::Arguments),
     Outbox(outbox::Arguments),
@@ -85,6 +88,7 @@ fn main() -> ExitCode {
         Command::Worker(arguments) => worker::run(&arguments).map_err(Into::into),
         Command::CheckConfig(arguments) => check_config::run(&arguments),
         Command::Reload(arguments) => return reload::run(&arguments),
+        Command::Clock(arguments) => return clock::run(&arguments),
         Command::Health(arguments) => return health::run(&arguments),
         Command::Operations(arguments) => return operations::run(&arguments),
         Command::Outbox(arguments) => return outbox::run(&arguments),

@@ -107,7 +107,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, RekeyError> {
 }
 
 async fn rewrite(config: &Config, arguments: &Arguments) -> Result<Rekeyed, RekeyError> {
-    let opened = config.store.open(config.store_timeout).await?;
+    let opened = config.store.open(config.store_timeout, config.clock).await?;
     let options = EngineOptions {
         store_timeout: config.store_timeout,
         keyring: config.encryption.clone(),

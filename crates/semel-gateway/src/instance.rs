@@ -78,7 +78,7 @@ impl Instance {
     pub(crate) async fn open(config: &Config, reload: Reload) -> Result<Self, StartError> {
         let names = config.routes.routes().iter().map(|route| route.operation.as_str());
         let metrics = Metrics::new(names);
-        let OpenedStore { store, outbox } = config.store.open(config.store_timeout).await?;
+        let OpenedStore { store, outbox } = config.store.open(config.store_timeout, config.clock).await?;
         let metrics = if outbox.is_some() { metrics.with_outbox() } else { metrics };
         let metrics = Arc::new(if config.telemetry.is_some() { metrics.with_telemetry() } else { metrics });
         let options = EngineOptions {

@@ -98,6 +98,7 @@ struct Gauges {
     unknown: Family<OfOperation, Gauge>,
     dead_letters: Family<OfOperation, Gauge>,
     damaged: Number,
+    clock_hold: Number,
 }
 
 /// A number with a fraction, or none at all.
@@ -205,6 +206,11 @@ impl Metrics {
     /// Who counts what becomes of the traces.
     pub(crate) fn telemetry(&self) -> Option<TelemetryMeters> {
         self.telemetry.clone()
+    }
+
+    /// By how much the store's clock claims to be ahead of the trusted time.
+    pub fn set_clock_hold(&self, hold: Duration) {
+        self.gauges.clock_hold.set(hold.as_secs_f64());
     }
 
     /// Sets the gauges of the outbox to what the store says; without its word they are no number.
@@ -337,6 +343,13 @@ impl Gauges {
                 "damaged",
                 "Open operations whose record cannot be read; NaN while the store does not answer",
                 None,
+                Number::default(),
+            ),
+            clock_hold: registered(
+                registry,
+                "clock_hold",
+                "By how much the store's clock claims to be ahead of the trusted time; above 0, nothing is purged",
+                Some(Unit::Seconds),
                 Number::default(),
             ),
         }

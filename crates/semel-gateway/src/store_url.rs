@@ -1,6 +1,7 @@
 //! Stores by URL: `sqlite:semel.db`, `postgres://…`, `memory:`.
 
 use crate::outbox::Outbox;
+use semel::clock::Terms;
 use semel::{MemoryStore, Store};
 use semel_postgres::PgOptions;
 use semel_relay::outbox::postgres::PgOutbox;
@@ -101,11 +102,11 @@ impl StoreUrl {
         }
     }
 
-    /// Opens the store, for calls that take at most `store_timeout`.
+    /// Opens the store, for calls that take at most `store_timeout`. `clock` says how far its clock is believed.
     ///
     /// # Errors
     /// The store's own word on what is wrong and what to do about it.
-    pub async fn open(&self, store_timeout: Duration) -> Result<OpenedStore, OpenStoreError> {
+    pub async fn open(&self, store_timeout: Duration, clock: Terms) -> Result<OpenedStore, OpenStoreError> {
         let failed = |source: Box<dyn std::error::Error + Send + Sync>| OpenStoreError {
             store: self.to_string(),
             source,
@@ -114,11 +115,15 @@ impl StoreUrl {
             Kind::Sqlite(path) => {
                 // Who waits for the lock of another process must get its answer while somebody still waits for it.
                 let busy = SqliteOptions::new().busy_timeout((store_timeout / 2).min(Duration::from_secs(1)));
-                let store = busy.open(path).await.map_err(|error| failed(error.into()))?;
+                let store = busy.clock_terms(clock).open(path).await.map_err(|error| failed(error.into()))?;
                 OpenedStore { outbox: Some(SqliteOutbox::of(&store).into()), store: Arc::new(store) }
             }
             Kind::Postgres(url) => {
-                let store = PgOptions::new().connect(url).await.map_err(|error| failed(error.into()))?;
+                let store = PgOptions::new()
+                    .clock_terms(clock)
+                    .connect(url)
+                    .await
+                    .map_err(|error| failed(error.into()))?;
                 OpenedStore { outbox: Some(PgOutbox::of(&store).into()), store: Arc::new(store) }
             }
             Kind::Memory => OpenedStore { store: Arc::new(MemoryStore::new()), outbox: None },
@@ -280,12 +285,18 @@ mod tests {
     async fn a_store_is_opened_and_one_that_is_not_there_is_named() {
         let directory = tempfile::tempdir().unwrap();
         let url = format!("sqlite:{}", directory.path().join("semel.db").display());
-        let store = url.parse::<StoreUrl>().unwrap().open(Duration::from_secs(2)).await.unwrap();
+        let store =
+            url.parse::<StoreUrl>().unwrap().open(Duration::from_secs(2), Terms::default()).await.unwrap();
         assert_eq!(store.store.recall("nothing".into()).await.unwrap(), None);
         assert!(store.outbox.is_some());
         let missing = format!("sqlite:{}", directory.path().join("no/such/semel.db").display());
-        let error =
-            missing.parse::<StoreUrl>().unwrap().open(Duration::from_secs(2)).await.map(drop).unwrap_err();
+        let error = missing
+            .parse::<StoreUrl>()
+            .unwrap()
+            .open(Duration::from_secs(2), Terms::default())
+            .await
+            .map(drop)
+            .unwrap_err();
         assert!(error.to_string().contains("no/such/semel.db"), "{error}");
         let cause = std::error::Error::source(&error).unwrap().to_string();
         assert!(cause.contains("does not exist: create it first"), "{cause}");
@@ -298,7 +309,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         drop(listener);
         let url: StoreUrl = format!("postgres://me:s3cret@{address}/db").parse().unwrap();
-        let error = url.open(Duration::from_secs(2)).await.map(drop).unwrap_err();
+        let error = url.open(Duration::from_secs(2), Terms::default()).await.map(drop).unwrap_err();
         assert_eq!(error.to_string(), format!("the store postgres://me@{address}/db could not be opened"));
         let mut cause = std::error::Error::source(&error);
         assert!(cause.is_some());

@@ -3,7 +3,7 @@
 use crate::statements::Statement;
 use crate::text::stored;
 use semel::columns::AnswerColumns;
-use semel::{Draft, Timestamp, When};
+use semel::{Draft, Now, When};
 use sqlx::encode::Encode;
 use sqlx::postgres::{PgArguments, PgBindIterExt, PgHasArrayType};
 use sqlx::query::Query;
@@ -122,7 +122,8 @@ pub(crate) fn stored_version(version: u64) -> i64 {
 }
 
 /// The draft with every moment fixed, as it would have been written at `now`.
-pub(crate) fn fixed_at(mut draft: Draft, now: Timestamp) -> Draft {
-    draft.times = draft.times.map(|when| When::At(when.at(now)));
+pub(crate) fn fixed_at(mut draft: Draft, now: Now) -> Draft {
+    // As the server stamps: everything from its own clock.
+    draft.times = draft.times.map(|when| When::At(when.at(now.latest)));
     draft
 }

@@ -8,7 +8,7 @@ use crate::row::{AFTER_RECORD, decode, decode_history, row_number};
 use crate::statements::{COUNT_LIVE, DUE, HISTORY, listing_now, read_columns};
 use crate::text::stored;
 use semel::{
-    Answer, Cursor, DueQuery, Filter, HistoryLine, OperationId, Page, PassedOver, RecordKey, State,
+    Answer, Cursor, DueKind, DueQuery, Filter, HistoryLine, OperationId, Page, PassedOver, RecordKey, State,
     StoreError,
 };
 use sqlx::{AssertSqlSafe, Row as _};
@@ -54,6 +54,9 @@ pub(crate) async fn due(
             items.sort_by_key(|record: &semel::Record| (record.due().map(|(_, at)| at), record.operation_id));
             // Somebody may have repaired one meanwhile.
             items.truncate(query.limit);
+            if now.is_held() && matches!(query.kind, DueKind::Window | DueKind::Purge) {
+                items.clear();
+            }
             return Ok(Answer::at(now, items));
         }
     }

@@ -7,6 +7,7 @@ use crate::error::OpenError;
 use crate::migration::{self, Migrated};
 use crate::store::PgStore;
 use crate::write::Writing;
+use semel::clock::Terms;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions};
 use sqlx::{ConnectOptions, Connection, PgPool, Row, raw_sql};
 use std::str::FromStr;
@@ -31,6 +32,7 @@ pub struct PgOptions {
     migrate: bool,
     lossy_commits: bool,
     fsync_off: bool,
+    clock_terms: Terms,
 }
 
 impl Default for PgOptions {
@@ -53,6 +55,7 @@ impl PgOptions {
             migrate: true,
             lossy_commits: false,
             fsync_off: false,
+            clock_terms: Terms::default(),
         }
     }
 
@@ -102,6 +105,13 @@ impl PgOptions {
     #[must_use]
     pub fn dangerously_accept_fsync_off(mut self) -> Self {
         self.fsync_off = true;
+        self
+    }
+
+    /// How far the server's clock is believed. Default: jumps of more than an hour, while this process runs, open a clock hold.
+    #[must_use]
+    pub fn clock_terms(mut self, terms: Terms) -> Self {
+        self.clock_terms = terms;
         self
     }
 
@@ -179,7 +189,7 @@ impl PgOptions {
         }
         migration::check_privileges(pool).await?;
         let server = Server { connections, prepared: self.prepared };
-        let writing = Writing { server, clock: HighWater::default(), lossy: self.lossy_commits };
+        let writing = Writing { server, clock: HighWater::new(self.clock_terms), lossy: self.lossy_commits };
         Ok(PgStore { writing, damage: Arc::default(), lanes: self.lanes })
     }
 

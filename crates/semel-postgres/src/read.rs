@@ -4,7 +4,7 @@ use crate::call::Server;
 use crate::clock::HighWater;
 use crate::key::KeyHash;
 use crate::row::{AFTER_RECORD, NAME, computed, decode};
-use semel::{OperationId, Record, RecordKey, StoreError, Timestamp};
+use semel::{Now, OperationId, Record, RecordKey, StoreError};
 use sqlx::postgres::PgRow;
 use std::collections::HashMap;
 use uuid::Uuid;
@@ -46,7 +46,7 @@ pub(crate) async fn read(
     clock: &HighWater,
     sql: &'static str,
     names: Vec<Uuid>,
-) -> Result<(Timestamp, Found), StoreError> {
+) -> Result<(Now, Found), StoreError> {
     let rows = server.read(sqlx::query(sql).bind(clock.floor()).bind(names)).await?;
     let now = clock.told(moment(&rows)?);
     let mut found = Found::default();

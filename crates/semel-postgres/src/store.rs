@@ -12,7 +12,7 @@ use crate::text::stored;
 use crate::write::{Writing, not_durable};
 use crate::{listing, migration};
 use bytes::Bytes;
-use semel::clock::{ClockReport, ClockRequest, Terms};
+use semel::clock::{ClockReport, ClockRequest};
 use semel::transition::{Act, Claim};
 use semel::{
     Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, OperationId, Page, PassedOver,
@@ -204,11 +204,15 @@ impl Store for PgStore {
         Box::pin(async move { self.recall_stored(&stored(&name)).await })
     }
 
-    // The server's clock is believed: docs/decisions/postgres-time.md.
-    fn clock(&self, _request: ClockRequest) -> StoreFuture<'_, ClockReport> {
+    fn clock(&self, request: ClockRequest) -> StoreFuture<'_, ClockReport> {
         Box::pin(async move {
-            let now = self.read(Vec::new()).await?.now;
-            Ok(ClockReport::trusted(now, Terms::default()))
+            let clock = &self.writing.clock;
+            if request == ClockRequest::Accept {
+                clock.accept();
+            }
+            let now = self.read(Vec::new()).await?.moment();
+            clock.is_held(now);
+            Ok(clock.report(self.read(Vec::new()).await?.moment()))
         })
     }
 

@@ -293,8 +293,12 @@ fn in_sqlite(record: &Record, input: &mut Unstructured<'_>) -> Made<()> {
                 .and_then(|mut all| all.execute([]));
             assert!(emptied.is_ok());
         }
-        let created =
-            statements::create(connection, std::slice::from_ref(&draft), &[key_hash(&record.key)], now);
+        let created = statements::create(
+            connection,
+            std::slice::from_ref(&draft),
+            &[key_hash(&record.key)],
+            now.into(),
+        );
         assert!(created.is_ok(), "{:?}", created.err());
         let found = statements::find(connection, record.operation_id);
         match record.check() {

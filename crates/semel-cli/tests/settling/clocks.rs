@@ -1,6 +1,6 @@
 //! Machines whose clocks are five minutes off, on one PostgreSQL: its clock alone counts.
 
-use crate::support::{ClockOff, Database, Gateway, Service, Worker, config_on, until};
+use crate::support::{ClockOff, Database, Gateway, Service, Worker, config, config_on, semel, until};
 use jiff::Timestamp;
 
 const SLOW: &str = "key-of-a-slow-payment";
@@ -80,4 +80,70 @@ fn a_worker_that_is_five_minutes_fast_changes_nothing() {
 #[test]
 fn a_worker_that_is_five_minutes_slow_changes_nothing() {
     a_wrong_clock_changes_nothing(ClockOff("-5m"), ClockOff("+5m"), -300);
+}
+
+/// On SQLite, where the machine's clock is the store's: one start with a clock that is 30 days ahead used to purge everything without a word,
+/// and with the right clock again a retry was executed a second time.
+#[test]
+fn one_start_with_a_clock_that_is_a_month_ahead_forgets_nothing() {
+    let service = Service::start();
+    let directory = tempfile::tempdir().unwrap();
+    let rest = "retention = \"24h\"\ntombstone = \"24h\"\n";
+    let file = config(directory.path(), "semel.toml", service.address, rest);
+    let gateway = Gateway::start(&file);
+    assert_eq!(gateway.pay(KEPT, "answer").status, 201);
+    gateway.kill();
+
+    let wrong = Gateway::start_with(&file, ClockOff("+30d"));
+    let clock = wrong.ask("/v1/clock").json();
+    assert_eq!(clock["held"], true, "{clock}");
+    assert!(clock["hold_seconds"].as_u64().unwrap() > 29 * 86_400, "{clock}");
+    let ready = wrong.ask("/readyz");
+    assert_eq!(ready.status, 200, "it serves: {ready:?}");
+    assert!(ready.json()["clock_hold_seconds"].as_u64().unwrap() > 29 * 86_400, "{ready:?}");
+    assert!(
+        wrong.ask("/metrics").body.contains("api_idempotency_clock_hold_seconds 25"),
+        "the gauge shows it"
+    );
+    assert_eq!(wrong.pay(DOUBTFUL, "answer").status, 201);
+    // Three seconds, in which the worker comes by: nothing that it does not do can be waited for.
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    let retry = wrong.pay(KEPT, "answer");
+    assert_eq!((retry.status, retry.header("idempotent-replayed")), (201, Some("true")), "{retry:?}");
+    wrong.kill();
+
+    let gateway = Gateway::start(&file);
+    let clock = gateway.ask("/v1/clock").json();
+    assert_eq!(clock["held"], false, "{clock}");
+    for key in [KEPT, DOUBTFUL] {
+        let retry = gateway.pay(key, "answer");
+        assert_eq!((retry.status, retry.header("idempotent-replayed")), (201, Some("true")), "{retry:?}");
+    }
+    assert_eq!(service.executions().len(), 2, "each of them once");
+}
+
+#[test]
+fn a_store_that_was_stopped_for_a_fortnight_serves_at_once_and_an_operator_ends_the_hold() {
+    let service = Service::start();
+    let directory = tempfile::tempdir().unwrap();
+    let file =
+        config(directory.path(), "semel.toml", service.address, "retention = \"24h\"\ntombstone = \"24h\"\n");
+    let gateway = Gateway::start_with(&file, ClockOff("-14d"));
+    assert_eq!(gateway.pay(KEPT, "answer").status, 201);
+    gateway.kill();
+
+    let gateway = Gateway::start(&file);
+    let retry = gateway.pay(KEPT, "answer");
+    assert_eq!((retry.status, retry.header("idempotent-replayed")), (201, Some("true")), "{retry:?}");
+    assert_eq!(gateway.pay(DOUBTFUL, "answer").status, 201);
+    let admin = format!("http://{}", gateway.admin);
+    let shown = semel().args(["clock", "--admin", &admin]).output().unwrap();
+    let text = String::from_utf8(shown.stdout).unwrap();
+    assert!(text.contains("A clock hold is open"), "{text}");
+    let accepted = semel().args(["clock", "accept", "--admin", &admin]).output().unwrap();
+    let text = String::from_utf8(accepted.stdout).unwrap();
+    assert!(accepted.status.success() && text.contains("No clock hold is open"), "{text}");
+    until("what was over is forgotten", || gateway.operation(KEPT).is_none().then_some(()));
+    let retry = gateway.pay(DOUBTFUL, "answer");
+    assert_eq!((retry.status, retry.header("idempotent-replayed")), (201, Some("true")), "{retry:?}");
 }

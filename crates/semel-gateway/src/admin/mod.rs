@@ -5,6 +5,7 @@
 
 mod access;
 mod body;
+mod clock;
 mod document;
 mod openapi;
 mod operations;
@@ -104,6 +105,7 @@ fn routes(shared: &Arc<Shared>) -> OpenApiRouter<Arc<Shared>> {
         .routes(routes!(operations::show))
         .routes(routes!(outbox::list))
         .routes(routes!(outbox::show))
+        .routes(routes!(clock::show))
         .routes(routes!(scrape::stats))
         .route_layer(from_fn_with_state(guard(), access::to_read));
     let changing = OpenApiRouter::new()
@@ -111,6 +113,7 @@ fn routes(shared: &Arc<Shared>) -> OpenApiRouter<Arc<Shared>> {
         .routes(routes!(outbox::requeue))
         .routes(routes!(outbox::discard))
         .routes(routes!(reload::reload))
+        .routes(routes!(clock::accept))
         .route_layer(from_fn_with_state(guard(), access::to_change));
     let measuring = OpenApiRouter::new()
         .routes(routes!(scrape::metrics))

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
-use semel::{RecordKey, StoreError};
+use semel::{Now, RecordKey, StoreError};
 use serde::Serialize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -62,6 +62,9 @@ struct ReadinessDocument {
     /// Why not.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
+    /// By how many seconds the store's clock claims to be ahead, while a clock hold is open. It is served, and nothing is purged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clock_hold_seconds: Option<u64>,
 }
 
 /// The process is alive if all its core threads are.
@@ -93,28 +96,31 @@ pub(super) async fn healthz(State(shared): State<Arc<Shared>>) -> Response {
     security(())
 )]
 pub(super) async fn readyz(State(shared): State<Arc<Shared>>) -> Response {
-    let why = if shared.admin.readiness.stopping.load(Ordering::Relaxed) {
-        Some("the process is stopping".to_owned())
+    let (why, clock_hold_seconds) = if shared.admin.readiness.stopping.load(Ordering::Relaxed) {
+        (Some("the process is stopping".to_owned()), None)
     } else {
-        store_trouble(&shared).await
+        match store_trouble(&shared).await {
+            Ok(now) => (None, now.is_held().then(|| now.latest.after(now.earliest).as_secs())),
+            Err(why) => (Some(why), None),
+        }
     };
     let status = if why.is_none() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    (status, Json(ReadinessDocument { ready: why.is_none(), why })).into_response()
+    (status, Json(ReadinessDocument { ready: why.is_none(), why, clock_hold_seconds })).into_response()
 }
 
-/// Why the store cannot be relied on now. Anybody may read it, so what exactly went wrong is for the log.
-async fn store_trouble(shared: &Shared) -> Option<String> {
+/// What time it is by the store, or why it cannot be relied on now. Anybody may read it, so what exactly went wrong is for the log.
+async fn store_trouble(shared: &Shared) -> Result<Now, String> {
     let engine = &shared.admin.engine;
     let patience = engine.store_timeout();
     // A record that is never there: the store has to look, and finds nothing.
     let nobodys = RecordKey::new("semel", "readyz", "is-anybody-there");
     let error = match tokio::time::timeout(patience, engine.store().read(vec![nobodys])).await {
-        Ok(Ok(_)) => return None,
-        Err(_) => return Some(format!("the store did not answer within {patience:?}")),
+        Ok(Ok(answer)) => return Ok(answer.moment()),
+        Err(_) => return Err(format!("the store did not answer within {patience:?}")),
         Ok(Err(error)) => error,
     };
     tracing::warn!(%error, "not ready");
-    Some(match error {
+    Err(match error {
         StoreError::Damaged(_) => "what the store holds is damaged; the log says more".into(),
         _ => "the store is not available; the log says more".into(),
     })

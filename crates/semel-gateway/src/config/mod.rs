@@ -4,6 +4,7 @@
 //! is wrong is gathered on the way and told all at once, before anything listens.
 
 mod address;
+mod clock;
 mod encryption;
 mod error;
 mod fingerprint;
@@ -46,6 +47,7 @@ use http::uri::Scheme;
 use listeners::Whose;
 use reading::Reading;
 use section::{Given, Kind, Section};
+use semel::clock::Terms;
 use semel::key::{KeyRules, KeySyntax};
 use semel::problem::{DocsBase, Profile};
 use semel::seal::Keyring;
@@ -83,6 +85,8 @@ pub struct Config {
     pub admin: AdminConfig,
     /// Whose request it is.
     pub scope: ScopeConfig,
+    /// How far, and on whose word, the store's clock is believed.
+    pub clock: Terms,
     /// How much of the gateway one tenant may take.
     pub quota: QuotaConfig,
     /// Which requests are protected, and how.
@@ -233,6 +237,7 @@ impl Config {
             docs: DocsBase::default(),
             admin: AdminConfig { listen: DEFAULT_ADMIN_LISTEN, token: None, tls: None },
             scope: ScopeConfig::default(),
+            clock: Terms::default(),
             quota: QuotaConfig::default(),
             routes: Routes::unconfigured(false),
             webhooks: Vec::new(),
@@ -306,6 +311,10 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
         shortest: timeouts().min().unwrap_or(Duration::MAX),
         longest: timeouts().max().unwrap_or_default(),
     };
+    let memory = |policy: &semel::Policy| policy.retention.saturating_add(policy.tombstone);
+    let shortest_memory =
+        routes.iter().map(|route| memory(&route.protection.policy)).min().unwrap_or(Duration::MAX);
+    let clock = clock::read(top.section("clock", "[clock]"), shortest_memory);
     let largest = routes.iter().map(|route| route.protection.max_request_body).max().unwrap_or_default();
     let (limits, body_memory) = limits::read(top.section("limits", "[limits]"), timeouts, largest);
     let logs = read_logs(top.section("logs", "[logs]"));
@@ -342,6 +351,7 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
         docs: docs.map_or_else(DocsBase::default, |docs| docs.value),
         admin: AdminConfig { listen: admin_is, token: token.map(|token| token.value), tls: admin_tls },
         scope,
+        clock,
         quota,
         // Without a route, a file protects as much as no file: what is sent with a key is never let through unprotected for
         // want of a line.

@@ -76,6 +76,9 @@ impl Survey {
             tracing::warn!(%error, "the store does not say what is open");
         }
         metrics.set_gauges(census.as_deref().ok());
+        if let Ok(Ok(answer)) = tokio::time::timeout(patience, engine.store().read(Vec::new())).await {
+            metrics.set_clock_hold(answer.latest.after(answer.now));
+        }
         let outlook = match &self.outbox {
             Some(desk) => tokio::time::timeout(patience, desk.outlook()).await.ok().and_then(Result::ok),
             None => None,

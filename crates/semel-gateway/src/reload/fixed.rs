@@ -1,6 +1,7 @@
 //! Which settings a running process cannot change.
 
 use crate::config::{AdminConfig, Config, QuotaConfig};
+use semel::clock::Terms;
 
 /// What the process is: it decides which addresses count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,6 +21,7 @@ pub(crate) fn changed(process: Process, old: &Config, new: &Config) -> Vec<&'sta
         listen,
         store,
         store_timeout,
+        clock: Terms { trust, max_step: _, hold },
         logs,
         admin: AdminConfig { listen: admin_listen, token: _, tls: _ },
         quota: QuotaConfig { waiters, waiters_per_tenant, keys: _ },
@@ -45,6 +47,8 @@ pub(crate) fn changed(process: Process, old: &Config, new: &Config) -> Vec<&'sta
         ("listen", serves && *listen != new.listen),
         ("store", *store != new.store),
         ("store_timeout", *store_timeout != new.store_timeout),
+        // How far it may jump follows the shortest window, and is that of the start.
+        ("[clock]", (*trust, *hold) != (new.clock.trust, new.clock.hold)),
         ("[admin] listen", serves && *admin_listen != new.admin.listen),
         ("[logs]", *logs != new.logs),
         (

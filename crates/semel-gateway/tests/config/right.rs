@@ -58,6 +58,11 @@ headers = ["Cookie"]
 deadline = "500ms"
 cache = "10s"
 
+[clock]
+trust = "always"
+max_step = "10m"
+hold = "5m"
+
 [quota]
 live_keys = 100000
 new_keys_per_second = 50

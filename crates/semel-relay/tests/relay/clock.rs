@@ -3,9 +3,14 @@
 use std::path::Path;
 
 /// An event's id has a time in it, as all UUIDv7 have, and a webhook says when it was sent, to a receiver that compares it with its own
-/// time of day. Nothing is decided by either.
-const EXEMPT: [(&str, &str); 3] =
-    [("src/message.rs", "now_v7"), ("sink/webhook.rs", "SystemTime"), ("sink/webhook.rs", "UNIX_EPOCH")];
+/// time of day. Nothing is decided by either; and that a delivery which comes in was signed of late is judged by the time of day, as its sender has it.
+const EXEMPT: [(&str, &str); 5] = [
+    ("src/message.rs", "now_v7"),
+    ("sink/webhook.rs", "SystemTime"),
+    ("sink/webhook.rs", "UNIX_EPOCH"),
+    ("webhook/mod.rs", "SystemTime"),
+    ("webhook/mod.rs", "UNIX_EPOCH"),
+];
 
 #[test]
 fn no_source_reads_the_time_of_day() {

@@ -21,6 +21,14 @@ const LONG: Duration = Duration::from_secs(3600);
 struct NoHands;
 
 impl Hands for NoHands {
+    fn jump(&self, _by: Duration) {
+        unreachable!("nobody moves the server's clock")
+    }
+
+    fn come_back(&self, _by: Duration) {
+        unreachable!("nobody moves the server's clock")
+    }
+
     fn forward(&self, _: Duration) {
         unreachable!("the server's clock is not moved")
     }

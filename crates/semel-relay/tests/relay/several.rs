@@ -34,8 +34,9 @@ async fn each_lease_is_moved_on_once(place: impl Place) {
     for number in 0..RECORDS {
         ids.push(shop.abandoned(number).await);
     }
-    shop.pass(LEASE);
     let shops = processes(&place, &shop).await;
+    // Only now: a process judges no lease over before a whole one has passed since its start.
+    shop.pass(LEASE);
     let mut watches: Vec<_> = shops.iter().map(Shop::watch).collect();
     let [a, b, c] = &mut watches[..] else { unreachable!() };
     let (a, b, c) = tokio::join!(a.round(), b.round(), c.round());

@@ -86,6 +86,14 @@ impl Place for Sqlite {
 struct Driven(Arc<Mutex<Duration>>);
 
 impl Clock for Driven {
+    fn boottime(&self) -> Duration {
+        self.monotonic()
+    }
+
+    fn synchronised(&self) -> Option<bool> {
+        None
+    }
+
     fn wall(&self) -> SystemTime {
         SystemTime::UNIX_EPOCH + secs(1_800_000_000) + *self.0.lock().unwrap()
     }
@@ -96,6 +104,14 @@ impl Clock for Driven {
 }
 
 impl Hands for Driven {
+    fn jump(&self, _by: Duration) {
+        unreachable!("these tests let time pass")
+    }
+
+    fn come_back(&self, _by: Duration) {
+        unreachable!("these tests let time pass")
+    }
+
     fn forward(&self, by: Duration) {
         *self.0.lock().unwrap() += by;
     }

@@ -4,7 +4,7 @@ use crate::faulty_store::{Call, Fault, FaultyStore, Gate};
 use semel::transition::{Reservation, reserve};
 use semel::{
     Batcher, Created, Draft, Fingerprint, MemoryStore, OperationId, Owner, Policy, RecipeId, RecordKey,
-    Store, StoreError, Timestamp,
+    Store, StoreError,
 };
 use std::future::poll_fn;
 use std::pin::pin;

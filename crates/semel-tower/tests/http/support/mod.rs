@@ -211,4 +211,12 @@ impl Clock for ShopClock {
     fn monotonic(&self) -> Duration {
         Duration::from_millis(self.passed.load(Ordering::SeqCst))
     }
+
+    fn boottime(&self) -> Duration {
+        self.monotonic()
+    }
+
+    fn synchronised(&self) -> Option<bool> {
+        Some(true)
+    }
 }

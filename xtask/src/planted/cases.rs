@@ -199,7 +199,13 @@ pub(crate) fn checks(bug: Bug) -> Checks {
                 "clocks::a_worker_that_is_five_minutes_slow_changes_nothing"
             ),
         ],
-<<<<<<< HEAD
+        Bug::ClockBelieved => by![
+            store("holds::a_start_with_a_wrong_clock_forgets_nothing"),
+            test(
+                "crates/semel-sqlite/tests/sqlite",
+                "clock::one_start_with_a_wrong_clock_purges_nothing_and_leaves_the_time_alone",
+            ),
+        ],
         Bug::FailOpen => {
             by![layer("store_failing::a_store_that_hangs_means_503_in_bounded_time_and_no_execution"),]
         }
@@ -207,22 +213,6 @@ pub(crate) fn checks(bug: Bug) -> Checks {
             "store_failing::an_outcome_that_cannot_be_stored_is_504_and_stored_once_the_store_is_back"
         ),],
         Bug::RequestsOwnTask => by![
-=======
-        Bug::ClockBelieved => by![None;
-            store("holds::a_start_with_a_wrong_clock_forgets_nothing"),
-            test(
-                "crates/semel-sqlite/tests/sqlite",
-                "clock::one_start_with_a_wrong_clock_purges_nothing_and_leaves_the_time_alone",
-            ),
-        ],
-        Bug::FailOpen => by![POSTGRES;
-            layer("store_failing::a_store_that_hangs_means_503_in_bounded_time_and_no_execution"),
-        ],
-        Bug::AnsweredBeforeStored => by![SQLITE;
-            layer("store_failing::an_outcome_that_cannot_be_stored_is_504_and_stored_once_the_store_is_back"),
-        ],
-        Bug::RequestsOwnTask => by![None;
->>>>>>> 2cde340 (gateway: configure, show and accept the store's clock; guard PostgreSQL's while running)
             layer("hanging_up::a_client_that_hangs_up_in_mid_handler_finds_the_answer_when_it_comes_back"),
             gateway("http2_clients::a_client_that_resets_its_stream_cancels_nothing"),
         ],

@@ -1,7 +1,7 @@
 //! `semel clock`: what time it is by the store, and an operator's word that it is right.
 
 use crate::admin::{self, Admin, Common, Failure};
-use clap::{Args, Subcommand};
+use clap::{Args, ValueEnum};
 use serde::Deserialize;
 use serde_json::json;
 use std::io::Write as _;
@@ -28,13 +28,13 @@ Exit status: 0 done, 1 refused, 2 a mistake in the command, 3 the admin API cann
 reached or cannot answer now: try again."
 )]
 pub(crate) struct Arguments {
-    #[command(subcommand)]
+    /// What to do; without it, the clock is shown
     action: Option<Action>,
     #[command(flatten)]
     common: Common,
 }
 
-#[derive(Subcommand)]
+#[derive(Clone, Copy, ValueEnum)]
 enum Action {
     /// End a clock hold: the clock is right
     Accept,

@@ -7,6 +7,7 @@ use crate::error::OpenError;
 use crate::migration::{self, Migrated};
 use crate::store::PgStore;
 use crate::write::Writing;
+use semel::Store as _;
 use semel::clock::Terms;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions};
 use sqlx::{ConnectOptions, Connection, PgPool, Row, raw_sql};
@@ -190,7 +191,12 @@ impl PgOptions {
         migration::check_privileges(pool).await?;
         let server = Server { connections, prepared: self.prepared };
         let writing = Writing { server, clock: HighWater::new(self.clock_terms), lossy: self.lossy_commits };
-        Ok(PgStore { writing, damage: Arc::default(), lanes: self.lanes })
+        let store = PgStore { writing, damage: Arc::default(), lanes: self.lanes };
+        // From now on its clock is watched.
+        if let Err(error) = store.read(Vec::new()).await {
+            tracing::warn!(%error, "the server's clock could not be read yet");
+        }
+        Ok(store)
     }
 
     /// Durable means durable, and a standby decides nothing.

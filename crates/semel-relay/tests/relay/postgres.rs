@@ -89,6 +89,8 @@ async fn of_three_processes_one_asks_and_one_moves_each_lease_on() {
         processes.push(shop.elsewhere(way(&database).await.meeting(Arc::clone(&barrier))));
     }
     until_due(&shop, DueKind::Lease, RECORDS as usize).await;
+    // A process judges no lease over before a whole one has passed since its start.
+    tokio::time::sleep(SHORT).await;
     let mut watches: Vec<_> = processes.iter().map(Shop::watch).collect();
     let [a, b, c] = &mut watches[..] else { unreachable!() };
     let (a, b, c) = tokio::join!(a.round(), b.round(), c.round());

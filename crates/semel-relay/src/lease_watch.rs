@@ -5,7 +5,7 @@ use crate::due::Walk;
 use crate::rules::Rules;
 use crate::write::{Judged, write};
 use semel::observe::{Event, log_doubt_of};
-use semel::transition::watch;
+use semel::transition::{Refusal, watch};
 use semel::{DueKind, Engine, StoreError};
 
 /// Moves on what was left in progress when its lease ran out, by the operation's `stale` policy. What only a client's retry can
@@ -38,7 +38,7 @@ impl LeaseWatch {
         round.map(|(moved, _)| moved)
     }
 
-    /// How many were moved on, and how many could not be because an open transaction holds them.
+    /// How many were moved on, and how many could not be yet: an open transaction holds them, or the clock has not run for long enough.
     async fn look_through(&mut self) -> Result<(usize, usize), StoreError> {
         self.walk.begin();
         let (mut moved, mut locked) = (0, 0);
@@ -50,6 +50,8 @@ impl LeaseWatch {
                 let rules = (self.rules)(&record.key.operation);
                 match rules.map(|rules| watch(&record, &rules.policy, now)) {
                     Some(Ok(change)) => batch.push(Judged { record, change }),
+                    // It is over by the time, and may not be judged so yet: the clock has to run smoothly for a whole lease first.
+                    Some(Err(Refusal::NotDue)) => locked += 1,
                     // A retry resumes it, or another process knows the operation.
                     Some(Err(_)) | None => self.walk.leave(&record),
                 }

@@ -295,6 +295,14 @@ macro_rules! suite {
                 of_many_that_remember_at_once_all_agree,
                 of_many_that_remember_over_two_instances_all_agree,
             }
+            key_format {
+                a_value_is_replaced_if_it_is_the_expected_one,
+                a_store_that_was_never_used_takes_sealed_keys_and_refuses_plain_ones,
+                a_store_that_was_used_keeps_its_format,
+                of_many_that_seal_and_reserve_at_once_all_have_one_format,
+                records_are_respelt_with_all_that_belongs_to_them_and_back_again,
+                nothing_is_respelt_while_an_operation_is_under_way_or_if_one_cannot_be,
+            }
             lost_acknowledgement {
                 a_reservation_whose_answer_is_lost_is_found_to_be_ours,
                 a_reservation_that_lost_to_another_is_not_taken_for_ours,

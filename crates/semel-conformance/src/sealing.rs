@@ -1,7 +1,7 @@
 //! Sealed answers against somebody who can write to the store's tables. Only a store's own tests can do that, so that this is no rule of
 //! the suite: they call it.
 
-use crate::samples::{LONG, key, response};
+use crate::samples::{LONG, response};
 use bytes::Bytes;
 use semel::fingerprint::{Command, Recipe};
 use semel::seal::{Keyring, Plain, SealingKey};
@@ -11,7 +11,7 @@ use semel::{
 };
 use std::sync::Arc;
 
-/// What is in every answer and checkpoint here, and must be in no file and no table.
+/// What is in every key, answer and checkpoint here, and must be in no file and no table.
 pub const CANARY: &str = "canary-in-the-clear";
 
 /// What somebody does to a stored record.
@@ -60,6 +60,11 @@ fn with_location() -> StoredResponse {
     answer
 }
 
+/// The client's key is one of the things that are sealed.
+fn key(number: u32) -> RecordKey {
+    RecordKey::new("acme", "create_payment", format!("{CANARY}-{number:012}"))
+}
+
 pub(crate) struct Shop {
     engine: Engine,
     command: Command,
@@ -102,12 +107,18 @@ impl Shop {
     async fn left_at_a_recovery_point(&self, number: u32) -> RecordKey {
         let mut ticket = self.execute(key(number)).await;
         ticket.advance("charged", Some(Bytes::from(CANARY))).await.expect("the recovery point is stored");
-        let found = self.engine.store().read(vec![key(number)]).await.expect("the store answers");
+        let stored = self.stored(&key(number)).await;
+        let found = self.engine.store().read(vec![stored]).await.expect("the store answers");
         let record = found.items.into_iter().flatten().next().expect("it is there");
         assert_eq!(self.engine.checkpoint_of(&record).expect("it opens").as_deref(), Some(CANARY.as_bytes()));
         // Without a farewell. The next sign of life would be due in an hour.
         std::mem::forget(ticket);
         key(number)
+    }
+
+    /// The key as the store has it.
+    async fn stored(&self, key: &RecordKey) -> RecordKey {
+        self.engine.stored_key(key).await.expect("the store tells its key format")
     }
 
     pub(crate) async fn is_damaged(&self, key: &RecordKey) -> bool {
@@ -125,7 +136,10 @@ pub async fn what_is_sealed_stands_no_tampering(
     tamper: impl AsyncFn(&RecordKey, &Tampering),
 ) {
     let shop = Shop::new(store, Some(sealing_keys()));
-    let other = shop.completed(0).await;
+    // Whoever tampers with a store has its keys as it has them.
+    let tamper =
+        async |key: &RecordKey, tampering: &Tampering| tamper(&shop.stored(key).await, tampering).await;
+    let other = shop.stored(&shop.completed(0).await).await;
     let tamperings = [
         Tampering::FlippedBit,
         Tampering::CutOff,
@@ -141,14 +155,13 @@ pub async fn what_is_sealed_stands_no_tampering(
         assert!(shop.is_damaged(&key).await, "{tampering:?}");
     }
     let other = shop.left_at_a_recovery_point(100).await;
-    for (number, tampering) in
-        (101..).zip([Tampering::FlippedCheckpoint, Tampering::CheckpointOf(other.clone())])
-    {
+    let stored = shop.stored(&other).await;
+    for (number, tampering) in (101..).zip([Tampering::FlippedCheckpoint, Tampering::CheckpointOf(stored)]) {
         let key = shop.left_at_a_recovery_point(number).await;
         tamper(&key, &tampering).await;
         tamper(&key, &Tampering::LeaseOver).await;
         assert!(shop.is_damaged(&key).await, "{tampering:?}");
-        let found = shop.engine.store().read(vec![key]).await.expect("the store answers");
+        let found = shop.engine.store().read(vec![shop.stored(&key).await]).await.expect("the store answers");
         let record = found.items.into_iter().flatten().next().expect("it is there");
         assert_eq!((record.state, record.attempt), (State::InProgress, 1), "nobody took it over");
     }

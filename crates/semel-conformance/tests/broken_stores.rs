@@ -5,8 +5,9 @@
 use bytes::Bytes;
 use semel::clock::{ClockReport, ClockRequest};
 use semel::{
-    Answer, Body, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, ManualClock, MemoryStore,
-    OperationId, Page, Purged, Record, RecordKey, Store, StoreFuture, Swap, Swapped, Timestamp,
+    Answer, Body, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, KeyFormat, KeyFormatSet,
+    ManualClock, MemoryStore, OperationId, Page, Purged, Record, RecordKey, Respell, Store, StoreFuture,
+    Swap, Swapped, Timestamp,
 };
 use semel_conformance::rules::{
     answers, batches, clock, counting, due, expiry, fencing, fidelity, find, history, holds, leases, listing,
@@ -310,6 +311,14 @@ impl Store for Broken {
 
     fn clock(&self, request: ClockRequest) -> StoreFuture<'_, ClockReport> {
         self.sound.clock(request)
+    }
+
+    fn replace(&self, name: String, expected: Bytes, value: Bytes) -> StoreFuture<'_, Option<Bytes>> {
+        self.sound.replace(name, expected, value)
+    }
+
+    fn set_key_format(&self, format: KeyFormat, respell: Option<Respell>) -> StoreFuture<'_, KeyFormatSet> {
+        self.sound.set_key_format(format, respell)
     }
 
     fn lanes(&self) -> usize {

@@ -10,8 +10,9 @@
 use bytes::Bytes;
 use semel::clock::{ClockReport, ClockRequest};
 use semel::{
-    Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, OperationId, Page, Purged,
-    Record, RecordKey, Store, StoreError, StoreFuture, Swap, Swapped, Timestamp,
+    Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, KeyFormat, KeyFormatSet,
+    OperationId, Page, Purged, Record, RecordKey, Respell, Store, StoreError, StoreFuture, Swap, Swapped,
+    Timestamp,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -133,6 +134,14 @@ impl Store for FailingStore {
 
     fn clock(&self, request: ClockRequest) -> StoreFuture<'_, ClockReport> {
         self.0.clock(request)
+    }
+
+    fn replace(&self, name: String, expected: Bytes, value: Bytes) -> StoreFuture<'_, Option<Bytes>> {
+        between_points!("replace", self.0.replace(name, expected, value))
+    }
+
+    fn set_key_format(&self, format: KeyFormat, respell: Option<Respell>) -> StoreFuture<'_, KeyFormatSet> {
+        between_points!("set_key_format", self.0.set_key_format(format, respell))
     }
 
     fn lanes(&self) -> usize {

@@ -90,8 +90,10 @@ impl Instance {
             keyring: config.encryption.clone(),
         };
         let nobodys: Rules = Arc::new(|_| None);
+        let engine = Engine::with_options(store, options);
+        engine.seals_client_keys().await.map_err(StartError::ClientKeys)?;
         Ok(Self {
-            engine: Engine::with_options(store, options),
+            engine,
             metrics,
             readiness: Readiness::default(),
             liveness: Liveness::default(),

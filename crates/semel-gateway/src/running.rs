@@ -48,6 +48,9 @@ pub enum StartError {
     /// The secret that fingerprints are keyed with cannot be had.
     #[error("requests cannot be compared: {0}")]
     FingerprintSecret(semel::StoreError),
+    /// Whether and how the store's client keys are sealed cannot be found out, so that no key could be looked up.
+    #[error("client keys cannot be looked up in the store: {0}")]
+    ClientKeys(semel::StoreError),
     /// Doubt cannot be settled as the configuration says.
     #[error(transparent)]
     Settling(#[from] SettlingError),

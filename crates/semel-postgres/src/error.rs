@@ -137,6 +137,6 @@ pub(crate) fn of_a_commit(error: &sqlx::Error) -> StoreError {
     if rolled_back { unavailable(error) } else { StoreError::Lost(error.to_string()) }
 }
 
-fn sqlstate(error: &sqlx::Error) -> Option<String> {
+pub(crate) fn sqlstate(error: &sqlx::Error) -> Option<String> {
     error.as_database_error()?.code().map(|code| code.into_owned())
 }

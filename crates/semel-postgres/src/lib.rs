@@ -24,6 +24,7 @@ mod error;
 #[cfg(test)]
 mod explain;
 mod key;
+mod key_format;
 mod listing;
 mod migration;
 mod once;

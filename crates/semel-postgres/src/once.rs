@@ -59,7 +59,8 @@ impl PgStore {
     ) -> Result<Once<T>, OnceError<E>> {
         let draft = engine.draft(&incoming).await?;
         let mut transaction = self.begin().await?;
-        match self.reserve_in(&mut transaction, draft).await.map_err(failed)? {
+        let reserved = self.reserve_in(&mut transaction, draft).await;
+        match reserved.inspect_err(|_| engine.ask_key_format_again()).map_err(failed)? {
             Reserved::New(record) => {
                 let worked = work(&mut *transaction, record.operation_id).await;
                 let (value, outcome) = worked.map_err(OnceError::Application)?;
@@ -97,15 +98,15 @@ impl PgStore {
             let decision = engine.begin(asking).await?;
             let held = matches!(decision, Decision::InProgress { operation_id: None, .. });
             looks += 1;
-            if !held || looks == MOST_LOOKS || !self.has_ended(key).await? {
+            if !held || looks == MOST_LOOKS || !self.has_ended(engine.stored_key(key).await?).await? {
                 return Ok(decision);
             }
             tokio::time::sleep(A_MOMENT).await;
         }
     }
 
-    async fn has_ended(&self, key: &RecordKey) -> Result<bool, StoreError> {
-        let found = self.read(vec![key.clone()]).await?;
+    async fn has_ended(&self, key: RecordKey) -> Result<bool, StoreError> {
+        let found = self.read(vec![key]).await?;
         Ok(found.items.iter().flatten().any(|record| record.state != State::InProgress))
     }
 

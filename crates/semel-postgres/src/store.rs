@@ -2,6 +2,7 @@
 
 use crate::error::{ActError, CommitError, OpenError};
 use crate::key::KeyHash;
+use crate::key_format::REPLACE;
 use crate::migration::Migrated;
 use crate::options::PgOptions;
 use crate::read::{not_on_a_standby, read};
@@ -10,13 +11,14 @@ use crate::same_transaction::{self, Reserved, Terms};
 use crate::statements::{FIND, READ, RECALL, REMEMBER};
 use crate::text::stored;
 use crate::write::{Writing, not_durable};
-use crate::{listing, migration};
+use crate::{key_format, listing, migration};
 use bytes::Bytes;
 use semel::clock::{ClockReport, ClockRequest};
 use semel::transition::{Act, Claim};
 use semel::{
-    Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, OperationId, Page, PassedOver,
-    Purged, Record, RecordKey, Store, StoreError, StoreFuture, Swap, Swapped, Timestamp,
+    Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, KeyFormat, KeyFormatSet,
+    OperationId, Page, PassedOver, Purged, Record, RecordKey, Respell, Store, StoreError, StoreFuture, Swap,
+    Swapped, Timestamp,
 };
 use sqlx::postgres::PgConnection;
 use sqlx::{PgPool, Postgres, Transaction};
@@ -214,6 +216,20 @@ impl Store for PgStore {
             clock.is_held(now);
             Ok(clock.report(self.read(Vec::new()).await?.moment()))
         })
+    }
+
+    fn replace(&self, name: String, expected: Bytes, value: Bytes) -> StoreFuture<'_, Option<Bytes>> {
+        Box::pin(async move {
+            let name = stored(&name);
+            let replace =
+                sqlx::query(REPLACE).bind(&*name).bind(&*expected).bind(&*value).bind(self.writing.lossy);
+            self.writing.server.write(replace).await?;
+            self.recall_stored(&name).await
+        })
+    }
+
+    fn set_key_format(&self, format: KeyFormat, respell: Option<Respell>) -> StoreFuture<'_, KeyFormatSet> {
+        Box::pin(key_format::set(self.pool(), self.terms(), format, respell))
     }
 
     fn lanes(&self) -> usize {

@@ -55,12 +55,12 @@ pub struct Question {
 }
 
 impl Question {
-    /// The question about a record that was just claimed, and whose checkpoint is this.
-    pub(crate) fn about(record: &Record, checkpoint: Option<Bytes>) -> Self {
+    /// The question about a record that was just claimed, whose key the client knows as `key`, and whose checkpoint is this.
+    pub(crate) fn about(record: &Record, key: RecordKey, checkpoint: Option<Bytes>) -> Self {
         Self {
             operation_id: record.operation_id,
             attempt: record.attempt,
-            key: record.key.clone(),
+            key,
             resource: record.resource.clone(),
             recovery_point: record.recovery_point.clone(),
             checkpoint,

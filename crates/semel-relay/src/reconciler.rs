@@ -223,7 +223,15 @@ impl Inquiry {
                 return Finding::Unclear("checkpoint_damaged".into());
             }
         };
-        let asked = self.asking.whom.ask(Question::about(&self.record, checkpoint));
+        // A question about another key would be answered with an absence that is none.
+        let key = match self.engine.client_key(&self.record).await {
+            Ok(key) => key,
+            Err(error) => {
+                tracing::error!(%error, "nobody is asked: the client's key cannot be read");
+                return Finding::Unclear("key_damaged".into());
+            }
+        };
+        let asked = self.asking.whom.ask(Question::about(&self.record, key, checkpoint));
         let finding = tokio::time::timeout(self.asking.deadline, asked).await;
         finding.unwrap_or_else(|_| Finding::Unclear("deadline".into()))
     }

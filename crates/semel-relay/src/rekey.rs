@@ -45,8 +45,9 @@ impl Rekeyed {
     }
 }
 
-/// Rewrites records, and the secrets of fingerprints, by the key that seals now: what was sealed by older ones, and what was stored before anything was sealed. With
-/// keys that only open, it takes the seals off.
+/// Rewrites records, and the secrets in the store, by the key that seals now: what was sealed by older ones, and what was stored before anything was
+/// sealed. With keys that only open, it takes the seals off. Client keys, which are sealed by one of these secrets, stay as they are
+/// ([`Engine::convert_client_keys`] is for them).
 ///
 /// It goes through all records, newest first, beside whoever serves requests. Each is written on condition that it is still the one
 /// that was read, and nothing changes but its seal and its version, so that it may be killed at any point and run again, and any
@@ -150,6 +151,7 @@ impl Rekeyer {
     /// The store did not answer, again and again. What was rewritten stays so: run it again.
     pub async fn run(&self, mut progress: impl FnMut(&Rekeyed)) -> Result<Rekeyed, StoreError> {
         patiently(async || self.engine.rekey_fingerprint_secrets().await).await?;
+        patiently(async || self.engine.reseal_secrets().await).await?;
         let (mut done, mut later, mut from) = (Rekeyed::default(), Later::default(), None);
         loop {
             let begun = Instant::now();

@@ -2,13 +2,16 @@
 
 use crate::clock::{MARKED, StoreClock};
 use crate::error::Fault;
-use crate::statements;
 use crate::transaction::Fence;
+use crate::{key_format, statements};
 use bytes::Bytes;
 use rusqlite::Connection;
 use semel::clock::{Mark, Told};
 use semel::columns::{KeyHash, key_hash};
-use semel::{Answer, Created, Draft, Expected, Now, Purged, StoreError, Swap, Swapped, Timestamp};
+use semel::{
+    Answer, Created, Draft, Expected, KeyFormat, KeyFormatSet, Now, Purged, Respell, StoreError, Swap,
+    Swapped, Timestamp,
+};
 use std::cell::Cell;
 use tokio::sync::oneshot;
 
@@ -163,15 +166,18 @@ pub(crate) fn purge(at_most: usize) -> (Box<dyn Job>, Waiting<Answer<Purged>>) {
     batch(at_most, 1, |conn, at_most, now| statements::purge(conn, *at_most, now))
 }
 
-/// Keeps a value under a name.
-struct Remember {
-    name: String,
-    value: Bytes,
-    kept: Option<Bytes>,
-    answer: oneshot::Sender<Result<Bytes, StoreError>>,
+/// One thing that is neither a batch nor a closure of the application's.
+struct Single<T, F> {
+    run: F,
+    outcome: Option<T>,
+    answer: oneshot::Sender<Result<T, StoreError>>,
 }
 
-impl Job for Remember {
+impl<T, F> Job for Single<T, F>
+where
+    T: Send,
+    F: Fn(&Connection, Now) -> Result<(T, bool), Fault> + Send,
+{
     fn wanted(&self) -> bool {
         !self.answer.is_closed()
     }
@@ -185,14 +191,14 @@ impl Job for Remember {
     }
 
     fn run(&mut self, scope: &Scope<'_>) -> Result<bool, Fault> {
-        let (kept, written) = statements::remember(scope.conn, &self.name, &self.value)?;
-        self.kept = Some(kept);
+        let (outcome, written) = (self.run)(scope.conn, scope.now)?;
+        self.outcome = Some(outcome);
         Ok(written)
     }
 
     fn committed(self: Box<Self>, _now: Now) {
-        if let Some(kept) = self.kept {
-            let _gone = self.answer.send(Ok(kept));
+        if let Some(outcome) = self.outcome {
+            let _gone = self.answer.send(Ok(outcome));
         }
     }
 
@@ -201,9 +207,31 @@ impl Job for Remember {
     }
 }
 
-pub(crate) fn remember(name: String, value: Bytes) -> (Box<dyn Job>, Waiting<Bytes>) {
+fn single<T, F>(run: F) -> (Box<dyn Job>, Waiting<T>)
+where
+    T: Send + 'static,
+    F: Fn(&Connection, Now) -> Result<(T, bool), Fault> + Send + 'static,
+{
     let (answer, waiting) = oneshot::channel();
-    (Box::new(Remember { name, value, kept: None, answer }), waiting)
+    (Box::new(Single { run, outcome: None, answer }), waiting)
+}
+
+/// Keeps a value under a name.
+pub(crate) fn remember(name: String, value: Bytes) -> (Box<dyn Job>, Waiting<Bytes>) {
+    single(move |conn, _now| statements::remember(conn, &name, &value))
+}
+
+/// Replaces a value under a name.
+pub(crate) fn replace(name: String, expected: Bytes, value: Bytes) -> (Box<dyn Job>, Waiting<Option<Bytes>>) {
+    single(move |conn, _now| key_format::replace(conn, &name, &expected, &value))
+}
+
+/// Puts a format of client keys in force.
+pub(crate) fn set_key_format(
+    format: KeyFormat,
+    respell: Option<Respell>,
+) -> (Box<dyn Job>, Waiting<KeyFormatSet>) {
+    single(move |conn, now| key_format::set(conn, &format, respell.as_ref(), now))
 }
 
 /// Looks at the clock: leaves a mark in the file if the last one is a minute old, and ends a clock hold, if that may be or is asked for.

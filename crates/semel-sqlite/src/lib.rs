@@ -55,6 +55,7 @@ mod error;
 mod explain;
 mod exposure;
 mod job;
+mod key_format;
 mod listing;
 mod log_copier;
 mod options;

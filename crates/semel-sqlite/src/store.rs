@@ -22,8 +22,9 @@ use semel::clock::{ClockReport, ClockRequest, Told};
 use semel::columns::key_hash;
 use semel::transition::{Act, Claim};
 use semel::{
-    Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, Now, OperationId, Page,
-    PassedOver, Purged, Record, RecordKey, Store, StoreError, StoreFuture, Swap, Swapped, Timestamp,
+    Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, KeyFormat, KeyFormatSet, Now,
+    OperationId, Page, PassedOver, Purged, Record, RecordKey, Respell, Store, StoreError, StoreFuture, Swap,
+    Swapped, Timestamp,
 };
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -352,6 +353,14 @@ impl Store for SqliteStore {
     // The writer takes all that waits for it into one transaction, so batches beside each other cost no syncs of their own. What comes
     // while a transaction is being synced is to wait here, not with whoever would have to be woken first to send it: it would come too
     // late for the next one.
+    fn replace(&self, name: String, expected: Bytes, value: Bytes) -> StoreFuture<'_, Option<Bytes>> {
+        Box::pin(self.write(job::replace(name, expected, value)))
+    }
+
+    fn set_key_format(&self, format: KeyFormat, respell: Option<Respell>) -> StoreFuture<'_, KeyFormatSet> {
+        Box::pin(self.write(job::set_key_format(format, respell)))
+    }
+
     fn lanes(&self) -> usize {
         16
     }

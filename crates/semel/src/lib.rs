@@ -89,14 +89,14 @@ pub use damage::PassedOver;
 #[cfg(feature = "std")]
 pub use engine::{
     Acts, AdvanceError, AtMostOnce, BeginError, Checkpoint, Decision, Deduplicated, Engine, EngineOptions,
-    Entered, Finish, FinishError, Found, Identity, Incoming, Inquiry, Interruption, OutOfStep, Outcome,
-    PhaseError, Phases, Promise, Queryable, Quota, Quotas, Rate, Right, RightEnded, Settled, Step, Takeover,
-    Ticket, downstream_key, queryable,
+    Entered, Finish, FinishError, Found, Identity, Incoming, Inquiry, Interruption, KeysConverted, OutOfStep,
+    Outcome, PhaseError, Phases, Promise, Queryable, Quota, Quotas, Rate, Right, RightEnded, Settled, Step,
+    Takeover, Ticket, downstream_key, queryable,
 };
 #[cfg(feature = "std")]
 pub use memory::{ManualClock, MemoryStore};
 #[cfg(feature = "std")]
 pub use store::{
-    Answer, Created, Cursor, DueQuery, Filter, Page, Purged, Store, StoreError, StoreFuture, Swap, Swapped,
-    check_draft,
+    Answer, Created, Cursor, DueQuery, Filter, KeyFormat, KeyFormatSet, Page, Purged, Respell, Store,
+    StoreError, StoreFuture, Swap, Swapped, check_draft,
 };

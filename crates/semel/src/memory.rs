@@ -1,11 +1,14 @@
 //! A store in memory, for tests: what it holds is gone with the process.
 
+mod key_format;
+
 use crate::clock::{ClockReport, ClockRequest, Terms};
 use crate::history::{HistoryEntry, HistoryLine};
 use crate::identity::{OperationId, RecordKey};
 use crate::record::{Body, Draft, DueKind, Expected, Record, State, StoredResponse};
 use crate::store::{
-    Answer, Created, Cursor, DueQuery, Filter, Page, Purged, Store, StoreFuture, Swap, Swapped, check_draft,
+    Answer, Created, Cursor, DueQuery, Filter, KeyFormat, KeyFormatSet, Page, Purged, Respell, Store,
+    StoreFuture, Swap, Swapped, check_draft,
 };
 use crate::time::{Now, Timestamp};
 use crate::transition::state_at;
@@ -154,6 +157,8 @@ struct Contents {
     records: BTreeMap<RecordKey, Kept>,
     keys: HashMap<OperationId, RecordKey>,
     remembered: HashMap<String, Bytes>,
+    /// Whether new records have to have sealed keys, or must not have; `None`: nobody has decided.
+    sealed_keys: Option<bool>,
 }
 
 /// History lives beside its record, so that one removal takes both.
@@ -187,6 +192,7 @@ impl MemoryStore {
             records: BTreeMap::new(),
             keys: HashMap::new(),
             remembered: HashMap::new(),
+            sealed_keys: None,
         };
         Self { shared: Arc::new(Shared { clock, contents: Mutex::new(contents) }) }
     }
@@ -316,6 +322,7 @@ impl Store for MemoryStore {
         Box::pin(async move {
             batch.iter().try_for_each(check_draft)?;
             let (mut contents, now) = self.lock();
+            batch.iter().try_for_each(|draft| contents.check_format(draft))?;
             Ok(Answer::at(now, batch.into_iter().map(|draft| contents.create(draft, now)).collect()))
         })
     }
@@ -456,6 +463,25 @@ impl Store for MemoryStore {
             let mut report = ClockReport::trusted(now.earliest, Terms::default());
             (report.latest, report.claimed) = (now.latest, now.latest);
             Ok(report)
+        })
+    }
+
+    fn replace(&self, name: String, expected: Bytes, value: Bytes) -> StoreFuture<'_, Option<Bytes>> {
+        Box::pin(async move {
+            let (mut contents, _) = self.lock();
+            Ok(contents.remembered.get_mut(&name).map(|kept| {
+                if *kept == expected {
+                    *kept = value;
+                }
+                kept.clone()
+            }))
+        })
+    }
+
+    fn set_key_format(&self, format: KeyFormat, respell: Option<Respell>) -> StoreFuture<'_, KeyFormatSet> {
+        Box::pin(async move {
+            let (mut contents, now) = self.lock();
+            contents.set_key_format(format, respell.as_ref(), now.earliest)
         })
     }
 

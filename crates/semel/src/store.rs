@@ -175,6 +175,42 @@ pub struct Purged {
     pub since: Timestamp,
 }
 
+/// How the keys of clients are written in a store. A store has one format, and refuses records of the other.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum KeyFormat {
+    /// As clients send them.
+    Plain,
+    /// Sealed: each begins with [`SEALED_KEY`](crate::seal::SEALED_KEY).
+    Sealed {
+        /// What they are sealed with, itself sealed by the keyring. Kept under [`Self::SECRET`].
+        secret: Bytes,
+    },
+}
+
+impl KeyFormat {
+    /// The name that the secret of sealed keys is remembered under. Where there is one, keys are sealed.
+    pub const SECRET: &str = "secret/client-keys";
+    /// What the names of recipes begin with. Each is remembered before the first record that needs it: without one, a store was never used.
+    pub const RECIPES: &str = "recipe/";
+}
+
+/// Writes a record in the other key format: the draft has another key, and is otherwise the record with its version raised.
+pub type Respell = Arc<dyn Fn(&Record) -> Result<Box<Draft>, StoreError> + Send + Sync>;
+
+/// What became of a [`set_key_format`](Store::set_key_format).
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum KeyFormatSet {
+    /// This is the format now, with the secret that the store has.
+    InForce(KeyFormat),
+    /// The store was used in the other format, and nobody said how to respell it; nothing was done.
+    InUse,
+    /// So many operations are under way, whose owners name them by their keys as they are; nothing was done.
+    UnderWay(u64),
+    /// The store's user may not do this, and why; nothing was done.
+    NotAllowed(String),
+}
+
 /// Why a store did not answer.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
@@ -273,6 +309,19 @@ pub trait Store: Send + Sync + 'static {
     /// What time it is, whether the clock is trusted, and, if asked, an end to a clock hold: [`Accept`](ClockRequest::Accept) takes the
     /// time that the clock claims for the right one, on an operator's word. A crash before the answer leaves the hold open or ended.
     fn clock(&self, request: ClockRequest) -> StoreFuture<'_, ClockReport>;
+
+    /// Replaces the value under `name` if it is `expected`; returns the one that is there in the end.
+    fn replace(&self, name: String, expected: Bytes, value: Bytes) -> StoreFuture<'_, Option<Bytes>>;
+
+    /// Puts a format of client keys in force, in one atomic step. From then on the store itself refuses every new record of the other format, with
+    /// [`StoreError::Unavailable`], whoever brings it: another process, an older program, a transaction of the application's.
+    ///
+    /// Where it is in force already, nothing is done. Without `respell` it is done only if the store was never used: it has no record, and no
+    /// value whose name begins with [`KeyFormat::RECIPES`]. With it, every record is written anew in the same step, unless one is
+    /// in progress with a lease that is not over at the store's now. The secret is kept, or removed, in the same step too.
+    ///
+    /// It may take as long as all records together: it is not to be bounded by a time-out for single calls, where there is a `respell`.
+    fn set_key_format(&self, format: KeyFormat, respell: Option<Respell>) -> StoreFuture<'_, KeyFormatSet>;
 
     /// How many batches of one kind the store can work on at once to advantage.
     fn lanes(&self) -> usize;

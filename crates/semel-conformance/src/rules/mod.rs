@@ -13,6 +13,7 @@ pub mod fidelity;
 pub mod find;
 pub mod history;
 pub mod holds;
+pub mod key_format;
 pub mod leases;
 pub mod listing;
 pub mod lost_acknowledgement;

@@ -95,6 +95,9 @@ impl Reloader {
             let secret = self.instance.engine.check_fingerprint_secret(new.encryption.as_ref()).await;
             secret.map_err(StartError::FingerprintSecret).map_err(refused)?;
         }
+        let keyring = new.encryption.as_ref();
+        let checked = self.instance.engine.check_keyring(keyring).await;
+        checked.map_err(StartError::ClientKeys).map_err(refused)?;
         let gateway = self.seat.as_ref().map(|_| gateway_of(&self.instance, &new));
         let gateway = gateway.transpose().map_err(refused)?;
         let office = self.instance.office(&new, Some(&self.office)).map_err(refused)?;

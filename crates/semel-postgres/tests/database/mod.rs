@@ -41,6 +41,7 @@ impl Database {
                IF to_regclass('semel_records') IS NOT NULL THEN
                  DELETE FROM semel_records; DELETE FROM semel_answers; DELETE FROM semel_history;
                  DELETE FROM semel_remembered;
+                 ALTER TABLE semel_records DROP CONSTRAINT IF EXISTS semel_records_key_format;
                END IF;
                IF to_regclass('semel_outbox') IS NOT NULL THEN
                  DELETE FROM semel_outbox; DELETE FROM semel_outbox_publishers; DELETE FROM semel_outbox_dropped;

@@ -225,6 +225,7 @@ impl WebhookIntake {
         let (now, found) = match subject {
             Subject::Operation(id) => self.engine.find(id).await?,
             Subject::Key(key) => {
+                let key = self.engine.stored_key(&key).await?;
                 let answer = in_time(&self.engine, self.engine.store().read(vec![key])).await?;
                 (answer.now, answer.items.into_iter().next().flatten())
             }

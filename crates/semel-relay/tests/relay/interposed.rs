@@ -3,8 +3,9 @@
 use bytes::Bytes;
 use semel::clock::{ClockReport, ClockRequest};
 use semel::{
-    Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, OperationId, Page, Purged,
-    Record, RecordKey, Store, StoreError, StoreFuture, Swap, Swapped, Timestamp,
+    Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, KeyFormat, KeyFormatSet,
+    OperationId, Page, Purged, Record, RecordKey, Respell, Store, StoreError, StoreFuture, Swap, Swapped,
+    Timestamp,
 };
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -211,6 +212,14 @@ impl Store for Interposed {
 
     fn clock(&self, request: ClockRequest) -> StoreFuture<'_, ClockReport> {
         self.inner.clock(request)
+    }
+
+    fn replace(&self, name: String, expected: Bytes, value: Bytes) -> StoreFuture<'_, Option<Bytes>> {
+        self.call(self.inner.replace(name, expected, value))
+    }
+
+    fn set_key_format(&self, format: KeyFormat, respell: Option<Respell>) -> StoreFuture<'_, KeyFormatSet> {
+        self.call(self.inner.set_key_format(format, respell))
     }
 
     fn lanes(&self) -> usize {

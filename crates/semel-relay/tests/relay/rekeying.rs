@@ -96,10 +96,10 @@ async fn everything_is_sealed_by_the_newest_key(place: impl Place) {
 #[tokio::test(start_paused = true)]
 async fn what_does_not_open_is_counted_and_left_alone_and_the_others_are_rewritten() {
     let shop = Shop::new(Policy::default()).await;
-    shop.engine.set_keyring(Some(keyring(&["lost"])));
-    let lost = shop.completed(200, "paid").await;
     shop.engine.set_keyring(Some(keyring(&["a"])));
     let ids = filled(&shop).await;
+    shop.engine.set_keyring(Some(keyring(&["lost", "a"])));
+    let lost = shop.completed(200, "paid").await;
     let before = shop.record(lost).await;
     shop.engine.set_keyring(Some(keyring(&["b", "a"])));
     let done = rekeyed(&shop).await;

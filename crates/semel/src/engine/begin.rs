@@ -15,6 +15,7 @@ use crate::trace::note;
 use crate::transition::{
     Arrival, Arrived, Change, Claim, Match, Reservation, Standing, arrive, reserve, standing,
 };
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -100,6 +101,8 @@ const RETRY_UNKNOWN: (Duration, Duration) = (Duration::from_secs(2), Duration::f
 /// What a request brings to every step of its decision.
 pub(super) struct Asked<'a> {
     pub(super) incoming: &'a Incoming<'a>,
+    /// Its key as the store has it.
+    pub(super) key: Cow<'a, RecordKey>,
     pub(super) fingerprint: Fingerprint,
     pub(super) recipe: RecipeId,
     pub(super) owner: Owner,
@@ -108,7 +111,7 @@ pub(super) struct Asked<'a> {
 impl Asked<'_> {
     fn draft(&self) -> Draft {
         let reservation = Reservation {
-            key: self.incoming.key.clone(),
+            key: RecordKey::clone(&self.key),
             operation_id: OperationId::random(),
             fingerprint: self.fingerprint,
             recipe: self.recipe,
@@ -175,11 +178,16 @@ impl Engine {
         if tenant > MAX_TENANT {
             return Err(BeginError::Tenant(tenant));
         }
+        // Before the recipe is kept: with it, a store counts as used.
+        let key = match self.shared.client_keys.stored(&incoming.key) {
+            Some(key) => key,
+            None => Box::pin(self.shared.stored_key(&incoming.key)).await?,
+        };
         let recipe = incoming.subject.recipe();
         let recipe_id = recipe.id();
         let fingerprint = incoming.subject.fingerprint_under(recipe).map_err(|_| BeginError::Recipe)?;
         self.shared.keep_recipe(recipe_id, recipe).await?;
-        Ok(Asked { incoming, fingerprint, recipe: recipe_id, owner: Owner::random() })
+        Ok(Asked { incoming, key, fingerprint, recipe: recipe_id, owner: Owner::random() })
     }
 
     pub(super) async fn reserve(&self, asked: &Asked<'_>) -> Result<Decision, BeginError> {
@@ -219,14 +227,20 @@ impl Engine {
                 pass.used();
                 Box::pin(self.read_back(asked, Claim::of(&draft), error, begun)).await
             }
-            Err(error) => Err(error.into()),
+            Err(error) => {
+                if matches!(error, StoreError::Unavailable(_)) {
+                    // Perhaps it takes keys of another format by now.
+                    self.shared.client_keys.forget();
+                }
+                Err(error.into())
+            }
         }
     }
 
     /// For a tenant that may not make a new key: what is known is answered as ever. Reading first is safe here, as nothing is executed
     /// on the word that there is nothing.
     async fn known_alone(&self, asked: &Asked<'_>, retry_after: Duration) -> Result<Next, BeginError> {
-        Ok(match self.shared.batcher.read(&asked.incoming.key).await? {
+        Ok(match self.shared.batcher.read(&asked.key).await? {
             (now, Some(record)) => Next::Again(Box::new(record), now),
             (_, None) => Next::Decided(Decision::QuotaExceeded { retry_after }),
         })
@@ -312,7 +326,7 @@ impl Engine {
         error: StoreError,
         begun: Duration,
     ) -> Result<Next, BeginError> {
-        match self.shared.batcher.read(&asked.incoming.key).await {
+        match self.shared.batcher.read(&asked.key).await {
             // Not if its lease ran out meanwhile: somebody may be about to settle it as never executed.
             Ok((_, Some(record)))
                 if (claim.holds(&record) || planted::bug(Bug::TokenIgnored))
@@ -321,7 +335,7 @@ impl Engine {
                 Ok(self.execute(asked, record, begun))
             }
             _ => {
-                self.give_back(asked.incoming.key.clone(), claim, Arc::clone(&asked.incoming.policy));
+                self.give_back(RecordKey::clone(&asked.key), claim, Arc::clone(&asked.incoming.policy));
                 Err(error.into())
             }
         }

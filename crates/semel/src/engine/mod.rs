@@ -5,6 +5,7 @@
 
 mod acts;
 mod begin;
+mod client_keys;
 mod fingerprint_secrets;
 mod finish;
 mod outstanding;
@@ -21,6 +22,7 @@ mod waiters;
 
 pub use acts::Acts;
 pub use begin::{BeginError, Decision, Incoming};
+pub use client_keys::KeysConverted;
 pub use finish::{Finish, FinishError, Outcome};
 pub use phases::{
     AtMostOnce, Checkpoint, Deduplicated, Entered, Found, Identity, Inquiry, Interruption, OutOfStep,
@@ -39,6 +41,7 @@ use crate::record::Record;
 use crate::seal::Keyring;
 use crate::store::{Store, StoreError};
 use bytes::Bytes;
+use client_keys::LearntKeys;
 use fingerprint_secrets::FingerprintSecrets;
 use finish::MAX_GIVING_BACK;
 use outstanding::Outstanding;
@@ -76,6 +79,7 @@ struct Shared {
     secret: OnceCell<FingerprintSecret>,
     fingerprint_secrets: FingerprintSecrets,
     keyring: RwLock<Option<Arc<Keyring>>>,
+    client_keys: LearntKeys,
     store_timeout: Duration,
     observer: Option<Arc<dyn Observer>>,
 }
@@ -109,8 +113,8 @@ pub struct EngineOptions {
     pub quotas: Quotas,
     /// Is told what happens. Default: nobody is, and nothing is measured.
     pub observer: Option<Arc<dyn Observer>>,
-    /// Seals answers and checkpoints before they reach the store: see [`seal`](crate::seal). Default: nothing is sealed, and what is
-    /// sealed does not open.
+    /// Seals answers and checkpoints, and client keys where the store was never used without, before they reach the store: see
+    /// [`seal`](crate::seal). Default: nothing is sealed, and what is sealed does not open.
     pub keyring: Option<Keyring>,
 }
 
@@ -162,6 +166,7 @@ impl Engine {
                 secret: OnceCell::new(),
                 fingerprint_secrets: FingerprintSecrets::default(),
                 keyring: RwLock::new(options.keyring.map(Arc::new)),
+                client_keys: LearntKeys::default(),
                 store_timeout: options.store_timeout,
                 observer: options.observer,
                 store,

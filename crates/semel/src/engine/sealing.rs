@@ -56,6 +56,7 @@ impl Engine {
         *kept = keyring.map(Arc::new);
         drop(kept);
         self.shared.fingerprint_secrets.forget();
+        self.shared.client_keys.forget();
     }
 
     /// What makes the acts of whoever owns `record`, for a store that writes them in a transaction of the application's.

@@ -1,24 +1,31 @@
 //! Encryption at rest: answers and checkpoints are sealed before they reach a store, and opened when they are needed.
 //!
 //! A [`Keyring`] is given to the engine ([`EngineOptions::keyring`](crate::EngineOptions::keyring)); stores, listings, reaper and
-//! everybody else carry what is sealed about as it is. Sealed are the body and the kept headers of an answer, together, and what
-//! phases leave at a recovery point. Not sealed is what records are found, compared and judged by: tenant, operation, key,
-//! fingerprint, state, moments, the answer's status and schema version, the resource's type and id, error codes, and history.
+//! everybody else carry what is sealed about as it is. Sealed are the body and the kept headers of an answer, together, what
+//! phases leave at a recovery point, and, in a store that was never used without, the client's key. Not sealed is what records are found,
+//! compared and judged by: tenant, operation, fingerprint, state, moments, the answer's status and schema version, the resource's type
+//! and id, error codes, and history.
+//!
+//! Client keys are sealed so that equal ones stay equal, by a secret of the store, which the keyring seals: a store has either plain keys or
+//! sealed ones, and refuses the others ([`KeyFormat`](crate::KeyFormat)).
 //!
 //! What is sealed belongs to one place: it opens only in the record of the tenant, operation, key, operation id and fingerprint that
 //! it was sealed for, with the status, schema version or recovery point that it was sealed with. Anything else is
 //! [damage](crate::StoreError::Damaged).
 
+mod client_keys;
 mod envelope;
 mod kept;
 mod keyring;
 mod store_secret;
 
+pub use client_keys::SEALED_KEY;
 pub use keyring::{InvalidKey, InvalidKeyring, Keyring, Plain, SealingKey};
 
-pub(crate) use store_secret::{open_secret, seal_secret};
+pub(crate) use client_keys::ClientKeys;
+pub(crate) use store_secret::{open_secret, resealed, seal_secret};
 
-use crate::identity::OperationId;
+use crate::identity::{OperationId, RecordKey};
 use crate::planted::{self, Bug};
 use crate::record::{Body, Record, StoredResponse};
 use crate::store::StoreError;
@@ -130,8 +137,6 @@ impl Sealer {
 
     /// The response and the checkpoint of `record` as they would be stored now; `None`: they are already.
     pub(crate) fn renewed(&self, record: &Record) -> Result<Option<Renewed>, StoreError> {
-        // Whatever becomes of plain ones elsewhere: this is how they come to be sealed.
-        let accepting = |keyring: &Arc<Keyring>| Arc::new((**keyring).clone().plain(Plain::Accepted));
         let opener = Self { keyring: self.keyring.as_ref().map(accepting), ..self.clone() };
         let mut renewed =
             Renewed { response: record.response.clone(), checkpoint: record.checkpoint.clone() };
@@ -158,6 +163,21 @@ impl Sealer {
             changed = true;
         }
         Ok(changed.then_some(renewed))
+    }
+
+    /// The response and the checkpoint of `record` as they would be stored now under another key.
+    pub(crate) fn moved(
+        keyring: Option<&Arc<Keyring>>,
+        record: &Record,
+        key: &RecordKey,
+    ) -> Result<Renewed, StoreError> {
+        let opener = Self::of(keyring.map(accepting), record);
+        let moved = Record { key: key.clone(), response: None, checkpoint: None, ..record.clone() };
+        let sealer = Self::of(keyring.cloned(), &moved);
+        let response = record.response.clone().map(|kept| Ok(sealer.response(opener.open_response(kept)?)));
+        let point = record.recovery_point.as_deref().unwrap_or_default();
+        let checkpoint = opener.checkpoint_of(record)?.map(|kept| sealer.checkpoint(point, kept));
+        Ok(Renewed { response: response.transpose()?, checkpoint })
     }
 
     fn plain(&self, what: &str) -> Result<(), StoreError> {
@@ -192,6 +212,11 @@ impl Sealer {
         part(&mut bytes, point.as_bytes());
         bytes
     }
+}
+
+/// Whatever becomes of plain ones elsewhere: this is how they come to be sealed.
+fn accepting(keyring: &Arc<Keyring>) -> Arc<Keyring> {
+    Arc::new((**keyring).clone().plain(Plain::Accepted))
 }
 
 /// What never changes of a record.

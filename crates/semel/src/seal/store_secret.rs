@@ -32,6 +32,20 @@ pub(crate) fn open_secret(keyring: Option<&Keyring>, name: &str, kept: Bytes) ->
     })
 }
 
+/// The secret sealed by the key that seals now; `None`: it is so already, or nothing seals.
+///
+/// # Errors
+/// As [`open_secret`].
+pub(crate) fn resealed(keyring: &Keyring, name: &str, kept: &Bytes) -> Result<Option<Bytes>, StoreError> {
+    match keyring.sealing_key() {
+        Some(key) if envelope::sealed_by(kept) != Some(key.id()) => {
+            let secret = open_secret(Some(keyring), name, kept.clone())?;
+            Ok(Some(seal_secret(key, name, &secret)))
+        }
+        _ => Ok(None),
+    }
+}
+
 fn bound(name: &str, id: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(128);
     for text in ["semel store secret 1", name, id] {
@@ -59,5 +73,11 @@ mod tests {
         assert!(
             why(open_secret(None, "secret/one", kept.clone())).contains("\"old\", which is not configured")
         );
+
+        let renewed = resealed(&both, "secret/one", &kept).unwrap().expect("another key seals now");
+        assert_eq!(envelope::sealed_by(&renewed), Some("new"));
+        assert_eq!(open_secret(Some(&both), "secret/one", renewed.clone()).unwrap(), "the secret");
+        assert_eq!(resealed(&both, "secret/one", &renewed).unwrap(), None);
+        assert_eq!(resealed(&both.open_only(), "secret/one", &kept).unwrap(), None);
     }
 }

@@ -3,8 +3,9 @@
 use bytes::Bytes;
 use semel::clock::{ClockReport, ClockRequest};
 use semel::{
-    Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, OperationId, Page, Purged,
-    Record, RecordKey, Store, StoreError, StoreFuture, Swap, Swapped, Timestamp,
+    Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, KeyFormat, KeyFormatSet,
+    OperationId, Page, Purged, Record, RecordKey, Respell, Store, StoreError, StoreFuture, Swap, Swapped,
+    Timestamp,
 };
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -55,6 +56,7 @@ pub(crate) enum Call {
     Count,
     Remember,
     Recall,
+    SetKeyFormat,
 }
 
 /// What happens to one call.
@@ -258,6 +260,14 @@ impl Store for FaultyStore {
 
     fn clock(&self, request: ClockRequest) -> StoreFuture<'_, ClockReport> {
         self.inner.clock(request)
+    }
+
+    fn replace(&self, name: String, expected: Bytes, value: Bytes) -> StoreFuture<'_, Option<Bytes>> {
+        self.inner.replace(name, expected, value)
+    }
+
+    fn set_key_format(&self, format: KeyFormat, respell: Option<Respell>) -> StoreFuture<'_, KeyFormatSet> {
+        self.faring(Call::SetKeyFormat, 1, on!(set_key_format(format, respell)))
     }
 
     fn lanes(&self) -> usize {

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail the test")]
 
 mod batcher;
+mod client_keys;
 mod contention;
 #[allow(dead_code, reason = "shared with the tests of semel-tower, which use other parts of it")]
 mod faulty_store;

@@ -32,7 +32,11 @@ async fn a_record_that_was_made_by_an_older_recipe_is_compared_by_it() {
     let other_trace = json!({ "amount": "10.00", "trace": "b" });
     let decision = deployed.ask(&command(&without_trace(), &other_trace)).await.unwrap();
     assert!(matches!(decision, Decision::KeyReused { .. }), "under the old recipe the trace counts");
-    assert_eq!(deployed.store.batches(Call::Recall).len(), 1, "it is asked for once");
+    assert_eq!(
+        deployed.store.batches(Call::Recall).len(),
+        2,
+        "it is asked for once, and so is the key format"
+    );
 }
 
 #[tokio::test(start_paused = true)]

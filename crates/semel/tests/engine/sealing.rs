@@ -275,7 +275,8 @@ async fn a_record_that_was_read_from_the_store_can_be_opened() {
     let mut ticket = shop.execute().await;
     ticket.advance("created", Some(Bytes::from_static(b"pay_1"))).await.unwrap();
     ticket.finish(completed("once")).await.unwrap();
-    let found = shop.memory.read(vec![key()]).await.unwrap().items.remove(0).unwrap();
+    let found = shop.record().await.unwrap();
+    assert_eq!(shop.engine.client_key(&found).await.unwrap(), key());
     let opened = shop.engine.open(found).unwrap();
     assert_eq!((opened.response, opened.checkpoint.as_deref()), (Some(answer("once")), Some(&b"pay_1"[..])));
 }

@@ -4,8 +4,9 @@ use crate::faulty_store::FaultyStore;
 use bytes::Bytes;
 use semel::fingerprint::{Command, Recipe};
 use semel::observe::{Event, Observer, StoreCall};
+use semel::seal::SEALED_KEY;
 use semel::{
-    BeginError, Body, Decision, Engine, EngineOptions, HistoryLine, InFlight, Incoming, ManualClock,
+    BeginError, Body, Decision, Engine, EngineOptions, Filter, HistoryLine, InFlight, Incoming, ManualClock,
     MemoryStore, OperationId, Outcome, Policy, Record, RecordKey, State, Store as _, StoredResponse, Ticket,
     Timestamp,
 };
@@ -126,7 +127,14 @@ impl Shop {
 
     /// The record as the memory has it, behind all faults.
     pub(crate) async fn record(&self) -> Option<Record> {
-        self.memory.read(vec![key()]).await.unwrap().items.remove(0)
+        let plain = self.memory.read(vec![key()]).await.unwrap().items.remove(0);
+        if plain.is_some() {
+            return plain;
+        }
+        // Where keys are sealed, there is one record alone.
+        let listed = self.memory.list(Filter::default(), None, 1).await.unwrap().records;
+        let sealed = listed.first().filter(|record| record.key.key.starts_with(SEALED_KEY))?;
+        self.memory.find(vec![sealed.operation_id]).await.unwrap().items.remove(0)
     }
 
     pub(crate) async fn state(&self) -> Option<State> {

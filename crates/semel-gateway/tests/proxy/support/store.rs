@@ -3,8 +3,9 @@
 use bytes::Bytes;
 use semel::clock::{ClockReport, ClockRequest};
 use semel::{
-    Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, MemoryStore, OperationId, Page,
-    Purged, Record, RecordKey, Store, StoreFuture, Swap, Swapped, Timestamp,
+    Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, KeyFormat, KeyFormatSet,
+    MemoryStore, OperationId, Page, Purged, Record, RecordKey, Respell, Store, StoreFuture, Swap, Swapped,
+    Timestamp,
 };
 use tokio::sync::watch;
 
@@ -69,6 +70,14 @@ impl Store for SlowStore {
 
     fn clock(&self, request: ClockRequest) -> StoreFuture<'_, ClockReport> {
         self.0.clock(request)
+    }
+
+    fn replace(&self, name: String, expected: Bytes, value: Bytes) -> StoreFuture<'_, Option<Bytes>> {
+        self.0.replace(name, expected, value)
+    }
+
+    fn set_key_format(&self, format: KeyFormat, respell: Option<Respell>) -> StoreFuture<'_, KeyFormatSet> {
+        self.0.set_key_format(format, respell)
     }
 
     fn lanes(&self) -> usize {

@@ -3,7 +3,7 @@
 use crate::logs::log_as;
 use anstream::{eprint, eprintln};
 use clap::Args;
-use semel::{Engine, EngineOptions, StoreError};
+use semel::{Engine, EngineOptions, KeysConverted, StoreError};
 use semel_gateway::config::LoadError;
 use semel_gateway::{Config, OpenStoreError};
 use semel_relay::{RekeyOptions, Rekeyed, Rekeyer};
@@ -25,6 +25,11 @@ use std::time::{Duration, Instant};
 /// run this. An operation that began before that ends by the older key: those that are
 /// still under way, or in doubt, are counted. Run it again once they have ended. Once it
 /// says that nothing is left, the older keys can be taken out of the file.
+///
+/// With --keys it seals the keys of clients too, in a store that was used before they
+/// were sealed, or, with --decrypt, writes them in plain text again. For that, stop every
+/// gateway, worker and service that uses the store: it refuses while an operation is
+/// under way, and whatever still runs is refused by the store afterwards.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
@@ -33,6 +38,7 @@ Examples:
   semel rekey --config semel.toml
   semel rekey --config semel.toml --pause-ms 100   more slowly, on a busy store
   semel rekey --config semel.toml --json           the counts, for a script
+  semel rekey --config semel.toml --keys           client keys too; stop everything first
 
 Exit status: 0 if every record is as the file says and will stay so, 1 if some are not,
 if operations are under way that may still end by an older key, or if it could not go
@@ -54,6 +60,10 @@ pub(crate) struct Arguments {
     /// Take the seals off instead: the file has to say seal_with = "none".
     #[arg(long)]
     decrypt: bool,
+
+    /// Seal the keys of clients too; with --decrypt, write them in plain text again.
+    #[arg(long)]
+    keys: bool,
 
     /// Print the counts as JSON.
     #[arg(long)]
@@ -82,6 +92,18 @@ pub(crate) enum RekeyError {
     Open(#[from] OpenStoreError),
     #[error("it went no further: {0}. What was rewritten stays so; run it again")]
     Store(StoreError),
+    #[error("client keys stay as they are: {0}")]
+    Keys(StoreError),
+    #[error(
+        "client keys stay as they are: {0} operations are under way. Stop every gateway, worker and service on this store, wait until their leases are over, and run it again"
+    )]
+    UnderWay(u64),
+    #[error("client keys stay as they are: {0}")]
+    NotAllowed(String),
+    #[error(
+        "client keys are sealed still: stop every gateway, worker and service on this store, and add --keys, before you take [encryption] out of the file"
+    )]
+    KeysSealed,
     #[error("the command's own machinery failed")]
     Machinery(#[from] std::io::Error),
 }
@@ -101,12 +123,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, RekeyError> {
     }
     let _logs = log_as(&config.logs)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let done = runtime.block_on(rewrite(&config, arguments))?;
-    tell(&done, keyring.seals_with(), arguments.json);
+    let (done, keys_sealed) = runtime.block_on(rewrite(&config, arguments))?;
+    tell(&done, keyring.seals_with(), keys_sealed, arguments.json);
+    if arguments.decrypt && keys_sealed {
+        return Err(RekeyError::KeysSealed);
+    }
     Ok(if done.is_complete() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-async fn rewrite(config: &Config, arguments: &Arguments) -> Result<Rekeyed, RekeyError> {
+/// What was rewritten, and whether client keys are sealed.
+async fn rewrite(config: &Config, arguments: &Arguments) -> Result<(Rekeyed, bool), RekeyError> {
     let opened = config.store.open(config.store_timeout, config.clock).await?;
     let options = EngineOptions {
         store_timeout: config.store_timeout,
@@ -114,12 +140,20 @@ async fn rewrite(config: &Config, arguments: &Arguments) -> Result<Rekeyed, Reke
         ..EngineOptions::default()
     };
     let engine = Engine::with_options(opened.store, options);
+    if arguments.keys {
+        match engine.convert_client_keys().await.map_err(RekeyError::Keys)? {
+            KeysConverted::UnderWay(count) => return Err(RekeyError::UnderWay(count)),
+            KeysConverted::NotAllowed(why) => return Err(RekeyError::NotAllowed(why)),
+            _ => {}
+        }
+    }
     let options =
         RekeyOptions { batch: arguments.batch.into(), pause: Duration::from_millis(arguments.pause_ms) };
     let mut progress = Progress::new();
-    let done = Rekeyer::new(engine, options).run(|done| progress.shown(done)).await;
+    let done = Rekeyer::new(engine.clone(), options).run(|done| progress.shown(done)).await;
     progress.end();
-    done.map_err(RekeyError::Store)
+    let done = done.map_err(RekeyError::Store)?;
+    Ok((done, engine.seals_client_keys().await.map_err(RekeyError::Store)?))
 }
 
 /// A line on a terminal that changes; nothing elsewhere.
@@ -151,7 +185,7 @@ impl Progress {
     }
 }
 
-fn tell(done: &Rekeyed, sealed_by: Option<&str>, as_json: bool) {
+fn tell(done: &Rekeyed, sealed_by: Option<&str>, keys_sealed: bool, as_json: bool) {
     let Rekeyed { looked_at, rewritten, damaged, held, under_way } = *done;
     let words = if as_json {
         json!({
@@ -161,6 +195,7 @@ fn tell(done: &Rekeyed, sealed_by: Option<&str>, as_json: bool) {
             "damaged": damaged,
             "held": held,
             "under_way": under_way,
+            "client_keys": if keys_sealed { "sealed" } else { "plain" },
         })
         .to_string()
     } else {
@@ -181,6 +216,10 @@ fn tell(done: &Rekeyed, sealed_by: Option<&str>, as_json: bool) {
             words += &format!(
                 "\n  under way or in doubt, and may still end by an older key: {under_way} (run this again once they have ended)"
             );
+        }
+        if sealed_by.is_some() && !keys_sealed {
+            words +=
+                "\n  client keys are in plain text: stop everything on this store, and run this with --keys";
         }
         words
     };

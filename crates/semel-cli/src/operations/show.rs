@@ -15,6 +15,7 @@ use std::io::{Result as Written, Write};
     after_help = "\
 Examples:
   semel operations show 0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4
+  semel operations show 0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4 --full-key
   semel operations show 0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4 --json | jq .state
 
 The answer's body is never shown: it is the client's business."
@@ -24,13 +25,18 @@ pub(super) struct Arguments {
     #[arg(value_name = "ID")]
     id: String,
 
+    /// Show all of the client's Idempotency-Key, not its first 8 characters alone.
+    #[arg(long)]
+    full_key: bool,
+
     #[command(flatten)]
     common: Common,
 }
 
 pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let admin = Admin::new(&arguments.common.connection)?;
-    let reply = admin.get(&path(&arguments.id)?).await?;
+    let query = if arguments.full_key { "?full_key=true" } else { "" };
+    let reply = admin.get(&format!("{}{query}", path(&arguments.id)?)).await?;
     if arguments.common.json {
         return reply.print();
     }

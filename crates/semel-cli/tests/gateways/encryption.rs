@@ -92,7 +92,7 @@ fn payment(number: usize) -> Ask {
 }
 
 /// A section with these keys. Nothing of them may be in a log, which has nothing with this beginning in it.
-fn keys(ids: &[&str], more: &str) -> String {
+pub(crate) fn keys(ids: &[&str], more: &str) -> String {
     let key = |id: &&str| {
         let fill = "A".repeat(39 - id.len());
         format!("{{ id = \"{id}\", key = \"k3y-{id}{fill}\" }}")
@@ -102,10 +102,10 @@ fn keys(ids: &[&str], more: &str) -> String {
 }
 
 /// Runs `semel rekey` with these sections, and returns what it counted.
-async fn rekey(database: &Database, sections: &str, more: &'static [&str]) -> (Option<i32>, Value) {
+pub(crate) async fn rekey(store: &str, sections: &str, more: &'static [&str]) -> (Option<i32>, Value) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("semel.toml");
-    let text = format!("upstream = \"http://127.0.0.1:9\"\nstore = \"{}\"\n{sections}", database.url);
+    let text = format!("upstream = \"http://127.0.0.1:9\"\nstore = \"{store}\"\n{sections}");
     std::fs::write(&file, text).unwrap();
     let output = tokio::task::spawn_blocking(move || {
         semel()
@@ -158,7 +158,7 @@ async fn from_plain_to_encrypted_and_through_two_changes_of_keys_every_replay_is
         }
         load.has_gone_on().await;
         if let Some(id) = rekeyed {
-            let (status, counts) = rekey(&database, sections, &[]).await;
+            let (status, counts) = rekey(&database.url, sections, &[]).await;
             assert_eq!((status, counts["sealed_by"].as_str()), (Some(0), Some(*id)), "{counts}");
             assert!(counts["rewritten"].as_u64().unwrap() > 0, "{counts}");
         }
@@ -180,13 +180,13 @@ async fn from_plain_to_encrypted_and_through_two_changes_of_keys_every_replay_is
     assert!(dump.contains("sealed-payment-0") && !dump.contains("b0dy-") && !dump.contains(&canary));
 
     let (sections, _) = &stages[stages.len() - 1];
-    let (status, counts) = rekey(&database, sections, &[]).await;
+    let (status, counts) = rekey(&database.url, sections, &[]).await;
     assert_eq!((status, counts["rewritten"].as_u64()), (Some(0), Some(0)), "{counts}");
     assert_eq!(counts["looked_at"].as_u64(), Some(first.len() as u64));
     // Without its key nothing is rewritten, and that is said.
-    let (status, counts) = rekey(&database, &keys(&["four"], ""), &[]).await;
+    let (status, counts) = rekey(&database.url, &keys(&["four"], ""), &[]).await;
     assert_eq!((status, counts["damaged"].as_u64()), (Some(1), Some(first.len() as u64)), "{counts}");
-    let (status, _) = rekey(&database, &keys(&["three"], "seal_with = \"none\""), &["--decrypt"]).await;
+    let (status, _) = rekey(&database.url, &keys(&["three"], "seal_with = \"none\""), &["--decrypt"]).await;
     assert_eq!(status, Some(0));
     assert!(database.dump().await.contains(&canary), "the seals are off again");
 }

@@ -9,6 +9,7 @@
 mod shim;
 mod support;
 
+mod client_keys;
 mod codes;
 mod costs;
 mod duplicates;

@@ -1,8 +1,8 @@
 //! The shapes that records and their history are shown in.
 //!
 //! Shown is what operators need to find out what happened. Never shown: the answer's body and the values of its headers,
-//! which are the client's business, checkpoints, which are the service's, and owner tokens, which are capabilities. Members
-//! without a value are absent.
+//! which are the client's business, checkpoints, which are the service's, and owner tokens, which are capabilities. Of a client's key the
+//! beginning is shown. Members without a value are absent.
 
 use semel::seal::sealed_by;
 use semel::transition::{Standing, standing, state_at};
@@ -17,6 +17,7 @@ pub(super) struct Operation {
     operation_id: String,
     tenant: String,
     operation: String,
+    /// The first 8 characters of the client's key and an ellipsis; all of it where that was asked for.
     key: String,
     #[schema(schema_with = super::openapi::states)]
     state: &'static str,
@@ -120,7 +121,7 @@ impl Operation {
             operation_id: record.operation_id.to_string(),
             tenant: record.key.tenant.to_string(),
             operation: record.key.operation.to_string(),
-            key: record.key.key.to_string(),
+            key: abbreviated(&record.key.key),
             state: state_at(&record, now).as_str(),
             expired: matches!(standing, Standing::Tombstone | Standing::Gone),
             dead_letter: record.dead_letter,
@@ -133,6 +134,22 @@ impl Operation {
             reconcile_attempts: record.reconcile_attempts,
             recipe: record.recipe.to_string(),
         }
+    }
+
+    /// With all of the client's key.
+    pub(super) fn with_key(self, key: String) -> Self {
+        Self { key, ..self }
+    }
+}
+
+/// How much of a client's key everybody is shown.
+const SHOWN: usize = 8;
+
+/// The beginning of a client's key: enough to recognise it by, and too little to use it.
+fn abbreviated(key: &str) -> String {
+    match key.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &key[..end]),
+        None => key.to_owned(),
     }
 }
 
@@ -195,6 +212,13 @@ impl From<Timestamp> for Moment {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_key_the_first_eight_characters_are_shown() {
+        assert_eq!(abbreviated("7fb0f4a0-8d6f-4d69"), "7fb0f4a0…");
+        assert_eq!(abbreviated("schl\u{fc}ssel-eins"), "schl\u{fc}sse…");
+        assert_eq!((abbreviated("12345678"), abbreviated("")), ("12345678".into(), String::new()));
+    }
 
     #[test]
     fn moments_have_milliseconds_and_an_end() {

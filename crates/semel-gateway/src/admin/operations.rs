@@ -4,7 +4,7 @@ use super::Shared;
 use super::document::{Line, Moment, Operation};
 use super::openapi::{AboutOperation, Guarded, StoreFailed};
 use super::problem::{AdminProblem, ProblemDocument};
-use super::query::{Listing, OfOperations, cursor_text, operation_id};
+use super::query::{Listing, OfOneOperation, OfOperations, cursor_text, operation_id, wants_full_key};
 use axum::Json;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
@@ -42,6 +42,10 @@ impl Shown {
         let history = history.map(|lines| lines.into_iter().map(Line::from).collect());
         Self { now: now.into(), operation: Operation::of(record, now), history }
     }
+
+    fn with_key(self, key: String) -> Self {
+        Self { operation: self.operation.with_key(key), ..self }
+    }
 }
 
 /// Lists operations, newest first.
@@ -61,11 +65,16 @@ pub(super) async fn list(
 ) -> Result<Response, AdminProblem> {
     let Listing { filter, from, limit } = Listing::read(query.as_deref())?;
     let store = shared.admin.engine.store();
+    let filter = shared.admin.engine.stored_filter(filter).await?;
     let now = shared.in_time(store.read(Vec::new())).await?.now;
     let page = shared.in_time(store.list(filter, from, limit)).await?;
+    let mut operations = Vec::with_capacity(page.records.len());
+    for record in page.records {
+        operations.push(Operation::of(shared.with_client_key(record).await, now));
+    }
     let listed = Listed {
         now: now.into(),
-        operations: page.records.into_iter().map(|record| Operation::of(record, now)).collect(),
+        operations,
         damaged: page.damaged,
         next_cursor: page.next.map(cursor_text),
     };
@@ -80,10 +89,10 @@ fn is_none(count: &usize) -> bool {
 /// Shows one operation with its history.
 #[utoipa::path(
     get, path = "/v1/operations/{id}", operation_id = "showOperation", tag = "operations",
-    params(AboutOperation),
+    params(AboutOperation, OfOneOperation),
     responses(
         (status = 200, description = "The operation", body = Shown),
-        (status = 400, description = "This is no operation's id", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 400, description = "This is no operation's id, or a parameter says what it cannot say", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 404, description = "There is no such operation", body = ProblemDocument, content_type = "application/problem+json"),
         Guarded, StoreFailed,
     ),
@@ -92,14 +101,36 @@ fn is_none(count: &usize) -> bool {
 pub(super) async fn show(
     State(shared): State<Arc<Shared>>,
     Path(id): Path<String>,
+    RawQuery(query): RawQuery,
 ) -> Result<Response, AdminProblem> {
-    let (now, record) = shared.admin.engine.find(operation_id(&id)?).await?;
+    let id = operation_id(&id)?;
+    let full_key = wants_full_key(query.as_deref())?;
+    let (now, record) = shared.admin.engine.find(id).await?;
     let record = record.ok_or_else(AdminProblem::no_such_operation)?;
     let history = shared.history(record.operation_id).await?;
-    Ok(Json(Shown::of(record, now, Some(history))).into_response())
+    let record = shared.with_client_key(record).await;
+    let key = full_key.then(|| record.key.key.to_string());
+    let shown = Shown::of(record, now, Some(history));
+    Ok(Json(match key {
+        Some(key) => shown.with_key(key),
+        None => shown,
+    })
+    .into_response())
 }
 
 impl Shared {
+    /// The record with the key that the client sent. One that cannot be had does not hide the rest.
+    pub(super) async fn with_client_key(&self, mut record: Record) -> Record {
+        match self.admin.engine.client_key(&record).await {
+            Ok(key) => record.key = key,
+            Err(error) => {
+                tracing::warn!(%error, "a client's key cannot be shown");
+                record.key.key = "(sealed)".into();
+            }
+        }
+        record
+    }
+
     pub(super) async fn history(&self, id: OperationId) -> Result<Vec<HistoryLine>, StoreError> {
         self.in_time(self.admin.engine.store().history(id)).await
     }

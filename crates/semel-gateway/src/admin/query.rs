@@ -70,6 +70,28 @@ impl Listing {
     }
 }
 
+const OF_ONE_OPERATION: [&str; 1] = ["full_key"];
+
+/// The parameters as they are described.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "describes a query; nobody makes one of it")]
+pub(super) struct OfOneOperation {
+    /// Whether to show all of the client's key; without it, its first 8 characters.
+    #[param(schema_with = super::openapi::flag_asked_for, required = false)]
+    full_key: bool,
+}
+
+/// Whether all of the client's key is to be shown.
+pub(super) fn wants_full_key(query: Option<&str>) -> Result<bool, AdminProblem> {
+    let mut wanted = false;
+    each_parameter(query, &OF_ONE_OPERATION, |name, value| {
+        wanted = flag(name, &value)?;
+        Ok(())
+    })?;
+    Ok(wanted)
+}
+
 /// Each parameter of an address that has a value, once. Strangers are refused.
 fn each_parameter<const COUNT: usize>(
     query: Option<&str>,
@@ -221,6 +243,14 @@ mod tests {
     }
 
     #[test]
+    fn all_of_a_key_is_shown_to_whoever_asks_for_it() {
+        for (query, wanted) in [(None, false), (Some("full_key="), false), (Some("full_key=true"), true)] {
+            assert_eq!(wants_full_key(query).unwrap(), wanted, "{query:?}");
+        }
+        assert!(wants_full_key(Some("full_key=1")).is_err() && wants_full_key(Some("key=true")).is_err());
+    }
+
+    #[test]
     fn events_are_asked_for_by_what_they_have() {
         let id = "0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4";
         let query =
@@ -243,6 +273,7 @@ mod tests {
             T::into_params(|| None).into_iter().map(|parameter| parameter.name).collect()
         }
         assert_eq!(names::<OfOperations>(), PARAMETERS);
+        assert_eq!(names::<OfOneOperation>(), OF_ONE_OPERATION);
         assert_eq!(names::<OfEvents>(), OF_EVENTS);
     }
 

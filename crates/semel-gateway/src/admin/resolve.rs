@@ -51,7 +51,7 @@ pub(super) async fn resolve(
     let verdict =
         resolution.verdict(policy.store_response).map_err(|error| AdminProblem::body(error.to_string()))?;
     if verdict.lacks_attempt() {
-        return Err(attempt_missing(verdict.outcome, record, now));
+        return Err(attempt_missing(verdict.outcome, shared.with_client_key(record).await, now));
     }
     let about = About { operation_id: id, attempt: verdict.attempt };
     let (outcome, operator) = (verdict.outcome, verdict.operator.clone());
@@ -81,10 +81,14 @@ pub(super) async fn resolve(
         Ok(Settled::Done(record)) => {
             // It is settled, even if the store does not tell its history any more.
             let history = shared.history(id).await.ok();
-            Ok(Json(Shown::of(*record, now, history)).into_response())
+            Ok(Json(Shown::of(shared.with_client_key(*record).await, now, history)).into_response())
         }
-        Ok(Settled::Refused(Refusal::AttemptNotNamed, record)) => Err(attempt_missing(outcome, *record, now)),
-        Ok(Settled::Refused(refusal, record)) => Err(refused(refusal, *record, now)),
+        Ok(Settled::Refused(Refusal::AttemptNotNamed, record)) => {
+            Err(attempt_missing(outcome, shared.with_client_key(*record).await, now))
+        }
+        Ok(Settled::Refused(refusal, record)) => {
+            Err(refused(refusal, shared.with_client_key(*record).await, now))
+        }
         Ok(Settled::Missing) => Err(AdminProblem::no_such_operation()),
         Err(StoreError::Lost(error)) => {
             tracing::error!(operation_id = %id, error, "it is not known whether the outcome was settled");

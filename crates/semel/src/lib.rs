@@ -46,8 +46,6 @@ pub mod transition;
 pub mod clock;
 
 #[cfg(feature = "std")]
-mod batcher;
-#[cfg(feature = "std")]
 mod boottime;
 #[cfg(feature = "std")]
 pub mod canonical;
@@ -56,15 +54,11 @@ pub mod caught;
 #[cfg(feature = "std")]
 pub mod columns;
 #[cfg(feature = "std")]
-mod damage;
-#[cfg(feature = "std")]
 mod engine;
 #[cfg(feature = "std")]
 pub mod fingerprint;
 #[cfg(feature = "std")]
 pub mod key;
-#[cfg(feature = "std")]
-mod memory;
 #[cfg(feature = "std")]
 pub mod observe;
 #[cfg(feature = "std")]
@@ -83,10 +77,6 @@ pub use record::{Body, Draft, DueKind, Expected, Origin, Record, Resource, State
 pub use time::{Now, Timestamp, When};
 
 #[cfg(feature = "std")]
-pub use batcher::Batcher;
-#[cfg(feature = "std")]
-pub use damage::PassedOver;
-#[cfg(feature = "std")]
 pub use engine::{
     Acts, AdvanceError, AtMostOnce, BeginError, Checkpoint, Decision, Deduplicated, Engine, EngineOptions,
     Entered, Finish, FinishError, Found, Identity, Incoming, Inquiry, Interruption, KeysConverted, OutOfStep,
@@ -94,9 +84,7 @@ pub use engine::{
     Takeover, Ticket, downstream_key, queryable,
 };
 #[cfg(feature = "std")]
-pub use memory::{ManualClock, MemoryStore};
-#[cfg(feature = "std")]
 pub use store::{
-    Answer, Created, Cursor, DueQuery, Filter, KeyFormat, KeyFormatSet, Page, Purged, Respell, Store,
-    StoreError, StoreFuture, Swap, Swapped, check_draft,
+    Answer, Batcher, Created, Cursor, DueQuery, Filter, KeyFormat, KeyFormatSet, ManualClock, MemoryStore,
+    Page, PassedOver, Purged, Respell, Store, StoreError, StoreFuture, Swap, Swapped, check_draft,
 };

@@ -33,13 +33,12 @@ pub use right::{Right, RightEnded};
 pub use settle::Settled;
 pub use ticket::{AdvanceError, Ticket, downstream_key};
 
-use crate::batcher::Batcher;
 use crate::fingerprint::FingerprintSecret;
 use crate::observe::{Event, Observer};
 use crate::planted::{self, Bug};
 use crate::record::Record;
 use crate::seal::Keyring;
-use crate::store::{Store, StoreError};
+use crate::store::{Batcher, Store, StoreError};
 use bytes::Bytes;
 use client_keys::LearntKeys;
 use fingerprint_secrets::FingerprintSecrets;

@@ -175,8 +175,8 @@ mod tests {
     use super::*;
     use crate::engine::Engine;
     use crate::identity::{Fingerprint, OperationId, Owner, RecipeId, RecordKey};
-    use crate::memory::MemoryStore;
     use crate::policy::Policy;
+    use crate::store::MemoryStore;
     use crate::time::Timestamp;
     use crate::transition::{Reservation, reserve};
 

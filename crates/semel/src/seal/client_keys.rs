@@ -6,6 +6,7 @@
 //!
 //! The nonce is an HMAC of the key: the same key gives the same text, and two keys share a nonce only if 192 bits of HMAC-SHA-256 collide.
 
+use crate::store::SEALED_KEY;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chacha20poly1305::aead::{AeadInOut as _, KeyInit as _};
@@ -13,9 +14,6 @@ use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
 use hmac::{Hmac, Mac as _};
 use sha2::Sha256;
 use std::fmt;
-
-/// What every sealed client key begins with. It has a space in it, which no `Idempotency-Key` can have.
-pub const SEALED_KEY: &str = "sealed 1:";
 
 const NONCE: usize = 24;
 const TAG: usize = 16;

@@ -19,11 +19,12 @@ mod kept;
 mod keyring;
 mod store_secret;
 
-pub use client_keys::SEALED_KEY;
 pub use keyring::{InvalidKey, InvalidKeyring, Keyring, Plain, SealingKey};
 
 pub(crate) use client_keys::ClientKeys;
 pub(crate) use store_secret::{open_secret, resealed, seal_secret};
+
+pub use crate::store::SEALED_KEY;
 
 use crate::identity::{OperationId, RecordKey};
 use crate::planted::{self, Bug};

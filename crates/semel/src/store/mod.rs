@@ -1,5 +1,13 @@
 //! What a store has to do: create, swap, remove and read, in batches.
 
+mod batcher;
+mod damage;
+mod memory;
+
+pub use batcher::Batcher;
+pub use damage::PassedOver;
+pub use memory::{ManualClock, MemoryStore};
+
 use crate::caught::{Panicked, caught};
 use crate::clock::{ClockReport, ClockRequest};
 use crate::history::{HistoryEntry, HistoryLine};
@@ -174,6 +182,9 @@ pub struct Purged {
     /// Since when it was over.
     pub since: Timestamp,
 }
+
+/// What every sealed client key begins with. It has a space in it, which no `Idempotency-Key` can have.
+pub const SEALED_KEY: &str = "sealed 1:";
 
 /// How the keys of clients are written in a store. A store has one format, and refuses records of the other.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -2,8 +2,7 @@
 
 use super::{Contents, Kept};
 use crate::record::{Draft, State};
-use crate::seal::SEALED_KEY;
-use crate::store::{KeyFormat, KeyFormatSet, Respell, StoreError};
+use crate::store::{KeyFormat, KeyFormatSet, Respell, SEALED_KEY, StoreError};
 use crate::time::Timestamp;
 use bytes::Bytes;
 use std::collections::{BTreeMap, HashMap};

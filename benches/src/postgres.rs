@@ -1,6 +1,6 @@
 //! A private PostgreSQL, as all measurements have it.
 
-use semel_private_postgres::Cluster;
+use semel_testing::servers::Cluster;
 use sqlx::{AssertSqlSafe, Executor as _, PgPool};
 use std::path::Path;
 

@@ -4,7 +4,7 @@
 //! `SEMEL_TEST_RABBITMQ_URL`. Tests that kill a broker start their own in either case.
 
 use crate::nats;
-use semel_private_brokers::{NATS_SERVER, Nats, RabbitMq};
+use semel_testing::servers::{NATS_SERVER, Nats, RabbitMq};
 use std::env;
 
 const NATS_URL: &str = "SEMEL_TEST_NATS_URL";

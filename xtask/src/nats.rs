@@ -2,7 +2,7 @@
 
 use crate::step::Outcome;
 use crate::tools::{may_install, succeeds};
-use semel_private_brokers::nats_server;
+use semel_testing::servers::nats_server;
 use std::env;
 use std::path::PathBuf;
 use std::process::Command;
@@ -19,7 +19,7 @@ pub(crate) fn provide() -> Outcome {
     if !may_install() {
         return Err(format!(
             "{wanted}. Put it on the search path, or name it in {}; as root on Debian it would be installed for you",
-            semel_private_brokers::NATS_SERVER
+            semel_testing::servers::NATS_SERVER
         ));
     }
     let place = place().ok_or("this program does not know where it is")?;

@@ -3,7 +3,7 @@
 //! Never a server that happens to run. Whoever has one for the purpose names it in `SEMEL_TEST_POSTGRES_URL`, with a PgBouncer in
 //! transaction mode before it in `SEMEL_TEST_PGBOUNCER_URL`. Tests that stop or crash a server start their own in either case.
 
-use semel_private_postgres::{BIN, Cluster, free_port, search_path};
+use semel_testing::servers::{Cluster, POSTGRES_BIN, free_port, search_path};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -41,7 +41,7 @@ impl Servers {
                      same server, or unset both and have private ones started"
                 )
             })?;
-            let bin = semel_private_postgres::Installed::find()?.bin().display().to_string();
+            let bin = semel_testing::servers::Installed::find()?.bin().display().to_string();
             return Ok(Self { urls: [url, pooled], bin, _cluster: None });
         }
         let cluster = Cluster::start(&SETTINGS)?;
@@ -53,7 +53,7 @@ impl Servers {
     /// What the tests are told.
     pub(crate) fn settings(&self) -> [(&'static str, String); 3] {
         let [url, pooled] = self.urls.clone();
-        [(POSTGRES_URL, url), (PGBOUNCER_URL, pooled), (BIN, self.bin.clone())]
+        [(POSTGRES_URL, url), (PGBOUNCER_URL, pooled), (POSTGRES_BIN, self.bin.clone())]
     }
 }
 

@@ -4,7 +4,7 @@ use crate::postgres::Servers;
 use crate::step::{self, Outcome};
 use crate::{fuzz, nats, planted, tools};
 use clap::{Args, Subcommand};
-use semel_private_brokers::NATS_SERVER;
+use semel_testing::servers::NATS_SERVER;
 
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]

@@ -5,7 +5,7 @@
 
 use crate::step::{self, Outcome};
 use crate::{nats, postgres, python};
-use semel_private_brokers::{nats_server, rabbitmq_server};
+use semel_testing::servers::{nats_server, rabbitmq_server};
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -31,7 +31,7 @@ const POSTGRES: Tool = Tool {
     name: "PostgreSQL (`initdb`, `postgres`, `pg_ctl`)",
     purpose: "is what the PostgreSQL store is tested on",
     packages: &["postgresql"],
-    present: || semel_private_postgres::postgres_bin().is_some(),
+    present: || semel_testing::servers::postgres_bin().is_some(),
 };
 
 const PGBOUNCER: Tool = Tool {
@@ -350,7 +350,7 @@ impl Drop for NothingStarts {
 
 /// Whether this machine is ours to install things on.
 pub(crate) fn may_install() -> bool {
-    semel_private_postgres::is_root()
+    semel_testing::servers::is_root()
         && Path::new("/etc/debian_version").exists()
         && succeeds(Command::new("apt-get").arg("--version"))
 }

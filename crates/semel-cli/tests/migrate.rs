@@ -7,7 +7,7 @@
 )]
 
 use semel_postgres::{OpenError, PgOptions, PgStore, migration_script, migrations};
-use semel_private_postgres::Installed;
+use semel_testing::servers::Installed;
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 

@@ -13,7 +13,7 @@ use crate::profile::Profile;
 use crate::proxy::Weather;
 use crate::scene::Scene;
 use fastrand::Rng;
-use semel_private_postgres::Stop;
+use semel_testing::servers::Stop;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -8,7 +8,7 @@ use crate::process::Process;
 use crate::profile::Profile;
 use crate::proxy::Proxy;
 use crate::scene::Scene;
-use semel_private_postgres::{Cluster, free_port};
+use semel_testing::servers::{Cluster, free_port};
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::net::SocketAddr;

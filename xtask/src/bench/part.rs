@@ -2,7 +2,7 @@
 
 use crate::step::{self, Outcome};
 use crate::{nats, peers, tools};
-use semel_private_brokers::NATS_SERVER;
+use semel_testing::servers::NATS_SERVER;
 use std::process::Command;
 
 /// A program that measures.

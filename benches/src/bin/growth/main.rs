@@ -17,7 +17,7 @@ use semel_benches::plot::growth;
 use semel_benches::processes::{Gateway, Nginx};
 use semel_benches::table::number;
 use semel_benches::{Bar, Comparison, caller, median, progress, report};
-use semel_private_postgres::{Cluster, Directory};
+use semel_testing::servers::{Cluster, Directory};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;

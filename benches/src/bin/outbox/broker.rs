@@ -2,9 +2,9 @@
 
 use crate::Failure;
 use async_nats::jetstream::{self, Context, message::PublishMessage, stream};
-use semel_private_brokers::Nats;
 use semel_relay::message::Event;
 use semel_relay::sink::NatsSink;
+use semel_testing::servers::Nats;
 use std::collections::VecDeque;
 
 const STREAM: &str = "payments";

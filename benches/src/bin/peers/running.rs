@@ -1,6 +1,6 @@
 //! A program that runs for as long as it is measured.
 
-use semel_private_postgres::Directory;
+use semel_testing::servers::Directory;
 use std::error::Error;
 use std::fs::{self, File};
 use std::net::TcpStream;

@@ -4,7 +4,7 @@ use crate::running::Running;
 use semel_benches::held::Gate;
 use semel_benches::load::HELD;
 use semel_benches::payments::ANSWER;
-use semel_private_postgres::{Cluster, Directory, free_port};
+use semel_testing::servers::{Cluster, Directory, free_port};
 use std::error::Error;
 use std::net::SocketAddr;
 use std::path::Path;

@@ -7,7 +7,7 @@ use clap::Args;
 use semel_benches::caller::Caller;
 use semel_benches::load::{BODY, HELD, PAYMENTS};
 use semel_benches::payments::HOLDER;
-use semel_private_postgres::free_port;
+use semel_testing::servers::free_port;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -3,8 +3,8 @@
 use semel::Store;
 use semel_benches::postgres;
 use semel_postgres::{PgOptions, PgStore};
-use semel_private_postgres::Cluster;
 use semel_sqlite::SqliteStore;
+use semel_testing::servers::Cluster;
 use sqlx::{Executor as _, PgPool};
 use std::error::Error;
 use std::path::Path;

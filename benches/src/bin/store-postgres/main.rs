@@ -15,7 +15,7 @@ use semel::{Engine, EngineOptions};
 use semel_benches::operations::Operations;
 use semel_benches::{Bar, Comparison, median, postgres, progress, report};
 use semel_postgres::{PgOptions, PgStore};
-use semel_private_postgres::Cluster;
+use semel_testing::servers::Cluster;
 use sqlx::{Executor, PgPool, Row};
 use std::error::Error;
 use std::path::{Path, PathBuf};

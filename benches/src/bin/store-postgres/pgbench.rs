@@ -1,7 +1,7 @@
 //! The other side: pgbench, which prepares the two statements and runs them on each connection, one request at a time or many at once.
 
 use crate::statements::Different;
-use semel_private_postgres::Cluster;
+use semel_testing::servers::Cluster;
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -8,9 +8,9 @@ use lapin::options::{BasicGetOptions, ExchangeDeclareOptions, QueueBindOptions, 
 use lapin::types::FieldTable;
 use lapin::{Channel, Connection, ConnectionProperties, ExchangeKind};
 use semel_postgres::PgStore;
-use semel_private_brokers::Nats;
 use semel_relay::message::Event;
 use semel_relay::outbox::postgres::append_all;
+use semel_testing::servers::Nats;
 use sqlx::PgPool;
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! What a request costs at the server's disk: syncs of its log, as the server itself counts them.
 
 use crate::instance::{Instance, replayed};
-use semel_private_postgres::Cluster;
+use semel_testing::servers::Cluster;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions as _, Row as _, raw_sql};
 use std::str::FromStr as _;

@@ -7,7 +7,7 @@
 use crate::instance::{Instance, answer, finish, refused, replayed};
 use semel::{Decision, Finish, StoredResponse};
 use semel_conformance::kill::Dice;
-use semel_private_postgres::{Cluster, Stop};
+use semel_testing::servers::{Cluster, Stop};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions, Row, raw_sql};
 use std::collections::HashMap;

@@ -4,7 +4,7 @@ use crate::fixture::{draft, reserved};
 use semel::Created;
 use semel::Store;
 use semel_postgres::{OpenError, PgOptions, PgStore};
-use semel_private_postgres::Cluster;
+use semel_testing::servers::Cluster;
 
 #[tokio::test]
 async fn a_server_without_fsync_is_refused_unless_asked_for() {

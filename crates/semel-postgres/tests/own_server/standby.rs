@@ -4,7 +4,7 @@ use crate::fixture::{completion, draft, key, number, reserved};
 use crate::instance::{Instance, refused};
 use semel::{Decision, DueKind, DueQuery, Filter, Record, Store, StoreError};
 use semel_postgres::{OpenError, PgOptions, PgStore};
-use semel_private_postgres::{Cluster, Stop};
+use semel_testing::servers::{Cluster, Stop};
 use sqlx::{Executor, PgPool};
 use std::fmt::Debug;
 

@@ -26,7 +26,7 @@ mod database;
 use books::Books;
 use broker::TestStream;
 use plan::{Plan, seed};
-use semel_private_brokers::Nats;
+use semel_testing::servers::Nats;
 use std::time::Duration;
 
 /// What the requirement says.

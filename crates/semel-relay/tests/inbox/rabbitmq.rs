@@ -6,9 +6,9 @@ use lapin::options::{BasicGetOptions, BasicPublishOptions, QueueDeclareOptions, 
 use lapin::types::{AMQPValue, FieldTable};
 use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
 use semel_conformance::kill::Dice;
-use semel_private_brokers::RabbitMq;
 use semel_relay::consumer::{ConsumerOptions, Delivery, Failure, RabbitMqConsumer};
 use semel_relay::sink::{RabbitMqSink, Sink as _, Undelivered};
+use semel_testing::servers::RabbitMq;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

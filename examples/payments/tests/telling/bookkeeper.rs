@@ -2,7 +2,7 @@
 
 use crate::partner::Partner;
 use crate::support::{Database, Kind, PATIENCE, said};
-use semel_private_brokers::Nats;
+use semel_testing::servers::Nats;
 use sqlx::{Connection as _, PgConnection, Row as _};
 use std::process::Stdio;
 use std::time::Duration;

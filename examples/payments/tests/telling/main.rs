@@ -18,7 +18,7 @@ use bookkeeper::{Books, until};
 use harness::{Service, key, payment};
 use partner::Partner;
 use payments::{PaymentsOptions, PaymentsService};
-use semel_private_brokers::Nats;
+use semel_testing::servers::Nats;
 use std::time::Duration;
 use support::{Database, Kind, until_settled};
 use tokio::net::TcpListener;

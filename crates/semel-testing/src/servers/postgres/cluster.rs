@@ -1,7 +1,7 @@
 //! One server: its data, its port, and what can be done to it.
 
-use crate::directory::{Directory, free_port};
-use crate::installed::Installed;
+use super::installed::Installed;
+use crate::servers::directory::{Directory, free_port};
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

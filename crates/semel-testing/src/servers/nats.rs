@@ -1,7 +1,8 @@
 //! NATS with JetStream.
 
-use crate::answer::wait_for;
-use semel_private_postgres::{Directory, free_port, search_path};
+use crate::servers::answer::wait_for;
+use crate::servers::directory::{Directory, free_port};
+use crate::servers::postgres::search_path;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::{env, fs};

@@ -1,7 +1,6 @@
 //! A server that is started, stopped, started again and gone.
-#![allow(clippy::unwrap_used, reason = "what goes wrong here is a failed test")]
 
-use semel_private_postgres::{Cluster, Stop};
+use semel_testing::servers::{Cluster, Stop};
 
 fn asked(cluster: &Cluster, sql: &str) -> Result<String, String> {
     let output = cluster.program("psql")?.args(["-X", "-At", "-c", sql, "postgres"]).output();

@@ -1,7 +1,6 @@
 //! Brokers that are started, killed, started again and gone.
-#![allow(clippy::unwrap_used, reason = "what goes wrong here is a failed test")]
 
-use semel_private_brokers::Nats;
+use semel_testing::servers::Nats;
 use std::net::TcpStream;
 
 #[test]

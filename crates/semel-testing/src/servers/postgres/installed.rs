@@ -1,6 +1,6 @@
 //! PostgreSQL's programs on this machine, and how to run them without the rights of root, which they refuse.
 
-use crate::directory::Directory;
+use crate::servers::directory::Directory;
 use std::env;
 use std::ffi::OsString;
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The variable that names the directory of the programs, where it is not the newest that is installed.
-pub const BIN: &str = "SEMEL_TEST_POSTGRES_BIN";
+pub const POSTGRES_BIN: &str = "SEMEL_TEST_POSTGRES_BIN";
 
 /// The programs, and the user to run them as.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ impl Installed {
         let bin = postgres_bin().ok_or_else(|| {
             format!(
                 "PostgreSQL's programs (initdb, postgres, pg_ctl) are not to be found: `cargo xtask test` finds or installs \
-                 them, or name their directory in {BIN}"
+                 them, or name their directory in {POSTGRES_BIN}"
             )
         })?;
         let prefix = if is_root() { without_rights() } else { Vec::new() };
@@ -83,13 +83,13 @@ impl Installed {
     }
 }
 
-/// The directory that [`BIN`] names, or where Debian keeps the programs, the newest version first, or wherever the search path
+/// The directory that [`POSTGRES_BIN`] names, or where Debian keeps the programs, the newest version first, or wherever the search path
 /// leads.
 #[must_use]
 pub fn postgres_bin() -> Option<PathBuf> {
     let complete =
         |bin: &PathBuf| ["initdb", "postgres", "pg_ctl"].iter().all(|name| bin.join(name).is_file());
-    if let Some(named) = env::var_os(BIN) {
+    if let Some(named) = env::var_os(POSTGRES_BIN) {
         return Some(PathBuf::from(named)).filter(complete);
     }
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();

@@ -55,7 +55,7 @@ enum Command {
     },
 
     /// Run a command with private servers of all kinds: PostgreSQL, a PgBouncer before it, NATS and RabbitMQ, which takes ten
-    /// seconds to start; and with the tools that look at gateways from outside: `cargo xtask servers cargo test -p semel-relay --all-features`. Without a command, tell the addresses and
+    /// seconds to start; and with the tools that look at gateways from outside: `cargo xtask servers cargo test -p semel-events --all-features`. Without a command, tell the addresses and
     /// wait.
     Servers {
         /// The command.

@@ -107,7 +107,7 @@ fn telling(rounds: u32) -> Outcome {
     let databases = Servers::start()?;
     let nats = nats::program().ok_or("nats-server is not to be found")?;
     for seed in 1..=rounds {
-        let mut test = step::cargo(["test", "--release", "-p", "semel-relay", "--test", "campaign"]);
+        let mut test = step::cargo(["test", "--release", "-p", "semel-events", "--test", "campaign"]);
         test.args(["--features", "postgres,sqlite,nats,rabbitmq", "--", "--nocapture"]);
         test.env("SEMEL_KILL_SEED", seed.to_string()).env(NATS_SERVER, &nats).envs(databases.settings());
         step::run(&format!("outbox and inbox, seed {seed}"), &mut test)?;

@@ -10,7 +10,7 @@ use std::time::Instant;
 /// What is off by default and has tests, or examples, of its own. The same for every step, so that none builds it all again.
 pub(crate) const FEATURES: [&str; 2] = [
     "--features",
-    "semel/planted-bugs,semel-tower/postgres,semel-relay/postgres,semel-relay/sqlite,semel-relay/nats,semel-relay/rabbitmq,semel-cli/fail-points",
+    "semel/planted-bugs,semel-tower/postgres,semel-events/postgres,semel-events/sqlite,semel-events/nats,semel-events/rabbitmq,semel-cli/fail-points",
 ];
 
 pub(crate) fn run() -> Outcome {

@@ -6,7 +6,7 @@ use clap::Args;
 use semel::{Engine, EngineOptions, KeysConverted, StoreError};
 use semel_gateway::config::LoadError;
 use semel_gateway::{Config, OpenStoreError};
-use semel_relay::{RekeyOptions, Rekeyed, Rekeyer};
+use semel_worker::{RekeyOptions, Rekeyed, Rekeyer};
 use serde_json::json;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;

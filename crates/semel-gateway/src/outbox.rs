@@ -1,11 +1,11 @@
 //! Publishes what the store's outbox holds, where the configuration says so.
 
 use crate::config::{OutboxConfig, SinkConfig};
-use semel_relay::outbox::postgres::PgOutbox;
-use semel_relay::outbox::sqlite::SqliteOutbox;
-use semel_relay::outbox::{Counts, Desk, Publisher, PublisherOptions, Queue};
-use semel_relay::sink::{InvalidBroker, InvalidWebhook, NatsSink, RabbitMqSink, Sink, Webhook};
-use semel_relay::{InvalidSecret, WebhookSecret};
+use semel_events::outbox::postgres::PgOutbox;
+use semel_events::outbox::sqlite::SqliteOutbox;
+use semel_events::outbox::{Counts, Desk, Publisher, PublisherOptions, Queue};
+use semel_events::sink::{InvalidBroker, InvalidWebhook, NatsSink, RabbitMqSink, Sink, Webhook};
+use semel_http::webhook::{InvalidSecret, WebhookSecret};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;

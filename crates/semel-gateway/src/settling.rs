@@ -3,7 +3,7 @@
 use crate::config::{Config, WebhookConfig};
 use crate::route::Routes;
 use semel::Engine;
-use semel_relay::{
+use semel_worker::{
     InvalidPoll, InvalidSecret, OperationRules, PollOptions, ReaperOptions, Rules, WebhookIntake,
     WebhookSecret, Worker, WorkerOptions,
 };

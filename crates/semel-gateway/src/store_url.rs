@@ -3,9 +3,9 @@
 use crate::outbox::Outbox;
 use semel::clock::Terms;
 use semel::{MemoryStore, Store};
+use semel_events::outbox::postgres::PgOutbox;
+use semel_events::outbox::sqlite::SqliteOutbox;
 use semel_postgres::PgOptions;
-use semel_relay::outbox::postgres::PgOutbox;
-use semel_relay::outbox::sqlite::SqliteOutbox;
 use semel_sqlite::SqliteOptions;
 use std::fmt;
 use std::path::PathBuf;

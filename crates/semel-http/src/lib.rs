@@ -4,6 +4,7 @@
 //! - [`Endpoint`]: where requests go. Nothing in a request changes the host.
 //! - [`Client`]: sends them, over plain TCP or TLS, on connections that are kept alive; with a deadline, and a limit on what is read.
 //! - [`tls`]: certificates from files that are reloaded when they change.
+//! - [`webhook`]: signatures of messages that go out, and of those that come in.
 //!
 //! The gateway's path to the service it protects is not here: that one has to know whether a byte was sent.
 //!
@@ -24,6 +25,7 @@ mod connector;
 mod endpoint;
 mod error;
 pub mod tls;
+pub mod webhook;
 
 pub use client::{Client, Options, Resend};
 pub use endpoint::{Endpoint, InvalidEndpoint};

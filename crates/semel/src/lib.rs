@@ -46,6 +46,8 @@ pub mod transition;
 pub mod clock;
 
 #[cfg(feature = "std")]
+pub mod background;
+#[cfg(feature = "std")]
 mod boottime;
 #[cfg(feature = "std")]
 pub mod canonical;

@@ -5,7 +5,7 @@ use payments::{
     BOOKKEEPING_FAIL_POINTS, Bookkeeping, BookkeepingOptions, FAIL_POINTS, PartnerOptions, PaymentsOptions,
     PaymentsService, ProviderOptions, ProviderPromise, SettlingOptions,
 };
-use semel_relay::{InvalidSecret, WebhookSecret};
+use semel_worker::{InvalidSecret, WebhookSecret};
 use std::error::Error;
 use std::io::Write as _;
 use std::net::SocketAddr;

@@ -9,8 +9,8 @@ use crate::error::{BoxError, GivenUp};
 use crate::payment::CHARGED;
 use crate::provider::{Provider, ProviderOptions, ProviderPromise, Verdict};
 use semel::{Found, Inquiry, Policy, Record, Settling, downstream_key};
-use semel_relay::{Asking, Finding, OperationRules, Question, WebhookSecret};
 use semel_tower::Reply;
+use semel_worker::{Asking, Finding, OperationRules, Question, WebhookSecret};
 use std::sync::Arc;
 use std::time::Duration;
 

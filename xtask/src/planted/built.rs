@@ -16,14 +16,15 @@ pub(crate) enum Selection<'t> {
 }
 
 /// Packages whose tests are named in `cases.rs`, and those of the campaign's processes.
-const PACKAGES: [&str; 10] = [
+const PACKAGES: [&str; 11] = [
     "semel",
     "semel-model",
     "semel-sqlite",
     "semel-postgres",
     "semel-tower",
     "semel-gateway",
-    "semel-relay",
+    "semel-worker",
+    "semel-events",
     "semel-cli",
     "payment-provider",
     "semel-campaign",

@@ -46,8 +46,8 @@ const fn gateway(name: &'static str) -> Test {
     test("crates/semel-gateway/tests/proxy", name)
 }
 
-const fn relay(name: &'static str) -> Test {
-    test("crates/semel-relay/tests/relay", name)
+const fn worker(name: &'static str) -> Test {
+    test("crates/semel-worker/tests/worker", name)
 }
 
 const MODEL: Test =
@@ -116,19 +116,19 @@ pub(crate) fn checks(bug: Bug) -> Checks {
         ],
         Bug::AbsenceEarly => by![
             rule("transition::tests::settle::absence_counts_only_once_the_lease_is_over"),
-            relay("asking::no_trace_of_it_proves_nothing_while_the_lease_runs"),
+            worker("asking::no_trace_of_it_proves_nothing_while_the_lease_runs"),
             MODEL,
         ],
         Bug::EarlierAttempt => by![
             rule(
                 "transition::tests::settle::evidence_that_took_time_counts_for_the_attempt_that_was_looked_into"
             ),
-            relay("asking::what_is_heard_of_one_attempt_says_nothing_of_the_next"),
+            worker("asking::what_is_heard_of_one_attempt_says_nothing_of_the_next"),
             MODEL,
         ],
         Bug::SettlerUnfenced => by![
             engine("owners::an_owner_whose_operation_was_settled_is_refused_and_told_what_is_there"),
-            relay("asking::an_owner_that_comes_after_the_bank_is_refused"),
+            worker("asking::an_owner_that_comes_after_the_bank_is_refused"),
             MODEL,
         ],
         Bug::MismatchAfterInFlight => by![
@@ -237,16 +237,18 @@ pub(crate) fn checks(bug: Bug) -> Checks {
             "scope::tests::a_header_is_believed_from_trusted_peers_alone"
         ),],
         Bug::ReconcilerUnclaimed => by![
-            relay("several::in_memory_each_question_is_asked_once"),
-            relay("asking::nobody_else_asks_while_a_question_is_out"),
+            worker("several::in_memory_each_question_is_asked_once"),
+            worker("asking::nobody_else_asks_while_a_question_is_out"),
         ],
-        Bug::WebhookIdIgnored => by![relay("webhooks::a_signed_word_settles_and_comes_any_number_of_times"),],
+        Bug::WebhookIdIgnored => {
+            by![worker("webhooks::a_signed_word_settles_and_comes_any_number_of_times"),]
+        }
         Bug::PublisherSkipsLate => by![test(
-            "crates/semel-relay/tests/outbox",
+            "crates/semel-events/tests/outbox",
             "postgres::a_transaction_that_commits_late_is_not_skipped"
         ),],
         Bug::InboxMarksFirst => by![test(
-            "crates/semel-relay/tests/inbox",
+            "crates/semel-events/tests/inbox",
             "on_postgres::an_effect_that_fails_leaves_neither_rows_nor_a_mark"
         ),],
     }

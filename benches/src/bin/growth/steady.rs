@@ -5,7 +5,7 @@ use semel::observe::Observer;
 use semel::{Engine, EngineOptions};
 use semel_benches::operations::Operations;
 use semel_benches::reaping::{Forgotten, lateness};
-use semel_relay::{ReaperOptions, Worker, WorkerOptions};
+use semel_worker::{ReaperOptions, Worker, WorkerOptions};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};

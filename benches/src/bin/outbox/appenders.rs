@@ -1,9 +1,9 @@
 //! Writes events, in batches, over several connections.
 
 use crate::{Arguments, Failure};
-use semel_relay::message::Event;
-use semel_relay::outbox::Place;
-use semel_relay::outbox::postgres::append_all;
+use semel_events::message::Event;
+use semel_events::outbox::Place;
+use semel_events::outbox::postgres::append_all;
 use sqlx::PgPool;
 use sqlx::postgres::PgConnection;
 use tokio::task::JoinSet;

@@ -2,8 +2,8 @@
 
 use crate::Failure;
 use async_nats::jetstream::{self, Context, message::PublishMessage, stream};
-use semel_relay::message::Event;
-use semel_relay::sink::NatsSink;
+use semel_events::message::Event;
+use semel_events::sink::NatsSink;
 use semel_testing::servers::Nats;
 use std::collections::VecDeque;
 

@@ -1,7 +1,7 @@
 //! Counts what a receiver has confirmed.
 
-use semel_relay::message::Event;
-use semel_relay::sink::{Sink, Undelivered};
+use semel_events::message::Event;
+use semel_events::sink::{Sink, Undelivered};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::Notify;

@@ -15,7 +15,7 @@ use semel::{Engine, EngineOptions, Policy, Store};
 use semel_benches::operations::Operations;
 use semel_benches::reaping::{Forgotten, lateness};
 use semel_benches::{Bar, Comparison, progress, report};
-use semel_relay::{Reaped, Reaper, ReaperOptions, Worker, WorkerOptions};
+use semel_worker::{Reaped, Reaper, ReaperOptions, Worker, WorkerOptions};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

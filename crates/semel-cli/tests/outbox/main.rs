@@ -19,8 +19,8 @@ mod support;
 mod database;
 
 use receiver::Receiver;
-use semel_relay::message::Event;
-use semel_relay::outbox::sqlite::append;
+use semel_events::message::Event;
+use semel_events::outbox::sqlite::append;
 use semel_sqlite::SqliteStore;
 use std::path::{Path, PathBuf};
 use support::SECRET;

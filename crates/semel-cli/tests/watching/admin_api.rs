@@ -1,8 +1,8 @@
 //! The admin API against its own description, by a tool that tries what a person would not.
 
 use crate::support::{Gateway, Receiver, SECRET, Service, TOKEN, config, python_tool, until};
-use semel_relay::message::Event;
-use semel_relay::outbox::sqlite::append;
+use semel_events::message::Event;
+use semel_events::outbox::sqlite::append;
 use semel_sqlite::SqliteStore;
 use std::process::{Command, Stdio};
 use tempfile::TempDir;

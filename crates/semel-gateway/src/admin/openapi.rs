@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use semel::State;
-use semel_relay::WebhookResult;
+use semel_worker::WebhookResult;
 use utoipa::openapi::schema::{
     AdditionalProperties, AllOfBuilder, AnyOfBuilder, ObjectBuilder, Schema, SchemaType, Type,
 };

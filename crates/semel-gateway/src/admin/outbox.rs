@@ -14,7 +14,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::StatusCode;
 use semel::{StoreError, Timestamp};
-use semel_relay::outbox::{Desk, Entry, Touched};
+use semel_events::outbox::{Desk, Entry, Touched};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;

@@ -2,7 +2,7 @@
 
 use super::problem::AdminProblem;
 use semel::{Cursor, Filter, OperationId, State};
-use semel_relay::outbox::EntryFilter;
+use semel_events::outbox::EntryFilter;
 use utoipa::IntoParams;
 use uuid::Uuid;
 

@@ -3,7 +3,7 @@
 use super::word::{self, InvalidWord};
 use semel::StoreResponse;
 use semel::transition::Evidence;
-use semel_relay::{InvalidDocument, ResourceDocument, ResponseDocument, Unkeepable};
+use semel_worker::{InvalidDocument, ResourceDocument, ResponseDocument, Unkeepable};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;

@@ -7,7 +7,7 @@ use crate::metrics::{CONTENT_TYPE, Open, Taken};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use semel_relay::outbox::Outlook;
+use semel_events::outbox::Outlook;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;

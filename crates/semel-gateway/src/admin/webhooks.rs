@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 /// What a provider tells of an operation, which it names by `operation_id`, or by `tenant`, `operation` and `key`. Members that are not
 /// known are passed over. An event that names no operation or no outcome is about something else, and ignored.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "describes what semel-relay reads")]
+#[expect(dead_code, reason = "describes what semel-worker reads")]
 struct WebhookEvent {
     #[schema(format = "uuid")]
     operation_id: Option<String>,
@@ -30,7 +30,7 @@ struct WebhookEvent {
 
 /// What became of a webhook.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "describes what semel-relay answers")]
+#[expect(dead_code, reason = "describes what semel-worker answers")]
 struct WebhookAnswer {
     #[schema(schema_with = super::openapi::webhook_results)]
     result: String,

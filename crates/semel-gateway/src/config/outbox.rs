@@ -4,9 +4,9 @@ use super::error::Wrong;
 use super::nearest::nearest;
 use super::section::{Given, Kind, Section};
 use crate::secret::Secret;
-use semel_relay::WebhookSecret;
-use semel_relay::outbox::PublisherOptions;
-use semel_relay::sink::{InvalidBroker, InvalidWebhook, NatsSink, RabbitMqSink, Webhook};
+use semel_events::outbox::PublisherOptions;
+use semel_events::sink::{InvalidBroker, InvalidWebhook, NatsSink, RabbitMqSink, Webhook};
+use semel_http::webhook::WebhookSecret;
 use std::fmt;
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 use super::{Number, registered};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::{Registry, Unit};
-use semel_relay::outbox::{Counts, Outlook};
+use semel_events::outbox::{Counts, Outlook};
 use std::sync::atomic::Ordering;
 
 /// What is told of the outbox. Gauges are no number (`NaN`) while the store does not answer: an old one that stands still would look

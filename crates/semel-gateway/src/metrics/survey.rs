@@ -3,8 +3,8 @@
 use super::{Census, Metrics};
 use crate::admin::Admin;
 use semel::{Engine, StoreError};
-use semel_relay::WebhookIntake;
-use semel_relay::outbox::{Counts, Desk, Outlook};
+use semel_events::outbox::{Counts, Desk, Outlook};
+use semel_worker::WebhookIntake;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;

@@ -5,8 +5,8 @@ use http::{HeaderMap, HeaderValue, Method};
 use semel::fingerprint::{FingerprintSecret, HttpRequest, Recipe, fingerprint};
 use semel::seal::{Keyring, SealingKey};
 use semel::{Engine, EngineOptions, Filter, Fingerprint, Store};
-use semel_relay::{RekeyOptions, Rekeyer};
 use semel_sqlite::SqliteStore;
+use semel_worker::{RekeyOptions, Rekeyer};
 use std::sync::Arc;
 
 const KEY: &str = "one-key-one-secret";

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
-use semel_relay::WebhookIntake;
+use semel_worker::WebhookIntake;
 
 /// The name under which the provider's secrets are known.
 pub(crate) const SOURCE: &str = "provider";

@@ -7,9 +7,9 @@ use crate::error::BoxError;
 use crate::fail_point::FailPoint;
 use crate::telling::PaymentCreated;
 use semel::StoreError;
-use semel_relay::consumer::{Delivery, Failure};
-use semel_relay::message::Event;
-use semel_relay::outbox::Queue;
+use semel_events::consumer::{Delivery, Failure};
+use semel_events::message::Event;
+use semel_events::outbox::Queue;
 use std::sync::Arc;
 
 #[derive(Clone)]

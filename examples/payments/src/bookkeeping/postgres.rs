@@ -6,10 +6,10 @@ use super::receipts::AT_ONCE;
 use crate::database::DatabaseError;
 use crate::error::BoxError;
 use crate::fail_point::FailPoint;
+use semel_events::consumer::Failure;
+use semel_events::inbox::{MessageId, PgInbox};
+use semel_events::outbox::postgres::{AppendError, PgOutbox, append};
 use semel_postgres::PgStore;
-use semel_relay::consumer::Failure;
-use semel_relay::inbox::{MessageId, PgInbox};
-use semel_relay::outbox::postgres::{AppendError, PgOutbox, append};
 use sqlx::Row as _;
 use sqlx::postgres::{PgConnection, PgPoolOptions};
 

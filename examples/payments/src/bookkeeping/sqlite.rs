@@ -7,9 +7,9 @@ use crate::database::DatabaseError;
 use crate::error::BoxError;
 use crate::fail_point::FailPoint;
 use rusqlite::Connection;
-use semel_relay::consumer::Failure;
-use semel_relay::inbox::{MessageId, SqliteInbox};
-use semel_relay::outbox::sqlite::{AppendError, SqliteOutbox, append};
+use semel_events::consumer::Failure;
+use semel_events::inbox::{MessageId, SqliteInbox};
+use semel_events::outbox::sqlite::{AppendError, SqliteOutbox, append};
 use semel_sqlite::{SqliteStore, Transaction};
 use std::path::Path;
 

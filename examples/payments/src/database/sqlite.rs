@@ -10,7 +10,7 @@ use crate::refund::{Granted, Refund};
 use crate::telling::PaymentCreated;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, named_params};
 use semel::{OperationId, PhaseError, Phases, Timestamp};
-use semel_relay::outbox::sqlite::append;
+use semel_events::outbox::sqlite::append;
 use semel_sqlite::{SqliteStore, Transaction, TransactionError};
 use semel_tower::{Operation, Replayable, Reply};
 use std::path::Path;

@@ -9,7 +9,7 @@ use payments::{
     PROVIDER_MODE, PaymentsOptions, PaymentsService, ProviderOptions, ProviderPromise, SettlingOptions,
 };
 use semel_gateway::{Config, Running};
-use semel_relay::WebhookSecret;
+use semel_worker::WebhookSecret;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;

@@ -30,7 +30,7 @@ use tokio::task::JoinSet;
 
 const KILLS: u32 = 110;
 const CLIENTS: u32 = 8;
-/// Some lives long: what was cut off is still in progress in the next one, and unknown a few later.
+/// Longer than most lives: what was cut off is still in progress in the next one, and unknown in one that lives longer.
 const LEASE: Duration = Duration::from_millis(400);
 /// Longer than anything takes that works.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -91,11 +91,14 @@ async fn every_acknowledged_payment_outlives_a_hundred_kills_and_none_is_made_tw
             service.kill(clock, &mut life);
         } else {
             let address = service.address();
+            life.listening = clock.elapsed();
             let mut working = JoinSet::new();
             for client in clients.drain(..) {
                 working.spawn(client.work(address, clock));
             }
-            tokio::time::sleep(Duration::from_micros(10_000 + dice.below(110_000))).await;
+            // A few live long enough to judge what the others left: not before they have seen one whole lease pass.
+            let at_least = if round % 10 == 6 { LEASE * 5 / 4 } else { Duration::from_millis(10) };
+            tokio::time::sleep(at_least + Duration::from_micros(dice.below(110_000))).await;
             service.kill(clock, &mut life);
             // An answer may have left before the kill and come in after it: it counts, and each client hears its last one.
             while let Some(ended) = working.join_next().await {
@@ -109,15 +112,17 @@ async fn every_acknowledged_payment_outlives_a_hundred_kills_and_none_is_made_tw
     }
 
     // The last life goes undisturbed: everything that was ever asked for is asked for again, after every lease is over.
-    tokio::time::sleep(LEASE * 2).await;
     let mut service = Service::start(&path);
     let address = service.address();
+    let listening = clock.elapsed();
+    tokio::time::sleep(LEASE * 2).await;
     let mut asking = JoinSet::new();
     let asked: u32 = clients.iter().map(|client| client.asked).sum();
     for client in clients {
         asking.spawn(client.ask_for_everything(address, clock));
     }
-    let mut life = Life { told: asking.join_all().await.into_iter().flatten().collect(), ..Life::default() };
+    let mut life =
+        Life { told: asking.join_all().await.into_iter().flatten().collect(), listening, ..Life::default() };
     service.kill(clock, &mut life);
     let broken = ledger.settle(&life, left_in(&path, true));
     assert!(broken.is_empty(), "seed {seed}, in the end: {broken:#?}");

@@ -95,6 +95,8 @@ pub struct Told {
 #[derive(Default, Debug)]
 pub struct Life {
     pub told: Vec<Told>,
+    /// From here on it was listening. Before it has seen one whole lease pass, it judges none to be over.
+    pub listening: Duration,
     /// Up to here it was alive.
     pub killed: Duration,
     /// From here on it was dead.
@@ -260,7 +262,7 @@ impl Ledger {
             self.tally.requests += 1;
             match &told.answer {
                 Some(answer) => {
-                    let complaints = self.judge(told, answer, &left);
+                    let complaints = self.judge(told, answer, life.listening, &left);
                     broken.extend(
                         complaints.into_iter().map(|what| format!("{}: {what}: {answer:?}", told.number)),
                     );
@@ -283,7 +285,13 @@ impl Ledger {
     }
 
     /// What is wrong with an answer, by what the process before had left and by what this one leaves.
-    fn judge(&mut self, told: &Told, answer: &Answer, after: &Left) -> Vec<&'static str> {
+    fn judge(
+        &mut self,
+        told: &Told,
+        answer: &Answer,
+        listening: Duration,
+        after: &Left,
+    ) -> Vec<&'static str> {
         let mut wrong = Vec::new();
         let mut expect = |holds: bool, what| {
             if !holds {
@@ -313,7 +321,8 @@ impl Ledger {
         };
         expect(allowed, "not after what the process before had left");
         if before == Some(&State::InProgress) {
-            let lease_over = self.orphaned.get(&number).map(|dead| *dead + self.lease + SLACK);
+            let orphaned = self.orphaned.get(&number);
+            let lease_over = orphaned.map(|dead| listening.max(*dead) + self.lease + SLACK);
             let in_time = meaning != Meaning::InProgress || lease_over.is_none_or(|over| told.sent <= over);
             expect(in_time, "in progress, though its owner's lease is over");
             // The lease began with the first request at the earliest.

@@ -89,9 +89,10 @@ fn doubt() -> Left {
 fn broken_by(lives: impl IntoIterator<Item = (Vec<Told>, Left)>) -> Vec<String> {
     let mut ledger = Ledger::new(LEASE);
     let mut broken = Vec::new();
-    for (killed, (told, left)) in (1_u64..).map(|life| at(life * 1000)).zip(lives) {
+    for (life, (told, left)) in (0_u64..).zip(lives) {
+        let (listening, killed) = (at(life * 1000), at((life + 1) * 1000));
         assert_eq!(broken, Vec::<String>::new(), "only the last life is doctored");
-        broken = ledger.settle(&Life { told, killed, dead: killed }, left);
+        broken = ledger.settle(&Life { told, listening, killed, dead: killed }, left);
     }
     broken
 }

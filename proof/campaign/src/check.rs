@@ -1,6 +1,7 @@
 //! The judgement: what clients were told, held against the provider's ledger. Pure, so that doctored logs can be given to it.
 
 use crate::config::WAIT;
+use crate::damage::Damaged;
 use crate::linear::is_linearizable;
 use crate::log::{Answer, Meaning, Told};
 use crate::plan::{BRIEF, Operation, Variant, Window, foreign_canaries};
@@ -38,15 +39,6 @@ impl Evidence {
     fn charged(&self, operation_id: &str) -> usize {
         self.charged.get(&operation_id.replace('-', "")).map_or(0, Vec::len)
     }
-}
-
-/// When an answer was damaged in the store.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Damaged {
-    /// Not before this.
-    pub(crate) begun: Duration,
-    /// At this time it was done.
-    pub(crate) done: Duration,
 }
 
 /// What the judgement came to.

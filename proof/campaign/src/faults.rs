@@ -1,7 +1,7 @@
 //! What goes wrong, when, by the seed.
 
 use crate::armed;
-use crate::check::Damaged;
+use crate::damage::Damaged;
 use crate::client::{Call, call};
 use crate::clock::steps;
 use crate::config::AUTHORIZATION;
@@ -173,8 +173,8 @@ pub(crate) struct Done {
     pub(crate) pairs: Pairs,
     /// Fail points that were armed.
     pub(crate) armed: BTreeSet<String>,
-    /// Answers that were damaged, by account and key.
-    pub(crate) damaged: BTreeMap<(u32, String), Damaged>,
+    /// Answers that were damaged, by operation id.
+    pub(crate) damaged: BTreeMap<String, Damaged>,
     /// Encryption keys that were taken away once nothing needed them any more.
     pub(crate) keys_taken_away: u32,
 }
@@ -381,11 +381,10 @@ impl Rain<'_> {
         let begun = self.begun.elapsed();
         let Some(flipped) = self.inside.flip_a_bit(rng).await else { return };
         let done = self.begun.elapsed();
-        let account = flipped.tenant.rsplit('-').next().and_then(|number| number.parse().ok());
-        let (Some(account), Some(state)) = (account, State::named(&flipped.state)) else { return };
+        let Some(state) = State::named(&flipped.state) else { return };
         let mut log = self.log.lock();
         log.pairs.note(Fault::FlipBit, &Census::from([(state, 1)]));
-        let damaged = log.damaged.entry((account, flipped.key)).or_insert(Damaged { begun, done });
+        let damaged = log.damaged.entry(flipped.operation_id).or_insert(Damaged { begun, done });
         // The same bit twice would be no damage at all, which nobody can rule out from here.
         damaged.done = if damaged.begun == begun { done } else { Duration::MAX };
     }

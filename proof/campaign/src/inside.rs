@@ -25,10 +25,10 @@ pub(crate) struct Records {
     pub(crate) history: Vec<Line>,
 }
 
-/// Whose answer was damaged.
+/// Whose answer was damaged. The client's key may be sealed in the store: the operation is named by its id.
 pub(crate) struct Flipped {
-    pub(crate) tenant: String,
-    pub(crate) key: String,
+    /// In hexadecimal digits alone.
+    pub(crate) operation_id: String,
     pub(crate) state: String,
 }
 
@@ -76,18 +76,18 @@ impl Inside {
                 let last: i64 =
                     file.query_row("SELECT max(id) FROM semel_records", [], |row| row.get(0)).ok()?;
                 let choose = format!(
-                    "SELECT operation_id, tenant, key, state, body {ANSWER} AND id >= ?1 ORDER BY id LIMIT 1"
+                    "SELECT lower(hex(operation_id)), state, body {ANSWER} AND id >= ?1 ORDER BY id LIMIT 1"
                 );
-                let (id, tenant, key, state, mut body): (Vec<u8>, String, String, String, Vec<u8>) = file
+                let (operation_id, state, mut body): (String, String, Vec<u8>) = file
                     .query_row(&choose, [at(place, last)], |row| {
-                        Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
+                        Ok((row.get(0)?, row.get(1)?, row.get(2)?))
                     })
                     .optional()
                     .ok()??;
                 flip(&mut body, bit);
-                file.execute("UPDATE semel_answers SET body = ?1 WHERE operation_id = ?2", (&body, id))
-                    .ok()?;
-                Some(Flipped { tenant, key, state })
+                let damage = "UPDATE semel_answers SET body = ?1 WHERE operation_id = unhex(?2)";
+                file.execute(damage, (&body, &operation_id)).ok()?;
+                Some(Flipped { operation_id, state })
             }),
             Self::Postgres(url) => {
                 let flipping = async {
@@ -96,21 +96,21 @@ impl Inside {
                         .fetch_one(&mut connection)
                         .await?;
                     let choose = format!(
-                        "SELECT operation_id::text, tenant, key, state, body {ANSWER} AND id >= $1 ORDER BY id LIMIT 1"
+                        "SELECT replace(operation_id::text, '-', ''), state, body {ANSWER} AND id >= $1 ORDER BY id LIMIT 1"
                     );
-                    let chosen: Option<(String, String, String, String, Vec<u8>)> =
+                    let chosen: Option<(String, String, Vec<u8>)> =
                         sqlx::query_as(AssertSqlSafe(choose))
                             .bind(at(place, last))
                             .fetch_optional(&mut connection)
                             .await?;
-                    let Some((id, tenant, key, state, mut body)) = chosen else { return Ok(None) };
+                    let Some((operation_id, state, mut body)) = chosen else { return Ok(None) };
                     flip(&mut body, bit);
                     sqlx::query("UPDATE semel_answers SET body = $1 WHERE operation_id = $2::uuid")
                         .bind(&body)
-                        .bind(id)
+                        .bind(&operation_id)
                         .execute(&mut connection)
                         .await?;
-                    Ok::<_, sqlx::Error>(Some(Flipped { tenant, key, state }))
+                    Ok::<_, sqlx::Error>(Some(Flipped { operation_id, state }))
                 };
                 tokio::time::timeout(PATIENCE, flipping).await.ok()?.ok()?
             }

@@ -6,6 +6,7 @@ mod check;
 mod client;
 mod clock;
 mod config;
+mod damage;
 mod disk;
 mod faults;
 mod fencing;

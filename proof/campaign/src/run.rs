@@ -4,6 +4,7 @@ use crate::armed;
 use crate::check::{self, Evidence, Judged};
 use crate::client::{Call, call, send_and_hang_up};
 use crate::config::AUTHORIZATION;
+use crate::damage;
 use crate::faults::{Done, Fault, FaultLog, Rain};
 use crate::fencing;
 use crate::http2::Connection;
@@ -168,13 +169,14 @@ impl Round {
             true => inside.payments().await?,
             false => clients.ledger().await?,
         };
+        let events = starts::read(&clients.processes.starts())?;
         let stepped = self.scene == Scene::SteppingClock || done.counts.contains_key(&Fault::WrongClock);
         let evidence = Evidence {
             profile: self.profile,
             ledger: ledger.charged,
             charged: ledger.attempts,
             open,
-            damaged: done.damaged.clone(),
+            damaged: damage::by_key(&plan, &events, &done.damaged),
             true_time: self.store == StoreKind::Postgres || !stepped,
             keys_replaced,
             were_ended: done.counts.contains_key(&Fault::RollingRestart),
@@ -183,7 +185,6 @@ impl Round {
         let records = inside.records().await?;
         let Evidence { charged, true_time, .. } = &evidence;
         judged.violations.extend(fencing::accepted(&records.kept, &records.history, charged, self.profile));
-        let events = starts::read(&clients.processes.starts())?;
         let books = Books {
             profile: self.profile,
             kept: &records.kept,

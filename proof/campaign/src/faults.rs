@@ -1,10 +1,10 @@
 //! What goes wrong, when, by the seed.
 
 use crate::armed;
-use crate::damage::Damaged;
 use crate::client::{Call, call};
 use crate::clock::steps;
 use crate::config::AUTHORIZATION;
+use crate::damage::Damaged;
 use crate::inside::Inside;
 use crate::pairs::{Census, Pairs, State};
 use crate::process::Process;

@@ -31,6 +31,14 @@ pub(crate) fn accepted(
     profile: Profile,
 ) -> Vec<String> {
     let mut objections = Vec::new();
+    // By a key alone nobody can say which of its operations is meant.
+    for line in history
+        .iter()
+        .filter(|line| line.actor == "webhook:campaign" && line.happening.starts_with("settled_"))
+    {
+        objections
+            .push(format!("I13 {}: {} by a webhook that named a key", line.operation_id, line.happening));
+    }
     for told in history.chunk_by(|one, next| one.operation_id == next.operation_id) {
         let mut story = Story::default();
         for line in told {
@@ -158,5 +166,14 @@ mod tests {
             assert_eq!(objections(attempts, Profile::Usual), usual, "{attempts:?}");
             assert_eq!(objections(attempts, Profile::Resume), resumed, "{attempts:?}");
         }
+    }
+
+    #[test]
+    fn whatever_a_webhook_settles_by_a_key_is_noticed() {
+        let told =
+            |happening, actor| objections(&[line(2, 1, "doubted", "owner"), line(3, 1, happening, actor)]);
+        assert_eq!(told("settled_completed", "webhook:provider"), Vec::<String>::new());
+        assert_eq!(told("remarked", "webhook:campaign"), Vec::<String>::new());
+        assert!(told("settled_completed", "webhook:campaign").iter().any(|words| words.starts_with("I13")));
     }
 }

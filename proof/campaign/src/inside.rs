@@ -79,9 +79,7 @@ impl Inside {
                     "SELECT lower(hex(operation_id)), state, body {ANSWER} AND id >= ?1 ORDER BY id LIMIT 1"
                 );
                 let (operation_id, state, mut body): (String, String, Vec<u8>) = file
-                    .query_row(&choose, [at(place, last)], |row| {
-                        Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-                    })
+                    .query_row(&choose, [at(place, last)], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
                     .optional()
                     .ok()??;
                 flip(&mut body, bit);
@@ -98,11 +96,10 @@ impl Inside {
                     let choose = format!(
                         "SELECT replace(operation_id::text, '-', ''), state, body {ANSWER} AND id >= $1 ORDER BY id LIMIT 1"
                     );
-                    let chosen: Option<(String, String, Vec<u8>)> =
-                        sqlx::query_as(AssertSqlSafe(choose))
-                            .bind(at(place, last))
-                            .fetch_optional(&mut connection)
-                            .await?;
+                    let chosen: Option<(String, String, Vec<u8>)> = sqlx::query_as(AssertSqlSafe(choose))
+                        .bind(at(place, last))
+                        .fetch_optional(&mut connection)
+                        .await?;
                     let Some((operation_id, state, mut body)) = chosen else { return Ok(None) };
                     flip(&mut body, bit);
                     sqlx::query("UPDATE semel_answers SET body = $1 WHERE operation_id = $2::uuid")

@@ -1,5 +1,5 @@
 //! An operator who settles what is in doubt: truthfully, by the provider's ledger, and late. What was found out about one attempt is sometimes
-//! sent again when a later one is in doubt.
+//! sent again when a later one is in doubt, and sometimes sent without the attempt first, which has to be refused.
 
 use crate::client::{Call, call};
 use crate::config::AUTHORIZATION;
@@ -31,6 +31,13 @@ struct Finding {
     left: u32,
 }
 
+/// Whether evidence says which attempt it is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Named {
+    Attempt,
+    Nothing,
+}
+
 /// What became of evidence that should have changed nothing.
 #[derive(Default)]
 pub(crate) struct Desk {
@@ -49,13 +56,10 @@ impl Desk {
         (self.settled.load(Ordering::Relaxed), self.refused.load(Ordering::Relaxed))
     }
 
-    fn note(&self, finding: &Finding, status: u16, answer: &Value) {
-        if status != 200 {
-            self.refused.fetch_add(1, Ordering::Relaxed);
-            return;
-        }
-        self.settled.fetch_add(1, Ordering::Relaxed);
-        if let Some(objection) = objection(finding, answer) {
+    fn note(&self, finding: &Finding, named: Named, status: u16, answer: &Value) {
+        let counted = if status == 200 { &self.settled } else { &self.refused };
+        counted.fetch_add(1, Ordering::Relaxed);
+        if let Some(objection) = objection(finding, named, status, answer) {
             self.objections.lock().unwrap_or_else(PoisonError::into_inner).push(objection);
         }
     }
@@ -85,10 +89,18 @@ impl Desk {
             let now = Instant::now();
             for finding in findings.iter_mut().filter(|finding| finding.due <= now) {
                 let site = &processes.sites[rng.usize(0..processes.sites.len())];
-                if let Some((status, answer)) = resolve(site.admin, finding).await {
+                // Of a later attempt it may be untrue. Having to name one, nobody says it of whatever attempt is there by now.
+                if finding.outcome != "completed"
+                    && rng.u32(0..3) == 0
+                    && let Some((status, answer)) = resolve(site.admin, finding, Named::Nothing).await
+                    && status < 500
+                {
+                    self.note(finding, Named::Nothing, status, &answer);
+                }
+                if let Some((status, answer)) = resolve(site.admin, finding, Named::Attempt).await {
                     // Nobody knows what came of a 5xx: it is sent again as it is.
                     if status < 500 {
-                        self.note(finding, status, &answer);
+                        self.note(finding, Named::Attempt, status, &answer);
                         finding.left -= 1;
                     }
                     // If it is unknown all the same, it is looked into again.
@@ -103,9 +115,16 @@ impl Desk {
     }
 }
 
-/// What is wrong with evidence that was taken: it has to be about the attempt that it settled.
-fn objection(finding: &Finding, answer: &Value) -> Option<String> {
+/// What is wrong with evidence that was taken: it has to be about the attempt that it settled, and to say so.
+fn objection(finding: &Finding, named: Named, status: u16, answer: &Value) -> Option<String> {
     let Finding { operation_id, attempt, outcome, .. } = finding;
+    // 409 is the word on a record that is in another state: at another moment it would have been taken.
+    if named == Named::Nothing && matches!(status, 200 | 409) {
+        return Some(format!("I13 {operation_id}: {outcome} without an attempt got {status} {answer}"));
+    }
+    if status != 200 {
+        return None;
+    }
     let settled = answer["attempt"].as_u64();
     // That it happened is true of the operation, whatever the attempt.
     let other = settled.is_some_and(|settled| settled != *attempt) && *outcome != "completed";
@@ -156,10 +175,13 @@ async fn look_into(
     }
 }
 
-async fn resolve(admin: std::net::SocketAddr, finding: &Finding) -> Option<(u16, Value)> {
+async fn resolve(admin: std::net::SocketAddr, finding: &Finding, named: Named) -> Option<(u16, Value)> {
     let mut document = json!({
-        "outcome": finding.outcome, "attempt": finding.attempt, "reason": "by the provider's ledger", "operator": "campaign"
+        "outcome": finding.outcome, "reason": "by the provider's ledger", "operator": "campaign"
     });
+    if named == Named::Attempt {
+        document["attempt"] = json!(finding.attempt);
+    }
     if let Some(response) = &finding.response {
         document["response"] = response.clone();
     }
@@ -174,24 +196,32 @@ async fn resolve(admin: std::net::SocketAddr, finding: &Finding) -> Option<(u16,
 mod tests {
     use super::*;
 
+    fn finding(outcome: &'static str) -> Finding {
+        let (due, response) = (Instant::now(), None);
+        Finding { operation_id: "0198".into(), attempt: 1, outcome, response, due, left: 1 }
+    }
+
     #[test]
     fn evidence_that_settles_another_attempt_is_noticed_unless_it_says_that_it_happened() {
-        let finding = |outcome| Finding {
-            operation_id: "0198".into(),
-            attempt: 1,
-            outcome,
-            response: None,
-            due: Instant::now(),
-            left: 1,
+        let settled = |outcome, attempt: u64| {
+            objection(&finding(outcome), Named::Attempt, 200, &json!({ "attempt": attempt }))
         };
-        let settled = |attempt: u64| json!({ "attempt": attempt });
         for outcome in ["not_executed", "failed", "completed"] {
-            assert_eq!(objection(&finding(outcome), &settled(1)), None);
+            assert_eq!(settled(outcome, 1), None);
         }
-        assert!(
-            objection(&finding("not_executed"), &settled(2)).is_some_and(|words| words.starts_with("I13"))
-        );
-        assert!(objection(&finding("failed"), &settled(2)).is_some());
-        assert_eq!(objection(&finding("completed"), &settled(2)), None);
+        assert!(settled("not_executed", 2).is_some_and(|words| words.starts_with("I13")));
+        assert!(settled("failed", 2).is_some());
+        assert_eq!(settled("completed", 2), None);
+    }
+
+    #[test]
+    fn evidence_without_an_attempt_has_to_be_refused_as_such() {
+        let sent = |status| objection(&finding("not_executed"), Named::Nothing, status, &json!({}));
+        for status in [400, 404] {
+            assert_eq!(sent(status), None);
+        }
+        for status in [200, 409] {
+            assert!(sent(status).is_some_and(|words| words.starts_with("I13")), "{status}");
+        }
     }
 }

@@ -17,7 +17,7 @@ pub(crate) enum Profile {
     Accepted,
     /// The provider reports by webhook, late, twice and in any order; an operator settles the rest.
     WebhooksById,
-    /// Somebody reports by tenant, operation and key, late and again long after; an operator settles the rest.
+    /// Somebody reports by tenant, operation and key, late and again long after. Keys are used again after their windows, so this settles nothing; an operator does.
     WebhooksByKey,
     /// Nobody but an operator settles: truthfully, by the ledger, and late.
     LateOperator,
@@ -78,7 +78,8 @@ impl Profile {
             Self::Resume => "a second start of one operation that took over from the first, and one effect",
             Self::Wait => "\"in progress\" only after the wait, or where too many wait",
             Self::Accepted => "202 and never 409 while it is in progress or unknown",
-            Self::WebhooksById | Self::WebhooksByKey => "doubt settled by webhooks and the operator alone",
+            Self::WebhooksById => "doubt settled by webhooks and the operator alone",
+            Self::WebhooksByKey => "nothing settled by a webhook that names a key",
             Self::LateOperator => "evidence about an earlier attempt never settles a later one",
             Self::Reload => {
                 "no answer is lost when a key is taken out after `semel rekey` said that it may be"
@@ -89,7 +90,7 @@ impl Profile {
 
     /// Whether an expired key is a new operation.
     pub(crate) fn renews(self) -> bool {
-        self == Self::ExpiredNew
+        matches!(self, Self::ExpiredNew | Self::WebhooksByKey)
     }
 
     /// Whether a retry may take over from an owner that is gone.

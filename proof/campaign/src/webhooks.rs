@@ -1,4 +1,5 @@
-//! Somebody who reports charges by tenant, operation and key instead of the operation's id: late, twice, and again long after.
+//! Somebody who reports charges by tenant, operation and key instead of the operation's id: late, twice, and again long after. Keys are used again
+//! after their windows, so that such a message may be about an operation that is over.
 
 use crate::client::{Call, call};
 use crate::config::WEBHOOK_SECRET;

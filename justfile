@@ -18,6 +18,10 @@ fix:
 demo *args:
     cargo run --release -- demo {{args}}
 
+# build the documentation as a book, with search, into target/book
+book:
+    cargo xtask book
+
 # measure everything, or one part: store, layer, gateway, reaper, outbox, growth (`just bench --quick` for a trial)
 bench *args:
     cargo xtask bench {{args}}

@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, reason = "a tool for the terminal: what it prints is what it is for")]
 
 mod bench;
+mod book;
 mod brokers;
 mod counts;
 mod fuzz;
@@ -40,11 +41,14 @@ enum Command {
     ///
     /// In this order, stopping at the first that fails: formatting, clippy with warnings as errors, the engine's pure
     /// part without the standard library, all tests, the instructions that the pure parts take, the documentation's
-    /// examples, the documentation itself, and the links between the pages. CI runs exactly this.
+    /// examples, the documentation itself, the links between the pages, and the book. CI runs exactly this.
     ///
     /// What the tests need besides Rust is looked for first. As root on Debian, what is not there is installed; anywhere
     /// else you are told what to install.
     Test,
+
+    /// Build the book from docs/ and follow every link in it. mdBook is built into the target directory if it is missing.
+    Book,
 
     /// Run a command with a private PostgreSQL and a PgBouncer before it, whose addresses it finds in its environment:
     /// `cargo xtask postgres cargo test -p semel-postgres`. Without a command, tell the addresses and wait.
@@ -85,6 +89,7 @@ fn main() -> ExitCode {
     }
     let outcome = match Cli::parse().command {
         Command::Test => test::run(),
+        Command::Book => book::run(),
         Command::Postgres { command } => servers::run_with_postgres(&command),
         Command::Servers { command } => servers::run_with_all(&command),
         Command::Prove(prove) => prove::run(&prove),

@@ -3,7 +3,7 @@
 use crate::brokers::Brokers;
 use crate::postgres::Servers;
 use crate::step::{self, Outcome, cargo};
-use crate::{counts, links, planted, python, tools};
+use crate::{book, counts, planted, python, tools};
 use std::env;
 use std::time::Instant;
 
@@ -55,9 +55,7 @@ pub(crate) fn run() -> Outcome {
             .args(FEATURES)
             .env("RUSTDOCFLAGS", rustdoc_flags()),
     )?;
-    step::timed("links", "every link from one page to another leads to a file", || {
-        links::check(&step::root())
-    })?;
+    book::run()?;
     println!("\n{}", step::in_bold(&format!("test: all steps passed in {}", step::seconds(start.elapsed()))));
     Ok(())
 }

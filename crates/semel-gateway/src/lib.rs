@@ -1,50 +1,34 @@
 //! The gateway of Semel: any HTTP service, in any language, behind the layer of `semel-tower`.
 //!
-//! The way of a request: `server` (accepts and guards the framing) → the layer of `semel-tower` (decides) → `proxy` (forwards). Beside
+//! The way of a request: `listener` (accepts and guards the framing) → the layer of `semel-tower` (decides) → `upstream` (forwards). Beside
 //! it `admin` answers on a listener of its own.
 
 pub mod admin;
 mod alarm;
-mod answer;
+mod capacity;
 pub mod config;
 pub mod contract;
-mod entrance;
-mod external_host;
-#[cfg(feature = "fail-points")]
-mod fail_points;
-mod framing;
-mod gateway;
-mod instance;
-mod lanes;
+mod headers;
+mod layers;
 mod limits;
+mod listener;
 pub mod metrics;
-mod open_files;
-mod outbox;
-mod pace;
-mod party;
-pub mod proxy;
+mod otlp;
+mod process;
 mod reload;
+mod responses;
 pub mod route;
-mod running;
-pub mod scope;
 mod secret;
-mod server;
-mod settling;
-mod shares;
-mod shifts;
-mod store_url;
-mod telemetry;
+mod setting;
+mod store;
+pub mod tenant;
 pub mod tls;
-mod working;
+pub mod upstream;
 
 pub use config::Config;
-pub use gateway::{Gateway, Stopped};
 pub use limits::Limits;
-pub use outbox::{Outbox, OutboxError};
+pub use listener::{PeerAddress, RequestBody};
+pub use process::{Gateway, OutboxError, Running, SettlingError, StartError, Stopped, Working};
 pub use reload::{Reload, ReloadError, Reloaded};
-pub use running::{Running, StartError};
 pub use secret::{Environment, Secret, SecretError};
-pub use server::{PeerAddress, RequestBody};
-pub use settling::SettlingError;
-pub use store_url::{OpenStoreError, OpenedStore, StoreUrl, StoreUrlError};
-pub use working::Working;
+pub use store::{OpenStoreError, OpenedStore, Outbox, StoreUrl, StoreUrlError};

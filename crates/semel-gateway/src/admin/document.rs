@@ -19,7 +19,7 @@ pub(super) struct Operation {
     operation: String,
     /// The first 8 characters of the client's key and an ellipsis; all of it where that was asked for.
     key: String,
-    #[schema(schema_with = super::openapi::states)]
+    #[schema(schema_with = super::schemas::states)]
     state: &'static str,
     /// Its window is over, whether or not the reaper has come by.
     expired: bool,

@@ -7,6 +7,7 @@ mod access;
 mod body;
 mod clock;
 mod document;
+mod event;
 mod openapi;
 mod operations;
 mod outbox;
@@ -17,6 +18,7 @@ mod reload;
 mod reserve;
 mod resolution;
 mod resolve;
+mod schemas;
 mod scrape;
 mod server;
 mod webhooks;
@@ -88,6 +90,17 @@ impl Admin {
             reload: None,
         }
     }
+
+    /// What there is to tell of the process and its store.
+    pub(crate) fn survey(&self) -> Survey {
+        Survey {
+            engine: self.engine.clone(),
+            metrics: Arc::clone(&self.metrics),
+            webhooks: self.webhooks.clone(),
+            outbox: self.outbox.clone(),
+            published: self.published.clone(),
+        }
+    }
 }
 
 /// What the handlers share.
@@ -129,7 +142,7 @@ fn routes(shared: &Arc<Shared>) -> OpenApiRouter<Arc<Shared>> {
 }
 
 fn router(admin: Admin) -> Router {
-    let survey = Survey::of(&admin);
+    let survey = admin.survey();
     let shared = Arc::new(Shared { admin, survey });
     let (router, mut description) = routes(&shared).split_for_parts();
     openapi::say_what_goes_together(&mut description);

@@ -4,18 +4,14 @@ use axum::Extension;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
-use semel::State;
-use semel_worker::WebhookResult;
-use utoipa::openapi::schema::{
-    AdditionalProperties, AllOfBuilder, AnyOfBuilder, ObjectBuilder, Schema, SchemaType, Type,
-};
+use utoipa::openapi::schema::{AllOfBuilder, AnyOfBuilder, ObjectBuilder, Schema, SchemaType, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::{IntoParams, IntoResponses, Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 
 use super::Shared;
 use super::problem::ProblemDocument;
-use super::query::{LEAST, MOST};
+use super::schemas::text;
 use std::sync::Arc;
 
 /// Semel's admin API.
@@ -142,73 +138,10 @@ pub(super) struct AboutEvent {
     id: String,
 }
 
-fn text() -> ObjectBuilder {
-    ObjectBuilder::new().schema_type(SchemaType::Type(Type::String))
-}
-
-/// The names of the states.
-pub(super) fn states() -> Schema {
-    text().enum_values(Some(State::ALL.map(State::as_str))).build().into()
-}
-
-/// What a parameter may be: as good as absent, if it has no value.
-fn asked_for(schema: Schema) -> Schema {
-    Schema::AnyOf(AnyOfBuilder::new().item(schema).item(text().max_length(Some(0)).build()).build())
-}
-
-/// A state in a query.
-pub(super) fn state_asked_for() -> Schema {
-    asked_for(states())
-}
-
-/// Yes or no in a query.
-pub(super) fn flag_asked_for() -> Schema {
-    asked_for(ObjectBuilder::new().schema_type(SchemaType::Type(Type::Boolean)).build().into())
-}
-
-/// How many, in a query.
-pub(super) fn limit_asked_for() -> Schema {
-    let limit = ObjectBuilder::new().schema_type(SchemaType::Type(Type::Integer));
-    asked_for(limit.minimum(Some(LEAST)).maximum(Some(MOST)).build().into())
-}
-
-/// What may become of a webhook.
-pub(super) fn webhook_results() -> Schema {
-    text().enum_values(Some(WebhookResult::ALL.map(WebhookResult::as_str))).build().into()
-}
-
-/// A name without control characters.
-pub(super) fn operator() -> Schema {
-    text().min_length(Some(1)).max_length(Some(100)).pattern(Some(NAME)).build().into()
-}
-
-const NAME: &str =
-    r"^[^\u0000-\u001f\u007f-\u009f]*[^\s\u0000-\u001f\u007f-\u009f][^\u0000-\u001f\u007f-\u009f]*$";
-
-/// Standard base64 with padding.
-pub(super) fn base64() -> Schema {
-    // The bits that pad the last character are zero.
-    const BASE64: &str = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";
-    text().pattern(Some(BASE64)).build().into()
-}
-
-/// Header fields by name.
-pub(super) fn header_fields() -> Schema {
-    let value = text().pattern(Some(r"^[\x20-\x7e]*$")).build();
-    ObjectBuilder::new()
-        .property_names(Some(text().pattern(Some("^[A-Za-z0-9-]+$")).build()))
-        .additional_properties(Some(AdditionalProperties::RefOr(Schema::from(value).into())))
-        .description(Some(
-            "The header fields, each once. Cookies, credentials and hop-by-hop fields are refused.",
-        ))
-        .build()
-        .into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admin::{Admin, Survey, routes};
+    use crate::admin::{Admin, routes};
     use crate::metrics::Metrics;
     use semel::{Engine, MemoryStore};
     use std::collections::HashSet;
@@ -216,7 +149,7 @@ mod tests {
     #[tokio::test]
     async fn every_route_is_described_under_a_name_of_its_own() {
         let admin = Admin::new(Engine::new(MemoryStore::new()), Arc::new(Metrics::new([])));
-        let survey = Survey::of(&admin);
+        let survey = admin.survey();
         let (_, mut described) = routes(&Arc::new(Shared { admin, survey })).split_for_parts();
         say_what_goes_together(&mut described);
         let document: serde_json::Value = serde_json::from_slice(&Written::of(&described).0).unwrap();

@@ -1,6 +1,7 @@
 //! The outbox: what waits to be told to others, and what a person does about what its receiver refuses.
 
 use super::document::Moment;
+use super::event::Waiting;
 use super::openapi::{AboutEvent, Guarded, StoreFailed};
 use super::problem::{AdminProblem, ProblemDocument};
 use super::query::{EventListing, OfEvents, event_id};
@@ -22,49 +23,6 @@ use uuid::Uuid;
 
 /// The body of a request at most: a reason and a name.
 const BODY: usize = 64 * 1024;
-
-/// One event that is not published yet. Members without a value are absent.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Event)]
-pub(super) struct Waiting {
-    #[schema(format = "uuid")]
-    event_id: String,
-    aggregate: String,
-    kind: String,
-    content_type: String,
-    /// `pending`, `waiting` (behind another one), `retrying` or `dead_letter`.
-    state: &'static str,
-    dead_letter: bool,
-    attempts: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last_error: Option<String>,
-    created: Moment,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_attempt: Option<Moment>,
-}
-
-impl From<Entry> for Waiting {
-    fn from(entry: Entry) -> Self {
-        let state = match (entry.dead_letter, entry.retry, entry.parked) {
-            (true, ..) => "dead_letter",
-            (false, Some(_), _) => "retrying",
-            (false, None, true) => "waiting",
-            (false, None, false) => "pending",
-        };
-        Self {
-            event_id: entry.event.id.to_string(),
-            aggregate: entry.event.aggregate,
-            kind: entry.event.kind,
-            content_type: entry.event.content_type,
-            state,
-            dead_letter: entry.dead_letter,
-            attempts: entry.attempts,
-            last_error: entry.last_error,
-            created: entry.created.into(),
-            next_attempt: entry.retry.map(Moment::from),
-        }
-    }
-}
 
 /// A page of events, newest first.
 #[derive(Serialize, ToSchema)]
@@ -108,7 +66,7 @@ struct Drop {
     #[schema(min_length = 1, max_length = 2000, pattern = r"\S")]
     reason: String,
     /// Who says so; without it `admin`.
-    #[schema(schema_with = super::openapi::operator)]
+    #[schema(schema_with = super::schemas::operator)]
     operator: Option<String>,
 }
 

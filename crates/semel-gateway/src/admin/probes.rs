@@ -1,7 +1,7 @@
 //! For whoever starts, stops and routes: is the process alive, and should requests come here?
 
 use super::Shared;
-use crate::lanes::Pulse;
+use crate::listener::core_threads::Pulse;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};

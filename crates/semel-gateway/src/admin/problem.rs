@@ -1,7 +1,7 @@
 //! What an operator is told when something is in the way: RFC 9457 documents, as clients get them.
 
 use super::document::Operation;
-use super::outbox::Waiting;
+use super::event::Waiting;
 use axum::response::{IntoResponse, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};

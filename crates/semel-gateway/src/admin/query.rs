@@ -1,13 +1,12 @@
 //! What a listing is asked for. Whatever cannot be meant is refused with what can.
 
 use super::problem::AdminProblem;
+use super::schemas::{LEAST, MOST};
 use semel::{Cursor, Filter, OperationId, State};
 use semel_events::outbox::EntryFilter;
 use utoipa::IntoParams;
 use uuid::Uuid;
 
-pub(super) const LEAST: usize = 1;
-pub(super) const MOST: usize = 1_000;
 const USUAL: usize = 100;
 
 const PARAMETERS: [&str; 7] = ["state", "tenant", "operation", "key", "dead_letter", "limit", "cursor"];
@@ -17,7 +16,7 @@ const PARAMETERS: [&str; 7] = ["state", "tenant", "operation", "key", "dead_lett
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "describes a query; nobody makes one of it")]
 pub(super) struct OfOperations {
-    #[param(schema_with = super::openapi::state_asked_for, required = false)]
+    #[param(schema_with = super::schemas::state_asked_for, required = false)]
     state: String,
     /// Whose operations.
     #[param(required = false)]
@@ -29,10 +28,10 @@ pub(super) struct OfOperations {
     #[param(required = false)]
     key: String,
     /// Whether only a person can settle them.
-    #[param(schema_with = super::openapi::flag_asked_for, required = false)]
+    #[param(schema_with = super::schemas::flag_asked_for, required = false)]
     dead_letter: bool,
     /// How many at most; without it 100.
-    #[param(schema_with = super::openapi::limit_asked_for, required = false)]
+    #[param(schema_with = super::schemas::limit_asked_for, required = false)]
     limit: u16,
     /// The `next_cursor` of the page before.
     #[param(required = false, pattern = "^([0-9a-fA-F]{16})?$")]
@@ -78,7 +77,7 @@ const OF_ONE_OPERATION: [&str; 1] = ["full_key"];
 #[expect(dead_code, reason = "describes a query; nobody makes one of it")]
 pub(super) struct OfOneOperation {
     /// Whether to show all of the client's key; without it, its first 8 characters.
-    #[param(schema_with = super::openapi::flag_asked_for, required = false)]
+    #[param(schema_with = super::schemas::flag_asked_for, required = false)]
     full_key: bool,
 }
 
@@ -139,7 +138,7 @@ const OF_EVENTS: [&str; 5] = ["dead_letter", "aggregate", "kind", "limit", "curs
 #[expect(dead_code, reason = "describes a query; nobody makes one of it")]
 pub(super) struct OfEvents {
     /// Whether their receiver refused them for good.
-    #[param(schema_with = super::openapi::flag_asked_for, required = false)]
+    #[param(schema_with = super::schemas::flag_asked_for, required = false)]
     dead_letter: bool,
     /// What they are about.
     #[param(required = false)]
@@ -148,7 +147,7 @@ pub(super) struct OfEvents {
     #[param(required = false)]
     kind: String,
     /// How many at most; without it 100.
-    #[param(schema_with = super::openapi::limit_asked_for, required = false)]
+    #[param(schema_with = super::schemas::limit_asked_for, required = false)]
     limit: u16,
     /// The `next_cursor` of the page before.
     #[param(required = false, pattern = "^([0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})?$")]

@@ -4,8 +4,8 @@
 //! work to do is closed: of the client that has most of them, the oldest. Work is anything but a probe, and there is never so much of it that no
 //! connection could be closed.
 
-use crate::party::Party;
-use crate::shares::{Holder, Permit, Refused, Shares};
+use crate::capacity::Party;
+use crate::capacity::{Holder, Permit, Refused, Shares};
 use axum::body::{Body, Bytes};
 use http::Response;
 use http_body::{Frame, SizeHint};

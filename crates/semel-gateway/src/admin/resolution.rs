@@ -22,7 +22,7 @@ pub(super) struct Resolution {
     /// What was made; only after `completed` and `failed`.
     resource: Option<StrictResource>,
     /// Who says so; without it `admin`.
-    #[schema(schema_with = super::openapi::operator)]
+    #[schema(schema_with = super::schemas::operator)]
     operator: Option<String>,
     /// The attempt that the operator looked into. Required with `failed` and `not_executed`, which are true of one attempt alone.
     #[serde(default, deserialize_with = "whole_or_none")]
@@ -48,12 +48,12 @@ pub(super) struct StrictResponse {
     #[serde(deserialize_with = "whole")]
     status: u16,
     #[serde(default)]
-    #[schema(schema_with = super::openapi::header_fields)]
+    #[schema(schema_with = super::schemas::header_fields)]
     headers: BTreeMap<String, String>,
     /// The body, where it is text.
     body: Option<String>,
     /// The body, where it is bytes: standard base64 with padding.
-    #[schema(schema_with = super::openapi::base64)]
+    #[schema(schema_with = super::schemas::base64)]
     body_base64: Option<String>,
     schema_version: Option<String>,
 }

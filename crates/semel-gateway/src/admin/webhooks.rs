@@ -32,7 +32,7 @@ struct WebhookEvent {
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes what semel-worker answers")]
 struct WebhookAnswer {
-    #[schema(schema_with = super::openapi::webhook_results)]
+    #[schema(schema_with = super::schemas::webhook_results)]
     result: String,
     /// The operation that it is about, once that was found.
     #[schema(format = "uuid")]

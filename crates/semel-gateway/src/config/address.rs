@@ -1,6 +1,6 @@
 //! Addresses: the service's, and those to listen on.
 
-use super::error::Wrong;
+use crate::setting::Wrong;
 use http::Uri;
 use http::uri::Scheme;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

@@ -1,8 +1,8 @@
 //! `[encryption]`: the keys that seal what is stored.
 
-use super::error::Wrong;
 use super::section::{Given, Kind, Section};
 use crate::secret::Secret;
+use crate::setting::Wrong;
 use base64::Engine as _;
 use base64::alphabet::{STANDARD, URL_SAFE};
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};

@@ -1,25 +1,10 @@
 //! What is wrong with a configuration, as a compiler would show it.
 
+use crate::setting::Wrong;
 use anstyle::{AnsiColor, Style};
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-
-/// What is wrong with a value, and what would be right.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{problem}: {cure}")]
-pub struct Wrong {
-    /// What is wrong.
-    pub problem: String,
-    /// What would be right.
-    pub cure: String,
-}
-
-impl Wrong {
-    pub(crate) fn new(problem: impl Into<String>, cure: impl Into<String>) -> Self {
-        Self { problem: problem.into(), cure: cure.into() }
-    }
-}
 
 /// Everything that is wrong with a configuration file, in the order of its lines.
 ///

@@ -1,36 +1,11 @@
 //! `[fingerprint]` and `[route.fingerprint]`: what makes two requests the same.
 
 use super::section::{Given, Kind, List, Section};
+use crate::route::{FingerprintConfig, HostRule};
 use semel::canonical::ShapeError;
 use semel::fingerprint::{Recipe, RecipeBuilder, RecipeError};
-use std::collections::BTreeMap;
 use std::ops::Range;
 use toml::de::DeValue;
-
-/// What counts of a request. By default everything: the host, the whole body, and no header but the media type and the content coding.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct FingerprintConfig {
-    /// JSON Pointers to what does not count.
-    pub ignore: Vec<String>,
-    /// JSON Pointers to what alone counts; none: everything.
-    pub only: Vec<String>,
-    /// JSON texts, by JSON Pointers to the members that they are filled in for.
-    pub defaults: BTreeMap<String, String>,
-    /// Headers that count.
-    pub headers: Vec<String>,
-    /// Whether the host counts that the client asked for.
-    pub host: HostRule,
-}
-
-/// Whether the host counts that the client asked for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum HostRule {
-    /// Another host is another request.
-    #[default]
-    Counts,
-    /// All hosts are one.
-    Ignored,
-}
 
 const HOST_RULES: [(&str, HostRule); 2] = [("counts", HostRule::Counts), ("ignore", HostRule::Ignored)];
 

@@ -1,8 +1,8 @@
 //! `[limits]`: the gateway's bounds.
 
 use super::section::Section;
-use super::units::{show_duration, show_size};
 use crate::limits::Limits;
+use crate::setting::{show_duration, show_size};
 use std::time::Duration;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);

@@ -1,7 +1,7 @@
 //! What must hold between the addresses of a gateway, however they were given.
 
 use super::address::{collide, is_itself};
-use super::error::Wrong;
+use crate::setting::Wrong;
 use http::Uri;
 use std::net::SocketAddr;
 

@@ -1,9 +1,9 @@
 //! `[outbox]`: where events are published to.
 
-use super::error::Wrong;
 use super::nearest::nearest;
 use super::section::{Given, Kind, Section};
 use crate::secret::Secret;
+use crate::setting::Wrong;
 use semel_events::outbox::PublisherOptions;
 use semel_events::sink::{InvalidBroker, InvalidWebhook, NatsSink, RabbitMqSink, Webhook};
 use semel_http::webhook::WebhookSecret;

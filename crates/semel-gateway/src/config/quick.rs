@@ -1,11 +1,11 @@
 //! A gateway from a few flags, without a file.
 
 use super::address::{listen, upstream};
-use super::error::Wrong;
 use super::listeners::{Whose, check};
 use super::{AdminConfig, Config};
 use crate::route::Routes;
-use crate::store_url::StoreUrl;
+use crate::setting::Wrong;
+use crate::store::StoreUrl;
 use std::fmt;
 
 /// What `semel gateway` takes on the command line.

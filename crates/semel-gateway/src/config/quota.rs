@@ -1,7 +1,7 @@
 //! `[quota]`: how much of the gateway one tenant may take.
 
-use super::error::Wrong;
 use super::section::{Given, Kind, Section};
+use crate::setting::Wrong;
 use semel::{EngineOptions, Quota, Quotas, Rate};
 use std::ops::RangeInclusive;
 

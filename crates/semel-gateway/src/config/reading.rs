@@ -1,8 +1,9 @@
 //! One reading of a file: what was found to be wrong, what must not be shown, and which settings are known.
 
-use super::error::{ConfigError, ConfigErrors, Place, Wrong};
+use super::error::{ConfigError, ConfigErrors, Place};
 use super::nearest::nearest;
 use crate::secret::Environment;
+use crate::setting::Wrong;
 use std::cell::RefCell;
 use std::ops::Range;
 use std::path::Path;

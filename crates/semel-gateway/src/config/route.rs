@@ -1,10 +1,10 @@
 //! `[[route]]`: one operation, and how it is protected.
 
-use super::error::Wrong;
 use super::section::{Given, Kind, Section, one_of};
-use super::units::{duration, show_duration};
 use super::{fingerprint, reconcile};
 use crate::route::{Overlap, Pattern, Route};
+use crate::setting::Wrong;
+use crate::setting::{duration, show_duration};
 use http::{HeaderName, StatusCode};
 use semel::{Expired, InFlight, Policy, Settling, Stale, StoreResponse};
 use semel_tower::{KeptHeaders, KeyRequirement, OutcomeClass, OutcomeRules, Protection};

@@ -3,9 +3,9 @@
 mod forward_auth;
 mod jwt;
 
-use super::error::Wrong;
 use super::section::{Given, Kind, Section};
-use crate::scope::{Network, ScopeConfig, TenantFrom};
+use crate::setting::Wrong;
+use crate::tenant::{Network, ScopeConfig, TenantFrom};
 use http::HeaderName;
 
 const SOURCE: Kind = Kind { what: "a source of the tenant", example: "header:x-account-id" };

@@ -1,10 +1,10 @@
 //! A section of the file, whose settings are asked for by name. What nobody asks for is unknown.
 
-use super::error::Wrong;
 use super::nearest::nearest;
 use super::reading::{Reading, TOP};
-use super::units::{duration, show_duration, show_size, size};
 use crate::secret::{Secret, is_variable_name};
+use crate::setting::Wrong;
+use crate::setting::{duration, show_duration, show_size, size};
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 use toml::Spanned;

@@ -1,8 +1,8 @@
 //! `[telemetry]`: where traces and metrics are sent.
 
-use super::error::Wrong;
 use super::section::{Kind, Section};
 use super::tls;
+use crate::setting::Wrong;
 use crate::tls::ClientTlsFiles;
 use http::{HeaderName, HeaderValue};
 use semel_http::{Endpoint, InvalidEndpoint};

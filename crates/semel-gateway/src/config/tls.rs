@@ -1,7 +1,7 @@
 //! `[tls]`, `[admin.tls]`, `[upstream_tls]` and the `tls` of whatever else is called: certificates, keys and authorities by path.
 
-use super::error::Wrong;
 use super::section::{Given, Kind, Section};
+use crate::setting::Wrong;
 use crate::tls::{CHECK_EVERY, ClientCertificates, ClientTlsFiles, ServerTlsFiles, TlsError, TlsSetting};
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,8 +1,9 @@
 //! The contract as data: what programs get, and what the page is made of.
 
-use crate::config::{Config, FingerprintConfig};
+use crate::config::Config;
+use crate::route::FingerprintConfig;
 use crate::route::Route;
-use crate::scope::{ScopeConfig, TenantFrom};
+use crate::tenant::{ScopeConfig, TenantFrom};
 use http::StatusCode;
 use semel::key::{KeyRules, KeySyntax};
 use semel::problem::{Code, DocsBase, Problem, Profile};

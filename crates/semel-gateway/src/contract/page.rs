@@ -2,7 +2,7 @@
 
 use super::document::{Document, Error, Operation};
 use super::wording::explained;
-use crate::config::{duration_in_words, show_size};
+use crate::setting::{duration_in_words, show_size};
 use semel::key::KeySyntax;
 use semel::problem::Code;
 use std::fmt::{self, Write as _};

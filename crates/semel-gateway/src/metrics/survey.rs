@@ -1,7 +1,6 @@
 //! What was counted, and what the store says is open: asked for by scrapers, by operators, and by whoever exports it.
 
 use super::{Census, Metrics};
-use crate::admin::Admin;
 use semel::{Engine, StoreError};
 use semel_events::outbox::{Counts, Desk, Outlook};
 use semel_worker::WebhookIntake;
@@ -26,24 +25,14 @@ pub(crate) struct Taken {
 
 /// Everything that there is to tell of a process, and of its store.
 pub(crate) struct Survey {
-    engine: Engine,
-    metrics: Arc<Metrics>,
-    webhooks: Option<Arc<WebhookIntake>>,
-    outbox: Option<Arc<dyn Desk>>,
-    published: Option<Arc<Counts>>,
+    pub(crate) engine: Engine,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) webhooks: Option<Arc<WebhookIntake>>,
+    pub(crate) outbox: Option<Arc<dyn Desk>>,
+    pub(crate) published: Option<Arc<Counts>>,
 }
 
 impl Survey {
-    pub(crate) fn of(admin: &Admin) -> Self {
-        Self {
-            engine: admin.engine.clone(),
-            metrics: Arc::clone(&admin.metrics),
-            webhooks: admin.webhooks.clone(),
-            outbox: admin.outbox.clone(),
-            published: admin.published.clone(),
-        }
-    }
-
     /// Everything, as Prometheus reads it. Without the store the counters are still there, and wanted more than ever.
     pub(crate) async fn text(&self) -> String {
         if let Some(intake) = &self.webhooks {

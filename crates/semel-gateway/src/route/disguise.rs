@@ -2,7 +2,7 @@
 
 use super::spelling::{any_reading, is_canonical, is_plain};
 use super::{Declared, Kind, Route, Routes};
-use crate::proxy::names::{IDEMPOTENCY_KEY, TARGETS, folded, is_method_override};
+use crate::headers::{IDEMPOTENCY_KEY, TARGETS, folded, is_method_override};
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;

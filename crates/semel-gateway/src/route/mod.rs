@@ -5,15 +5,18 @@
 //! - `disguise.rs`: requests that a service may take for others than they look like.
 
 mod disguise;
+mod fingerprint;
 mod pattern;
+mod reconcile;
 mod spelling;
 
 pub use disguise::Disguised;
+pub use fingerprint::{FingerprintConfig, HostRule};
 pub(crate) use pattern::Overlap;
 pub use pattern::Pattern;
+pub use reconcile::{PollUrl, ReconcileConfig};
 pub(crate) use spelling::{Illegible, legible};
 
-use crate::config::{FingerprintConfig, ReconcileConfig};
 use http::request::Parts;
 use http::{HeaderName, Method};
 use semel::Policy;

@@ -1,7 +1,7 @@
 //! Which requests an operation is: `POST /payments/{id}/refunds`.
 
 use super::spelling::{is_dots, plain_literal};
-use crate::config::Wrong;
+use crate::setting::Wrong;
 use http::Method;
 use std::fmt;
 

@@ -8,7 +8,7 @@ use semel::{Expired, InFlight, OperationId, Policy, Quota, Rate, Settling, Stale
 use semel_gateway::Limits;
 use semel_gateway::config::{Config, Forget, LogFormat, WorkerConfig, show_duration};
 use semel_gateway::route::Route;
-use semel_gateway::scope::ScopeConfig;
+use semel_gateway::tenant::ScopeConfig;
 use semel_tower::{KeyRequirement, OutcomeClass, Protection};
 use std::time::Duration;
 

@@ -2,8 +2,8 @@
 
 use crate::read;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
-use semel_gateway::proxy::UpstreamProtocol;
 use semel_gateway::tls::{ClientCertificates, ClientTlsFiles};
+use semel_gateway::upstream::UpstreamProtocol;
 use std::path::Path;
 use std::time::Duration;
 use tempfile::TempDir;

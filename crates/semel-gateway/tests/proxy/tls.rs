@@ -9,10 +9,10 @@ use rcgen::{
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
-use semel_gateway::proxy::{Transport, UpstreamProtocol};
 use semel_gateway::tls::{
     ClientCertificates, ClientTls, ClientTlsFiles, ServerTls, ServerTlsFiles, TlsError,
 };
+use semel_gateway::upstream::{Transport, UpstreamProtocol};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;

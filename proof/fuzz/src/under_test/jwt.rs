@@ -1,12 +1,12 @@
 //! Tokens.
 
-#[path = "../../../../crates/semel-gateway/src/scope/jwt/key.rs"]
+#[path = "../../../../crates/semel-gateway/src/tenant/jwt/key.rs"]
 mod key;
-#[path = "../../../../crates/semel-gateway/src/scope/jwt/key_set.rs"]
+#[path = "../../../../crates/semel-gateway/src/tenant/jwt/key_set.rs"]
 mod key_set;
-#[path = "../../../../crates/semel-gateway/src/scope/jwt/spki.rs"]
+#[path = "../../../../crates/semel-gateway/src/tenant/jwt/spki.rs"]
 mod spki;
-#[path = "../../../../crates/semel-gateway/src/scope/jwt/token.rs"]
+#[path = "../../../../crates/semel-gateway/src/tenant/jwt/token.rs"]
 mod token;
 
 pub(crate) use key_set::KeySet;

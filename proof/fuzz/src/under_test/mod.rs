@@ -10,7 +10,7 @@
 #[cfg(feature = "config")]
 #[path = "../../../../crates/semel-cli/src/check_config.rs"]
 pub(crate) mod check_config;
-#[path = "../../../../crates/semel-gateway/src/framing.rs"]
+#[path = "../../../../crates/semel-gateway/src/listener/http1/framing.rs"]
 pub(crate) mod framing;
 pub(crate) mod jwt;
 pub(crate) mod passing;

@@ -1,8 +1,8 @@
 //! Which fields the gateway passes on.
 
-#[path = "../../../../crates/semel-gateway/src/proxy/headers.rs"]
+#[path = "../../../../crates/semel-gateway/src/headers/hop_by_hop.rs"]
 mod headers;
-#[path = "../../../../crates/semel-gateway/src/proxy/names.rs"]
+#[path = "../../../../crates/semel-gateway/src/headers/names.rs"]
 mod names;
 
 pub(crate) use headers::{Asked, clean_trailers, drop_claims, drop_hop_by_hop};

@@ -3,9 +3,9 @@
 use super::super::section::{Kind, Section};
 use super::header_name;
 use super::jwt::not_wanted;
-use crate::config::Wrong;
 use crate::config::tls;
-use crate::scope::ForwardAuthConfig;
+use crate::setting::Wrong;
+use crate::tenant::ForwardAuthConfig;
 use http::HeaderName;
 use semel_http::{Endpoint, InvalidEndpoint};
 use std::ops::Range;

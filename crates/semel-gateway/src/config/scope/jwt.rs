@@ -1,9 +1,9 @@
 //! `[scope.jwt]`: what tokens are checked with.
 
 use super::super::section::{Given, Kind, Section};
-use crate::config::Wrong;
 use crate::config::tls;
-use crate::scope::{JwtConfig, JwtKeys, KeyFile, KeySet, KeyUrl};
+use crate::setting::Wrong;
+use crate::tenant::{JwtConfig, JwtKeys, KeyFile, KeySet, KeyUrl};
 use semel_http::Endpoint;
 use std::ops::Range;
 use std::path::Path;

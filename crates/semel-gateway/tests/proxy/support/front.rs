@@ -3,8 +3,8 @@
 use super::store::SlowStore;
 use super::{Answer, Ask, Client, Service};
 use semel::{Engine, Filter, MemoryStore, Policy, Record, Store as _};
-use semel_gateway::proxy::{Transport, Upstream, UpstreamProtocol};
 use semel_gateway::tls::{ServerTls, ServerTlsFiles};
+use semel_gateway::upstream::{Transport, Upstream, UpstreamProtocol};
 use semel_gateway::{Gateway, Limits, Stopped};
 use semel_tower::{IdempotencyLayer, KeyRequirement, Protection};
 use std::io;

@@ -1,0 +1,16 @@
+//! Header fields: what they are by their names, which ones go from one side to the other, and which the gateway adds.
+//!
+//! - `names.rs`: hop-by-hop fields, Semel's own, and those that say which request it is, or whose;
+//! - `hop_by_hop.rs`: what is dropped on the way, and what of it is asked of the service again;
+//! - `forwarded.rs`: `Forwarded` and `X-Forwarded-*`.
+
+mod forwarded;
+mod hop_by_hop;
+mod names;
+
+pub(crate) use forwarded::Introduction;
+pub(crate) use hop_by_hop::{
+    Asked, announce, clean_answered_trailers, clean_trailers, drop_claims, drop_hop_by_hop, drop_ours,
+    remove_all,
+};
+pub(crate) use names::{Decisive, IDEMPOTENCY_KEY, TARGETS, folded, is_method_override, is_misspelt_key};

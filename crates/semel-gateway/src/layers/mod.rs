@@ -1,0 +1,3 @@
+//! What a request passes before the layer of `semel-tower` sees it.
+
+pub(crate) mod entrance;

@@ -1,0 +1,67 @@
+//! One connection of HTTP/1.1.
+//!
+//! `socket.rs` is what hyper reads from and writes to; `framing.rs` guards it against ambiguous framing.
+
+mod framing;
+mod socket;
+
+use super::connected::Connected;
+use super::stream::ClientStream;
+use super::{AnswerBody, Arrival, Client, IDEMPOTENCY_KEY, Link, buffer_size, told_to_stop, tunnel};
+use crate::limits::Limits;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use socket::ClientSocket;
+use std::convert::Infallible;
+use std::future::Future;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// Serves a connection to its end.
+pub(super) async fn serve<F>(
+    stream: ClientStream,
+    client: Client,
+    limits: Arc<Limits>,
+    answer: Arc<impl Fn(Arrival) -> F>,
+    mut stopping: watch::Receiver<bool>,
+    connected: &Connected,
+) where
+    F: Future<Output = Response<AnswerBody>>,
+{
+    let peer = client.peer.0;
+    let link = Link::default();
+    connected.speaks_http1(&link);
+    let mut http = http1::Builder::new();
+    // Reading has its own time limits, in the socket.
+    http.header_read_timeout(None).max_header_size(limits.header_bytes).max_buf_size(buffer_size(&limits));
+    let socket = ClientSocket::new(stream, peer, client.begun, Arc::clone(&limits), link.clone());
+    let links = link.clone();
+    let service = service_fn(move |request: Request<Incoming>| {
+        let under_way = links.begin(request.headers().contains_key(IDEMPOTENCY_KEY));
+        let answering = answer(Arrival { request, client: client.clone(), under_way });
+        async move { Ok::<_, Infallible>(answering.await) }
+    });
+    let mut connection = http.serve_connection(TokioIo::new(socket), service);
+    let ended = tokio::select! {
+        biased;
+        ended = &mut connection => ended,
+        () = told_to_stop(&mut stopping) => {
+            std::pin::Pin::new(&mut connection).graceful_shutdown();
+            (&mut connection).await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%peer, %error, "a connection ended");
+        return;
+    }
+    if let Some(other_end) = link.take_other_end() {
+        let parts = connection.into_parts();
+        // Tunnels seldom end by themselves: half of the time is left for what does.
+        let grace = limits.drain / 2;
+        let passed = tunnel::run(parts.io.into_inner(), parts.read_buf, other_end, stopping, grace).await;
+        tracing::debug!(%peer, ?passed, "a tunnel ended");
+    }
+}

@@ -1,0 +1,61 @@
+//! What requests meet, as a configuration says.
+
+use super::live::Gateway;
+use super::open_files;
+use super::start_error::StartError;
+use super::state::Instance;
+use crate::config::Config;
+use crate::contract::Contract;
+use crate::listener::PeerAddress;
+use crate::route::Disguised;
+use crate::tenant::external_host;
+use crate::tls::{ClientTls, ServerTls};
+use crate::upstream::{Transport, Upstream};
+use http::uri::Scheme;
+use semel_tower::IdempotencyLayer;
+use std::sync::Arc;
+
+/// What requests meet, as a configuration says.
+pub(crate) fn gateway_of(instance: &Instance, config: &Config) -> Result<Gateway, StartError> {
+    let trusted = config.scope.clone();
+    let transport = Transport {
+        protocol: config.upstream_protocol,
+        tls: match config.upstream.scheme() == Some(&Scheme::HTTPS) {
+            true => Some(Arc::new(ClientTls::start(config.upstream_tls.clone())?)),
+            false => None,
+        },
+    };
+    let upstream = Upstream::over(&config.upstream, &config.limits, transport)?
+        .trusting(move |peer| trusted.trusts(peer))
+        .problems(config.docs.clone(), config.profile);
+    let contract = Contract::new(config);
+    let routes = Arc::new(config.routes.clone());
+    let selecting = Arc::clone(&routes);
+    let asked = config.scope.clone();
+    let layer = config
+        .scope
+        .apply(IdempotencyLayer::over(instance.engine.clone()))?
+        .protect(move |parts| selecting.select(parts))
+        .host_from(move |parts| external_host(&asked, parts))
+        .key_rules(config.key_rules)
+        .profile(config.profile)
+        .docs(config.docs.clone())
+        .body_memory(instance.body_memory.clone());
+    let scope = config.scope.clone();
+    let forwarding = config.scope.clone();
+    open_files::raise_limit(&config.limits);
+    let tls = config.tls.clone().map(ServerTls::start).transpose()?;
+    let gateway = Gateway::new(&layer, upstream, config.limits.clone())
+        .tenant_headers(config.scope.headers().cloned())
+        .contract(move |method, headers| contract.respond(method, headers))
+        .trusting(move |peer| forwarding.trusts(peer))
+        .check(move |PeerAddress(peer), parts| {
+            scope.drop_untrusted(peer.ip(), &mut parts.headers);
+            routes.disguised(parts).map(Disguised::into_response)
+        })
+        .traced(instance.tracing.clone());
+    Ok(match tls {
+        Some(tls) => gateway.over_tls(tls),
+        None => gateway,
+    })
+}

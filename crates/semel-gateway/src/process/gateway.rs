@@ -1,0 +1,170 @@
+//! The whole of it, as a configuration says: store, layer, proxy and contract on one listener, the admin API on another.
+
+use super::bind::listen;
+use super::build::gateway_of;
+use super::live::{Seat, Stopped};
+use super::reloader::Reloader;
+use super::restart::Process;
+use super::serving_to_the_end;
+use super::start_error::StartError;
+use super::state::Instance;
+use crate::admin::{self, AdminSeat};
+use crate::config::Config;
+use crate::listener::core_threads::Lanes;
+use crate::otlp::Exporter;
+use crate::reload::Reload;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+/// A gateway that listens, and is ready to answer.
+pub struct Running {
+    seat: Arc<Seat>,
+    listener: TcpListener,
+    exporter: Option<Exporter>,
+    admin_seat: AdminSeat,
+    admin_listener: TcpListener,
+    address: SocketAddr,
+    admin_address: SocketAddr,
+    reloader: Reloader,
+    reload: Reload,
+    lanes: Lanes,
+}
+
+impl Running {
+    /// Opens the store and takes both addresses.
+    ///
+    /// # Errors
+    /// What is in the way, before anybody is answered.
+    pub async fn start(config: Config) -> Result<Self, StartError> {
+        for words in config.scope.words() {
+            tracing::info!("{words}");
+        }
+        if !config.store.is_durable() {
+            tracing::warn!("the store is in memory: what was done is forgotten when the gateway ends");
+        }
+        let (reload, asked) = Reload::channel();
+        let mut instance = Instance::open(&config, reload.clone()).await?;
+        let keyring = config.encryption.as_ref();
+        let secret = instance.engine.check_fingerprint_secret(keyring).await;
+        secret.map_err(StartError::FingerprintSecret)?;
+        let office = instance.office(&config, None)?;
+        let beside = instance.beside(Process::Gateway, &config).await?;
+        let exporter = instance.export(Process::Gateway, &config, &office)?;
+        let seat = Seat::of(gateway_of(&instance, &config)?);
+        let admin_seat = AdminSeat::of(instance.admin(Process::Gateway, &config, &office));
+        let lanes = Lanes::start().map_err(StartError::Lanes)?;
+        instance.liveness.watch(lanes.pulse());
+        let (listener, address) = listen(config.listen).await?;
+        let (admin_listener, admin_address) = listen(config.admin.listen).await?;
+        instance.go_by(Process::Gateway, &config, &office);
+        let reloader = Reloader {
+            instance,
+            config,
+            office,
+            first_shift: beside,
+            seat: Some(Arc::clone(&seat)),
+            admin_seat: Some((admin_seat.clone(), admin_address)),
+            file: None,
+            asked,
+        };
+        Ok(Self {
+            seat,
+            listener,
+            exporter,
+            admin_seat,
+            admin_listener,
+            address,
+            admin_address,
+            reloader,
+            reload,
+            lanes,
+        })
+    }
+
+    /// The file that a [`reload`](Self::reload) reads.
+    #[must_use]
+    pub fn reading(mut self, file: PathBuf) -> Self {
+        self.reloader.file = Some(file);
+        self
+    }
+
+    /// Has the configuration read anew.
+    #[must_use]
+    pub fn reload(&self) -> Reload {
+        self.reload.clone()
+    }
+
+    /// Where clients are served.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where the admin API is.
+    #[must_use]
+    pub fn admin_address(&self) -> SocketAddr {
+        self.admin_address
+    }
+
+    /// Serves until `stop`, then lets what is under way end: see [`Gateway::run`]. The admin API answers until then, and says that
+    /// the gateway is not ready any more. What is done beside the requests ends after them; `force` ends the waiting for that too.
+    pub async fn serve(self, stop: impl Future<Output = ()>, force: impl Future<Output = ()>) -> Stopped {
+        let readiness = self.reloader.instance.readiness.clone();
+        let (ended, end) = oneshot::channel::<()>();
+        let (rest, resting) = oneshot::channel::<()>();
+        let mut working = tokio::spawn(self.reloader.run(resting));
+        let serving = admin::serve_at(self.admin_listener, self.admin_seat, async { drop(end.await) });
+        let mut administering = tokio::spawn(serving_to_the_end(serving));
+        let stop = async {
+            stop.await;
+            readiness.stopping();
+        };
+        let is_forced = AtomicBool::new(false);
+        let mut force = pin!(async {
+            force.await;
+            is_forced.store(true, Relaxed);
+        });
+        let stopped = self.seat.run(self.listener, &self.lanes, stop, force.as_mut()).await;
+        drop(rest);
+        let mut exporter = self.exporter;
+        let ending = async {
+            match stopped {
+                Stopped::Drained => drop((&mut working).await),
+                Stopped::CutOff { .. } => working.abort(),
+            }
+            let _gone = ended.send(());
+            let _ended = (&mut administering).await;
+            if let Some(exporter) = exporter.take() {
+                exporter.end(stopped != Stopped::Drained).await;
+            }
+        };
+        let force = async {
+            if !is_forced.load(Relaxed) {
+                force.await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = force => {}
+            () = ending => return stopped,
+        }
+        working.abort();
+        administering.abort();
+        if let Some(exporter) = exporter {
+            exporter.end(true).await;
+        }
+        match stopped {
+            Stopped::Drained => {
+                tracing::warn!("stopped before what is done beside the requests had ended");
+                Stopped::CutOff { operations: 0 }
+            }
+            cut_off @ Stopped::CutOff { .. } => cut_off,
+        }
+    }
+}

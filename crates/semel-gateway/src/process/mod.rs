@@ -1,0 +1,33 @@
+//! All of it put together: as a gateway, or as a worker alone.
+//!
+//! - `gateway.rs`, `worker.rs`: the two kinds of process;
+//! - `state.rs`: what outlives a reload; `build.rs`, `live.rs`: what requests meet, and how one takes another's place;
+//! - `background.rs`: what is done beside the requests (`settling.rs`, `publishing.rs`);
+//! - `reloader.rs`: puts one configuration in the place of another; `restart.rs`: which settings it cannot change.
+
+mod background;
+mod bind;
+mod build;
+mod gateway;
+mod live;
+mod open_files;
+mod publishing;
+mod reloader;
+mod restart;
+mod settling;
+mod start_error;
+mod state;
+mod worker;
+
+pub use gateway::Running;
+pub use live::{Gateway, Stopped};
+pub use publishing::OutboxError;
+pub use settling::SettlingError;
+pub use start_error::StartError;
+pub use worker::Working;
+
+async fn serving_to_the_end(serving: impl Future<Output = std::io::Result<()>>) {
+    if let Err(error) = serving.await {
+        tracing::error!(%error, "the admin API has ended");
+    }
+}

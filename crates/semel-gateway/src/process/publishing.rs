@@ -1,0 +1,79 @@
+//! Publishes what the store's outbox holds, where the configuration says so.
+
+use crate::config::{OutboxConfig, SinkConfig};
+use crate::store::Outbox;
+use semel_events::outbox::{Counts, Publisher, PublisherOptions};
+use semel_events::sink::{InvalidBroker, InvalidWebhook, NatsSink, RabbitMqSink, Sink, Webhook};
+use semel_http::webhook::{InvalidSecret, WebhookSecret};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// Why events cannot be published as the configuration says.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OutboxError {
+    /// The address is none.
+    #[error("the outbox's receiver cannot be reached there")]
+    Address(#[from] InvalidWebhook),
+    /// The broker's address is none.
+    #[error("the outbox's broker cannot be reached there")]
+    Broker(#[from] InvalidBroker),
+    /// The secret is none.
+    #[error("the outbox's secret is none")]
+    Secret(#[from] InvalidSecret),
+    /// The store keeps nothing.
+    #[error("this store has no outbox: sqlite: and postgres:// stores have one")]
+    NoOutbox,
+}
+
+/// A publisher that is ready to run, whatever its receiver is.
+pub(crate) struct Publishing {
+    run: Box<dyn FnOnce(Task) -> Task + Send>,
+}
+
+type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl Publishing {
+    /// What the configuration asks for. Nobody has to be there yet: events wait until their receiver is.
+    ///
+    /// It counts on where earlier ones of this process are.
+    pub(crate) async fn new(
+        config: &OutboxConfig,
+        outbox: Option<&Outbox>,
+        counts: &Arc<Counts>,
+    ) -> Result<Self, OutboxError> {
+        let outbox = outbox.ok_or(OutboxError::NoOutbox)?;
+        let options = PublisherOptions {
+            attempts: config.attempts,
+            retry_every: config.retry_every,
+            ..PublisherOptions::default()
+        };
+        match &config.sink {
+            SinkConfig::Webhook { url, secret } => {
+                let webhook = Webhook::new(url, WebhookSecret::parse(secret.reveal())?)?;
+                Ok(Self::by(outbox, webhook, options, counts))
+            }
+            SinkConfig::Nats { url, subject, stream } => {
+                let nats = NatsSink::connect(url, subject).await?;
+                let nats = stream.iter().fold(nats, NatsSink::stream);
+                Ok(Self::by(outbox, nats, options, counts))
+            }
+            SinkConfig::RabbitMq { url, exchange } => {
+                RabbitMqSink::check(url)?;
+                Ok(Self::by(outbox, RabbitMqSink::new(url, exchange), options, counts))
+            }
+        }
+    }
+
+    fn by(outbox: &Outbox, sink: impl Sink, options: PublisherOptions, counts: &Arc<Counts>) -> Self {
+        let publisher =
+            Publisher::new(Arc::clone(&outbox.queue), sink, options).counting_on(Arc::clone(counts));
+        Self { run: Box::new(move |stop| Box::pin(publisher.run(stop))) }
+    }
+
+    /// Publishes until `stop` is ready, and what is under way has ended.
+    pub(crate) async fn run(self, stop: impl Future<Output = ()> + Send + 'static) {
+        (self.run)(Box::pin(stop)).await;
+    }
+}

@@ -1,0 +1,147 @@
+//! Puts one configuration in the place of another.
+//!
+//! # How it works, and where a new section goes
+//!
+//! What lives as long as the process is an [`Instance`]: the store, the engine on it, what was counted. Everything else is made from the
+//! configuration by functions that a start and a reload share: [`gateway_of`](super::build::gateway_of) (what requests meet),
+//! [`Instance::office`] (the admin API, and the rules of doubt) and [`Instance::beside`] (workers and publishers). A reload makes all of it
+//! beside what is in force; only when nothing is in the way does it put the new in the place of the old, and that cannot fail. Requests that
+//! have begun end under the configuration that they began with.
+//!
+//! So a new section of the file needs one line, in [`restart::changed`], where it does not compile before it is decided:
+//!
+//! - used in one of the three functions alone: `section: _`, and it is reloaded;
+//! - used once at the start (an address, a store): compared there, and a change of it is refused with "needs a restart";
+//! - with a state that a reload must not forget (a counter, a quota, a cache): the state is a field of [`Instance`], the section's numbers are
+//!   handed to it by the function that uses it.
+
+use super::background::{Beside, Shifts};
+use super::build::gateway_of;
+use super::live::Seat;
+use super::restart::{self, Process};
+use super::start_error::StartError;
+use super::state::{Instance, Office};
+use crate::admin::AdminSeat;
+use crate::config::Config;
+use crate::reload::{Asked, ReloadError, Reloaded};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot};
+
+/// Whoever exchanges what is in force, one reload after the other.
+pub(crate) struct Reloader {
+    pub(crate) instance: Instance,
+    /// In force.
+    pub(crate) config: Config,
+    pub(crate) office: Office,
+    /// Works once this runs.
+    pub(crate) first_shift: Option<Beside>,
+    /// Where clients are answered; none in a worker.
+    pub(crate) seat: Option<Arc<Seat>>,
+    /// Where operators are answered; none in a worker that listens nowhere.
+    pub(crate) admin_seat: Option<(AdminSeat, SocketAddr)>,
+    /// None: there is nothing to read anew.
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) asked: mpsc::Receiver<Asked>,
+}
+
+impl Reloader {
+    /// Reloads whenever it is asked to, until `stop`; then waits for what is done beside the requests to end.
+    pub(crate) async fn run(mut self, stop: oneshot::Receiver<()>) {
+        let mut shifts = Shifts::default();
+        shifts.change(self.first_shift.take());
+        let mut stop = std::pin::pin!(stop);
+        loop {
+            let asked = tokio::select! {
+                _ = &mut stop => break,
+                asked = self.asked.recv() => asked,
+            };
+            match asked {
+                Some(asked) => {
+                    // Whether or not somebody still wants to know.
+                    let _nobody = asked.send(self.reload(&mut shifts).await);
+                }
+                None => {
+                    let _stopped = stop.await;
+                    break;
+                }
+            }
+        }
+        self.asked.close();
+        shifts.end().await;
+    }
+
+    async fn reload(&mut self, shifts: &mut Shifts) -> Result<Reloaded, ReloadError> {
+        let result = self.try_reload(shifts).await;
+        self.instance.metrics.count_reload(result.is_ok());
+        match &result {
+            Ok(reloaded) => {
+                tracing::info!(
+                    file = reloaded.file,
+                    operations = reloaded.operations.len(),
+                    "the configuration was read anew and is in force"
+                );
+            }
+            Err(error) => {
+                tracing::error!(%error, "the configuration in force stays: the new one was refused");
+            }
+        }
+        result
+    }
+
+    async fn try_reload(&mut self, shifts: &mut Shifts) -> Result<Reloaded, ReloadError> {
+        let file = self.file.clone().ok_or(ReloadError::NoFile)?;
+        let mut new = read(file.clone()).await?;
+        new.scope.keep_fetched_keys(&self.config.scope);
+        let process = if self.seat.is_some() { Process::Gateway } else { Process::Worker };
+        let settings = restart::changed(process, &self.config, &new);
+        if !settings.is_empty() {
+            return Err(ReloadError::NeedsRestart { settings });
+        }
+        if let Some((_, address)) = &self.admin_seat
+            && new.admin.token.is_none()
+            && !address.ip().is_loopback()
+        {
+            return Err(ReloadError::Open(*address));
+        }
+        // Everything that can fail comes first, and leaves nothing behind if it does.
+        let refused = |error| ReloadError::Start(Arc::new(error));
+        if self.seat.is_some() {
+            let secret = self.instance.engine.check_fingerprint_secret(new.encryption.as_ref()).await;
+            secret.map_err(StartError::FingerprintSecret).map_err(refused)?;
+        }
+        let keyring = new.encryption.as_ref();
+        let checked = self.instance.engine.check_keyring(keyring).await;
+        checked.map_err(StartError::ClientKeys).map_err(refused)?;
+        let gateway = self.seat.as_ref().map(|_| gateway_of(&self.instance, &new));
+        let gateway = gateway.transpose().map_err(refused)?;
+        let office = self.instance.office(&new, Some(&self.office)).map_err(refused)?;
+        let others_work = self.config.worker != new.worker || self.config.outbox != new.outbox;
+        let beside = match others_work {
+            true => Some(self.instance.beside(process, &new).await.map_err(refused)?),
+            false => None,
+        };
+        // Nothing below can fail.
+        let operations: Vec<_> = new.routes.routes().iter().map(|route| route.operation.clone()).collect();
+        self.instance.metrics.know(operations.iter().map(String::as_str));
+        self.instance.go_by(process, &new, &office);
+        if let (Some(seat), Some(gateway)) = (&self.seat, gateway) {
+            seat.take(gateway);
+        }
+        if let Some((admin_seat, _)) = &self.admin_seat {
+            admin_seat.take(self.instance.admin(process, &new, &office));
+        }
+        if let Some(beside) = beside {
+            shifts.change(beside);
+        }
+        (self.config, self.office) = (new, office);
+        Ok(Reloaded { file: file.display().to_string(), operations })
+    }
+}
+
+/// A file may be on a disk that does not answer: requests do not wait for it.
+async fn read(file: PathBuf) -> Result<Config, ReloadError> {
+    let reading = tokio::task::spawn_blocking(move || Config::from_file(&file)).await;
+    reading.map_err(|_| ReloadError::Stopping)?.map_err(|error| ReloadError::Wrong(Arc::new(error)))
+}

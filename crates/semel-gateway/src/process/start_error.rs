@@ -1,0 +1,54 @@
+//! Why a gateway or a worker did not start.
+
+use super::publishing::OutboxError;
+use super::settling::SettlingError;
+use crate::store::OpenStoreError;
+use crate::tls::TlsError;
+use crate::upstream::InvalidUpstream;
+use std::net::SocketAddr;
+
+/// Why a gateway did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The service's address is none.
+    #[error("the service cannot be reached there")]
+    Upstream(#[from] InvalidUpstream),
+    /// Certificates and keys cannot be used.
+    #[error("{error}: {cure}", cure = error.cure())]
+    Tls {
+        /// What is wrong.
+        #[from]
+        error: TlsError,
+    },
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Store(#[from] OpenStoreError),
+    /// The secret that fingerprints are keyed with cannot be had.
+    #[error("requests cannot be compared: {0}")]
+    FingerprintSecret(semel::StoreError),
+    /// Whether and how the store's client keys are sealed cannot be found out, so that no key could be looked up.
+    #[error("client keys cannot be looked up in the store: {0}")]
+    ClientKeys(semel::StoreError),
+    /// Doubt cannot be settled as the configuration says.
+    #[error(transparent)]
+    Settling(#[from] SettlingError),
+    /// Events cannot be published as the configuration says.
+    #[error(transparent)]
+    Outbox(#[from] OutboxError),
+    /// An address cannot be listened on.
+    #[error(
+        "cannot listen on {address} ({error}): choose another address, such as 127.0.0.1:0 for any free port"
+    )]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// There are no threads to serve connections.
+    #[error(
+        "the threads that serve connections cannot be started ({0}): look at the limits on processes and memory"
+    )]
+    Lanes(std::io::Error),
+}

@@ -1,0 +1,191 @@
+//! What a gateway and a worker of its own have in common: one store for as long as the process runs, and what a configuration makes of it.
+
+use super::background::Beside;
+use super::publishing::Publishing;
+use super::restart::Process;
+use super::settling;
+use super::start_error::StartError;
+use crate::admin::{Admin, Liveness, Readiness};
+use crate::config::{Config, port_of};
+use crate::metrics::Metrics;
+use crate::otlp::{Exporter, Names, Telemetry, Telling, Tracing};
+use crate::reload::Reload;
+use crate::store::{OpenedStore, Outbox};
+use crate::tls::ServerTls;
+use arc_swap::ArcSwap;
+use semel::{Engine, EngineOptions};
+use semel_events::outbox::Counts;
+use semel_tower::BodyMemory;
+use semel_worker::{Rules, WebhookIntake};
+use std::sync::Arc;
+
+/// What outlives a reload: see [`reload`](crate::reload).
+pub(crate) struct Instance {
+    pub(crate) engine: Engine,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) readiness: Readiness,
+    pub(crate) liveness: Liveness,
+    outbox: Option<Outbox>,
+    /// What publishers have done, one after the other.
+    published: Arc<Counts>,
+    /// What workers go by: those of the configuration in force.
+    rules: Arc<ArcSwap<Rules>>,
+    /// Traces requests; none: nobody wants to know.
+    pub(crate) tracing: Option<Tracing>,
+    /// What is told of the configuration in force, once there is anything to tell it to.
+    telling: Option<Arc<ArcSwap<Telling>>>,
+    /// What bodies take of the memory.
+    pub(crate) body_memory: BodyMemory,
+    reload: Reload,
+}
+
+/// What one configuration makes of doubt and webhooks, and of the operators' listener.
+pub(crate) struct Office {
+    rules: Rules,
+    webhooks: Arc<WebhookIntake>,
+    tls: Option<Arc<ServerTls>>,
+}
+
+impl Instance {
+    /// Opens the store.
+    pub(crate) async fn open(config: &Config, reload: Reload) -> Result<Self, StartError> {
+        let names = config.routes.routes().iter().map(|route| route.operation.as_str());
+        let metrics = Metrics::new(names);
+        let OpenedStore { store, outbox } = config.store.open(config.store_timeout, config.clock).await?;
+        let metrics = if outbox.is_some() { metrics.with_outbox() } else { metrics };
+        let metrics = Arc::new(if config.telemetry.is_some() { metrics.with_telemetry() } else { metrics });
+        let options = EngineOptions {
+            store_timeout: config.store_timeout,
+            max_waiters: config.quota.waiters,
+            max_waiters_per_tenant: config.quota.waiters_per_tenant,
+            quotas: config.quota.keys.clone(),
+            observer: Some(Arc::clone(&metrics) as _),
+            keyring: config.encryption.clone(),
+        };
+        let nobodys: Rules = Arc::new(|_| None);
+        let engine = Engine::with_options(store, options);
+        engine.seals_client_keys().await.map_err(StartError::ClientKeys)?;
+        Ok(Self {
+            engine,
+            metrics,
+            readiness: Readiness::default(),
+            liveness: Liveness::default(),
+            outbox,
+            published: Arc::default(),
+            rules: Arc::new(ArcSwap::from_pointee(nobodys)),
+            tracing: None,
+            telling: None,
+            body_memory: BodyMemory::new(config.body_memory),
+            reload,
+        })
+    }
+
+    /// What the configuration makes of doubt and webhooks, in the place of `earlier`.
+    pub(crate) fn office(&self, config: &Config, earlier: Option<&Office>) -> Result<Office, StartError> {
+        let rules = settling::rules(&Arc::new(config.routes.clone()))?;
+        let mut webhooks = settling::webhooks(self.engine.clone(), &config.webhooks, &rules)?;
+        if let Some(earlier) = earlier {
+            webhooks = webhooks.counting_on(&earlier.webhooks);
+        }
+        let tls = config.admin.tls.clone().map(ServerTls::start_http1).transpose()?;
+        Ok(Office { rules, webhooks: Arc::new(webhooks), tls: tls.map(Arc::new) })
+    }
+
+    /// What is done beside the requests goes by this from now on.
+    pub(crate) fn go_by(&self, process: Process, config: &Config, office: &Office) {
+        self.rules.store(Arc::new(Arc::clone(&office.rules)));
+        self.engine.set_keyring(config.encryption.clone());
+        self.engine.set_quotas(config.quota.keys.clone());
+        self.body_memory.set_limit(config.body_memory);
+        if let Some(telling) = &self.telling {
+            telling.store(Arc::new(self.told(process, config, office)));
+        }
+    }
+
+    /// Begins to send traces and metrics to a collector, if the configuration names one.
+    pub(crate) fn export(
+        &mut self,
+        process: Process,
+        config: &Config,
+        office: &Office,
+    ) -> Result<Option<Exporter>, StartError> {
+        let Some((telemetry, meters)) = config.telemetry.as_ref().zip(self.metrics.telemetry()) else {
+            return Ok(None);
+        };
+        let telling = Arc::new(ArcSwap::from_pointee(self.told(process, config, office)));
+        let (tracing, exporter) = Telemetry::new(telemetry, Arc::clone(&telling), meters)?.start();
+        (self.tracing, self.telling) = (Some(tracing), Some(telling));
+        Ok(Some(exporter))
+    }
+
+    fn told(&self, process: Process, config: &Config, office: &Office) -> Telling {
+        Telling { names: names(config), survey: self.admin(process, config, office).survey() }
+    }
+
+    /// What the process does beside the requests; none: others do.
+    pub(crate) async fn beside(
+        &self,
+        process: Process,
+        config: &Config,
+    ) -> Result<Option<Beside>, StartError> {
+        if !works(process, config) {
+            return Ok(None);
+        }
+        let publishing = match &config.outbox {
+            Some(told) => Some(Publishing::new(told, self.outbox.as_ref(), &self.published).await?),
+            None => None,
+        };
+        let rules = Arc::clone(&self.rules);
+        let rules: Rules = Arc::new(move |operation| (***rules.load())(operation));
+        Ok(Some(Beside { worker: settling::worker(self.engine.clone(), config, &rules), publishing }))
+    }
+
+    /// The operators' side.
+    pub(crate) fn admin(&self, process: Process, config: &Config, office: &Office) -> Admin {
+        let routes = config.routes.clone();
+        let publishes = config.outbox.is_some() && works(process, config);
+        Admin {
+            token: config.admin.token.clone(),
+            tls: office.tls.clone(),
+            outbox: self.outbox.as_ref().map(|outbox| Arc::clone(&outbox.desk)),
+            published: publishes.then(|| Arc::clone(&self.published)),
+            webhooks: (!config.webhooks.is_empty()).then(|| Arc::clone(&office.webhooks)),
+            policies: Arc::new(move |operation| routes.policy_of(operation)),
+            readiness: self.readiness.clone(),
+            liveness: self.liveness.clone(),
+            reload: Some(self.reload.clone()),
+            ..Admin::new(self.engine.clone(), Arc::clone(&self.metrics))
+        }
+    }
+}
+
+/// What traces call the routes and the service.
+fn names(config: &Config) -> Names {
+    let routes = config.routes.routes().iter();
+    Names {
+        routes: routes.map(|route| (route.operation.clone(), route.pattern.path().to_owned())).collect(),
+        host: config.upstream.host().unwrap_or_default().to_owned(),
+        port: port_of(&config.upstream),
+    }
+}
+
+/// Whether the process works beside the requests itself.
+fn works(process: Process, config: &Config) -> bool {
+    process == Process::Worker || config.worker.in_gateway
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn traces_name_the_port_that_the_service_is_reached_at() {
+        for (upstream, port) in [("http://a", 80), ("https://a", 443), ("https://a:9443", 9443)] {
+            let text = format!("upstream = \"{upstream}\"\n");
+            let config = Config::from_toml(&text, Path::new("semel.toml")).unwrap();
+            let names = names(&config);
+            assert_eq!((names.host.as_str(), names.port), ("a", port));
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! What makes two requests of a route the same.
+
+use std::collections::BTreeMap;
+
+/// What counts of a request. By default everything: the host, the whole body, and no header but the media type and the content coding.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct FingerprintConfig {
+    /// JSON Pointers to what does not count.
+    pub ignore: Vec<String>,
+    /// JSON Pointers to what alone counts; none: everything.
+    pub only: Vec<String>,
+    /// JSON texts, by JSON Pointers to the members that they are filled in for.
+    pub defaults: BTreeMap<String, String>,
+    /// Headers that count.
+    pub headers: Vec<String>,
+    /// Whether the host counts that the client asked for.
+    pub host: HostRule,
+}
+
+/// Whether the host counts that the client asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum HostRule {
+    /// Another host is another request.
+    #[default]
+    Counts,
+    /// All hosts are one.
+    Ignored,
+}

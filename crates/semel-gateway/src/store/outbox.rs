@@ -1,0 +1,27 @@
+//! The outbox of a store.
+
+use semel_events::outbox::postgres::PgOutbox;
+use semel_events::outbox::sqlite::SqliteOutbox;
+use semel_events::outbox::{Desk, Queue};
+use std::sync::Arc;
+
+/// The outbox of a store, for publishers and for operators.
+#[derive(Clone)]
+pub struct Outbox {
+    /// For publishers.
+    pub queue: Arc<dyn Queue>,
+    /// For operators.
+    pub desk: Arc<dyn Desk>,
+}
+
+impl From<SqliteOutbox> for Outbox {
+    fn from(outbox: SqliteOutbox) -> Self {
+        Self { queue: Arc::new(outbox.clone()), desk: Arc::new(outbox) }
+    }
+}
+
+impl From<PgOutbox> for Outbox {
+    fn from(outbox: PgOutbox) -> Self {
+        Self { queue: Arc::new(outbox.clone()), desk: Arc::new(outbox) }
+    }
+}

@@ -1,0 +1,56 @@
+//! What is asked about a request: its credentials, and what it is for.
+
+use crate::PeerAddress;
+use crate::headers::Introduction;
+use crate::upstream::Caller;
+use http::header::{FORWARDED, HOST};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use std::net::IpAddr;
+
+const METHOD: HeaderName = HeaderName::from_static("x-forwarded-method");
+const ASKED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
+/// What a trusted peer may have said of those before it.
+const INTRODUCED: [HeaderName; 3] = [
+    HeaderName::from_static("x-forwarded-for"),
+    HeaderName::from_static("x-forwarded-proto"),
+    HeaderName::from_static("x-forwarded-host"),
+];
+
+/// The header fields of the question, in the order in which they are sent.
+pub(super) struct Question(HeaderMap);
+
+impl Question {
+    /// Asks about a request, with these headers of it, none of which is a name that is used here.
+    pub(super) fn about(parts: &Parts, sent: &[HeaderName], trusts: impl Fn(IpAddr) -> bool) -> Self {
+        let mut fields = HeaderMap::new();
+        let copy = |name: &HeaderName, fields: &mut HeaderMap| {
+            for value in parts.headers.get_all(name) {
+                fields.append(name.clone(), value.clone());
+            }
+        };
+        INTRODUCED.iter().chain([&HOST]).for_each(|name| copy(name, &mut fields));
+        let peer = parts.extensions.get::<PeerAddress>().map(|PeerAddress(peer)| peer.ip());
+        let is_trusted = peer.is_some_and(trusts);
+        match parts.extensions.get::<Caller>() {
+            Some(caller) => caller.introduction.announce(&mut fields, peer, is_trusted),
+            None => Introduction::default().announce(&mut fields, peer, is_trusted),
+        }
+        for name in [HOST, FORWARDED] {
+            fields.remove(name);
+        }
+        let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
+        for (name, text) in [(METHOD, parts.method.as_str()), (ASKED_URI, target)] {
+            // Methods and targets are made of what a value may hold.
+            if let Ok(value) = HeaderValue::from_str(text) {
+                fields.insert(name, value);
+            }
+        }
+        sent.iter().for_each(|name| copy(name, &mut fields));
+        Self(fields)
+    }
+
+    pub(super) fn fields(&self) -> &HeaderMap {
+        &self.0
+    }
+}

@@ -54,7 +54,7 @@ fn target() -> Result<PathBuf, String> {
     target.ok_or_else(|| "this program does not know where it is".to_owned())
 }
 
-/// Checks that every source page is in the book, that every relative link in the book has a target, and that the search index
+/// Checks that every source page is in the book, that every decision has a date and a status, that every relative link in the book has a target, and that the search index
 /// names every page.
 fn check(sources: &Path, book: &Path) -> Outcome {
     let failed = |error: std::io::Error| format!("book: {error}");
@@ -63,6 +63,15 @@ fn check(sources: &Path, book: &Path) -> Outcome {
     for page in files(sources, "md").map_err(failed)? {
         if page != Path::new("SUMMARY.md") && !rendered.contains(&page.with_extension("html")) {
             wrong.push(format!("  docs/{}: not in docs/SUMMARY.md", page.display()));
+        }
+    }
+    for page in files(&sources.join("decisions"), "md").map_err(failed)? {
+        let text = fs::read_to_string(sources.join("decisions").join(&page)).map_err(failed)?;
+        if page != Path::new("README.md") && !has_date_and_status(&text) {
+            wrong.push(format!(
+                "  docs/decisions/{}: no `*Accepted, 2026-11-18.*` below its title",
+                page.display()
+            ));
         }
     }
     let mut pages = BTreeMap::new();
@@ -91,7 +100,19 @@ fn check(sources: &Path, book: &Path) -> Outcome {
     for page in pages.keys().filter(|page| !index.contains(&format!("\"{}#", page.display()))) {
         wrong.push(format!("  {}: unknown to the search", page.display()));
     }
-    if wrong.is_empty() { Ok(()) } else { Err(format!("book: these lead nowhere:\n{}", wrong.join("\n"))) }
+    if wrong.is_empty() { Ok(()) } else { Err(format!("book: this is wrong:\n{}", wrong.join("\n"))) }
+}
+
+/// Whether the line below a decision's title is its status with a date: `*Accepted, 2026-11-18.*`, `*Superseded, …*`.
+fn has_date_and_status(page: &str) -> bool {
+    let line = page.lines().nth(2).unwrap_or_default();
+    let dated = ["*Accepted, ", "*Superseded, "].iter().find_map(|status| line.strip_prefix(status));
+    let date = dated.and_then(|dated| dated.get(..10)).unwrap_or_default();
+    date.len() == 10
+        && date
+            .bytes()
+            .enumerate()
+            .all(|(at, byte)| if at == 4 || at == 7 { byte == b'-' } else { byte.is_ascii_digit() })
 }
 
 /// The values of one attribute, wherever it is in the page.
@@ -159,9 +180,19 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_link_a_missing_heading_and_a_page_outside_of_the_book_are_all_named() {
-        let sources =
-            folder("docs", &[("SUMMARY.md", ""), ("README.md", ""), ("a/page.md", ""), ("lost.md", "")]);
+    fn dead_links_pages_outside_of_the_book_and_undated_decisions_are_all_named() {
+        let sources = folder(
+            "docs",
+            &[
+                ("SUMMARY.md", ""),
+                ("README.md", ""),
+                ("a/page.md", ""),
+                ("lost.md", ""),
+                ("decisions/README.md", ""),
+                ("decisions/dated.md", "# A\n\n*Accepted, 2026-11-18.*\n"),
+                ("decisions/undated.md", "# A\n\nBecause.\n"),
+            ],
+        );
         let book = folder(
             "html",
             &[
@@ -173,7 +204,13 @@ mod tests {
                     "a/page.html",
                     "<h2 id=\"there\"><a href=\"../README.html\"> <a href=\"https://example.com\">",
                 ),
-                ("searchindex-1.js", "[\"README.html#semel\"]"),
+                ("decisions/README.html", ""),
+                ("decisions/dated.html", ""),
+                ("decisions/undated.html", ""),
+                (
+                    "searchindex-1.js",
+                    "[\"README.html#a\", \"decisions/README.html#a\", \"decisions/dated.html#a\", \"decisions/undated.html#a\"]",
+                ),
             ],
         );
         let failure = check(&sources, &book).unwrap_err();
@@ -184,6 +221,7 @@ mod tests {
             lines,
             [
                 "docs/lost.md: not in docs/SUMMARY.md",
+                "docs/decisions/undated.md: no `*Accepted, 2026-11-18.*` below its title",
                 "README.html: a/page.html#gone",
                 "README.html: x.svg",
                 "a/page.html: unknown to the search",

@@ -18,13 +18,13 @@ pub(super) const ANNA: &str = "acct_anna";
 const BERT: &str = "acct_bert";
 
 /// The keys of the walk. Clients take random ones; these are to be read by people.
-const KEY: &str = "demo-key-of-invoice-1001";
-const RACE_KEY: &str = "demo-key-of-invoice-1002";
-const DECLINED_KEY: &str = "demo-key-of-invoice-1003";
-const HANG_UP_KEY: &str = "demo-key-of-invoice-1004";
-const SILENT_KEY: &str = "demo-key-of-invoice-1005";
-const KILLED_KEY: &str = "demo-key-of-invoice-1006";
-const NOT_RUNNING_KEY: &str = "demo-key-of-invoice-1007";
+const KEY: &str = "inv-1001-of-the-demo";
+const RACE_KEY: &str = "inv-1002-of-the-demo";
+const DECLINED_KEY: &str = "inv-1003-of-the-demo";
+const HANG_UP_KEY: &str = "inv-1004-of-the-demo";
+const SILENT_KEY: &str = "inv-1005-of-the-demo";
+const KILLED_KEY: &str = "inv-1006-of-the-demo";
+const NOT_RUNNING_KEY: &str = "inv-1007-of-the-demo";
 
 /// Longer than anything takes that is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);

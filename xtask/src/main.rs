@@ -5,7 +5,6 @@
 
 mod bench;
 mod book;
-mod brokers;
 mod counts;
 mod fuzz;
 mod fuzz_results;
@@ -13,7 +12,6 @@ mod links;
 mod nats;
 mod peers;
 mod planted;
-mod postgres;
 mod prove;
 mod python;
 mod servers;

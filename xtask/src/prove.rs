@@ -1,10 +1,9 @@
 //! `cargo xtask prove`: what is proved at a larger bound than a test has time for.
 
-use crate::postgres::Servers;
 use crate::step::{self, Outcome};
-use crate::{fuzz, nats, planted, tools};
+use crate::{fuzz, planted, tools};
 use clap::{Args, Subcommand};
-use semel_testing::servers::NATS_SERVER;
+use semel_testing::servers::{Host, Server};
 
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -104,12 +103,12 @@ fn requests(arguments: &[String]) -> Outcome {
 fn telling(rounds: u32) -> Outcome {
     tools::databases()?;
     tools::nats()?;
-    let databases = Servers::start()?;
-    let nats = nats::program().ok_or("nats-server is not to be found")?;
+    let host = Host::start()?;
+    let settings = host.settings_of(&[Server::Postgres])?;
     for seed in 1..=rounds {
         let mut test = step::cargo(["test", "--release", "-p", "semel-events", "--test", "campaign"]);
         test.args(["--features", "postgres,sqlite,nats,rabbitmq", "--", "--nocapture"]);
-        test.env("SEMEL_KILL_SEED", seed.to_string()).env(NATS_SERVER, &nats).envs(databases.settings());
+        test.env("SEMEL_KILL_SEED", seed.to_string()).envs(settings.clone());
         step::run(&format!("outbox and inbox, seed {seed}"), &mut test)?;
     }
     Ok(())

@@ -2,13 +2,9 @@
 
 use crate::step::Outcome;
 use crate::tools::{may_install, succeeds};
-use std::env;
 use std::path::PathBuf;
 use std::process::Command;
 use std::thread::{self, JoinHandle};
-
-/// Where the tests find them.
-pub(crate) const PLACE: &str = "SEMEL_TEST_PYTHON_TOOLS";
 
 /// At the versions that the tests were written with: what tries the admin API, and OpenTelemetry's own types.
 const PACKAGES: [&str; 2] = ["schemathesis==4.32.5", "opentelemetry-proto==1.45.2"];
@@ -52,12 +48,6 @@ pub(crate) fn begin() -> JoinHandle<Outcome> {
     thread::spawn(provide)
 }
 
-/// What the tests are told.
-pub(crate) fn settings() -> Option<(&'static str, String)> {
-    place().map(|place| (PLACE, place.display().to_string()))
-}
-
-/// Beside what cargo builds: this program is `TARGET/debug/xtask`.
 fn place() -> Option<PathBuf> {
-    Some(env::current_exe().ok()?.parent()?.parent()?.join("tools").join("watching"))
+    Some(semel_testing::servers::tools()?.join("watching"))
 }

@@ -1,32 +1,28 @@
 //! `cargo xtask postgres` and `cargo xtask servers`: a command with private servers at hand.
 
-use crate::brokers::Brokers;
-use crate::postgres::Servers;
 use crate::step::{self, Outcome};
-use crate::{python, tools};
+use crate::tools;
+use semel_testing::servers::{Host, Server};
 use std::io;
 use std::process::Command;
 
-/// Runs a command with PostgreSQL, a PgBouncer before it, NATS and RabbitMQ.
+/// Runs a command with servers of all kinds.
 pub(crate) fn run_with_all(command: &[String]) -> Outcome {
     tools::databases()?;
     tools::brokers()?;
     tools::watching()?;
-    let mut brokers = Brokers::begin()?;
-    let databases = Servers::start()?;
-    brokers.ready()?;
-    let settings = databases.settings().into_iter().chain(brokers.settings()).chain(python::settings());
-    run("with all servers", command, settings.collect())
+    run("with all servers", command, &Server::ALL)
 }
 
-/// Runs a command with PostgreSQL and a PgBouncer before it.
+/// Runs a command with PostgreSQL, and a PgBouncer in front of it.
 pub(crate) fn run_with_postgres(command: &[String]) -> Outcome {
     tools::databases()?;
-    let databases = Servers::start()?;
-    run("with PostgreSQL", command, databases.settings().into())
+    run("with PostgreSQL", command, &[Server::Postgres, Server::PgBouncer])
 }
 
-fn run(name: &str, command: &[String], settings: Vec<(&'static str, String)>) -> Outcome {
+fn run(name: &str, command: &[String], servers: &[Server]) -> Outcome {
+    let host = Host::start()?;
+    let settings = host.settings_of(servers)?;
     let Some((program, arguments)) = command.split_first() else {
         for (name, value) in settings {
             println!("{name}={value}");

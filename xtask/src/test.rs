@@ -1,10 +1,11 @@
 //! `cargo xtask test`: everything that must pass, in the order in which a failure costs least to find.
 
-use crate::brokers::Brokers;
-use crate::postgres::Servers;
 use crate::step::{self, Outcome, cargo};
 use crate::{book, counts, planted, python, tools};
+use semel_testing::servers::{Host, Server};
 use std::env;
+use std::sync::Arc;
+use std::thread;
 use std::time::Instant;
 
 /// What is off by default and has tests, or examples, of its own. The same for every step, so that none builds it all again.
@@ -17,8 +18,12 @@ pub(crate) fn run() -> Outcome {
     let start = Instant::now();
     step::timed("tools", "what the steps need besides cargo", tools::ensure)?;
     let python = python::begin();
-    // They start beside the next steps, and are wanted by the tests.
-    let mut brokers = Brokers::begin()?;
+    // They start beside the next steps; the tests need them.
+    let host = Arc::new(Host::start()?);
+    let starting = Server::ALL.map(|server| {
+        let host = Arc::clone(&host);
+        thread::spawn(move || host.url(server).map(drop))
+    });
     step::run("format", &mut cargo(["fmt", "--all", "--check"]))
         .map_err(|failure| format!("{failure}; `just fix` or `cargo fmt --all` repairs it"))?;
     step::run(
@@ -28,24 +33,23 @@ pub(crate) fn run() -> Outcome {
     // The decisions (record, policy, transition) must not touch clock, thread, file or socket. Without the feature `std`
     // the crate is `no_std`, where none of these has a name: that it compiles is the proof.
     step::run("no_std", &mut cargo(["check", "-p", "semel", "--no-default-features", "--lib"]))?;
-    let mut servers = None;
-    step::timed("servers", "a private PostgreSQL with a PgBouncer before it, NATS and RabbitMQ", || {
-        servers = Some(Servers::start()?);
-        python.join().map_err(|_| "installing Python packages went wrong")??;
-        brokers.ready()
-    })?;
-    let settings: Vec<_> = servers
-        .iter()
-        .flat_map(Servers::settings)
-        .chain(brokers.settings())
-        .chain(python::settings())
-        .collect();
+    step::timed(
+        "servers",
+        "a private PostgreSQL with a PgBouncer in front of it, NATS and RabbitMQ",
+        || {
+            python.join().map_err(|_| "installing Python packages went wrong")??;
+            starting
+                .into_iter()
+                .try_for_each(|start| start.join().map_err(|_| "starting a server panicked")?)
+        },
+    )?;
+    let settings = host.settings_of(&Server::ALL)?;
     // `--tests` takes libraries, binaries and integration tests, and leaves out benchmarks, which measure and belong in
     // `cargo xtask bench`.
     let mut tests = cargo(["test", "--workspace", "--tests"]);
     step::run("tests", tests.args(FEATURES).envs(settings.clone()))?;
     step::timed("planted", "the tests fail where a bug is planted", || planted::quickly(settings))?;
-    drop((servers, brokers));
+    drop(host);
     counts::check(false)?;
     step::run("doc tests", cargo(["test", "--workspace", "--doc"]).args(FEATURES))?;
     // Libraries alone: the binary `semel` would be documented under the same name as the library.

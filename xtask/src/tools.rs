@@ -4,8 +4,8 @@
 //! changed and the message says what to do.
 
 use crate::step::{self, Outcome};
-use crate::{nats, postgres, python};
-use semel_testing::servers::{nats_server, rabbitmq_server};
+use crate::{nats, python};
+use semel_testing::servers::{POSTGRES_URL, is_root, nats_server, pgbouncer, postgres_bin, rabbitmq_server};
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -31,14 +31,14 @@ const POSTGRES: Tool = Tool {
     name: "PostgreSQL (`initdb`, `postgres`, `pg_ctl`)",
     purpose: "is what the PostgreSQL store is tested on",
     packages: &["postgresql"],
-    present: || semel_testing::servers::postgres_bin().is_some(),
+    present: || postgres_bin().is_some(),
 };
 
 const PGBOUNCER: Tool = Tool {
     name: "PgBouncer",
     purpose: "is what the PostgreSQL store is tested behind",
     packages: &["pgbouncer"],
-    present: || postgres::pgbouncer().is_some(),
+    present: || pgbouncer().is_some(),
 };
 
 const PYTHON: Tool = Tool {
@@ -193,7 +193,7 @@ const BROKERS: [&Tool; 2] = [&NATS, &RABBITMQ];
 
 /// Whoever names servers of their own needs PostgreSQL's programs all the same: some tests stop and crash a server.
 fn database_tools() -> Vec<&'static Tool> {
-    if postgres::given() { vec![&POSTGRES] } else { vec![&POSTGRES, &PGBOUNCER] }
+    if env::var_os(POSTGRES_URL).is_some() { vec![&POSTGRES] } else { vec![&POSTGRES, &PGBOUNCER] }
 }
 
 /// Checks for the databases that tests need.
@@ -350,7 +350,7 @@ impl Drop for NothingStarts {
 
 /// Whether this machine is ours to install things on.
 pub(crate) fn may_install() -> bool {
-    semel_testing::servers::is_root()
+    is_root()
         && Path::new("/etc/debian_version").exists()
         && succeeds(Command::new("apt-get").arg("--version"))
 }

@@ -1,8 +1,7 @@
 //! The parts of the measurements: which program, what it needs, and how it is called in the report.
 
 use crate::step::{self, Outcome};
-use crate::{nats, peers, tools};
-use semel_testing::servers::NATS_SERVER;
+use crate::{peers, tools};
 use std::process::Command;
 
 /// A program that measures.
@@ -79,9 +78,6 @@ impl Part {
         }
         let mut measure = program(self.program);
         measure.args(self.arguments).args(told).args(if quick { self.quick } else { &[] }).args(more);
-        if let Some(program) = nats::program() {
-            measure.env(NATS_SERVER, program);
-        }
         step::run(self.title, &mut measure)?;
         report(quick, Some((self.title, self.leaves)))
     }

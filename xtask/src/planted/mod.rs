@@ -14,7 +14,6 @@ mod pairs;
 mod side_by_side;
 mod table;
 
-use crate::postgres::Servers;
 use crate::step::{self, Outcome};
 use crate::tools;
 use bug::Bug;
@@ -22,6 +21,7 @@ use built::{Built, Selection};
 use cases::{Test, checks};
 use check::{BRIEF_PATIENCE, Noticed, PATIENCE, Runner};
 use pairs::pair;
+use semel_testing::servers::{Host, Server};
 use side_by_side::side_by_side;
 use std::time::Duration;
 
@@ -50,8 +50,9 @@ pub(crate) fn run(names: &[String], quick: bool) -> Outcome {
     tests.sort();
     tests.dedup();
     let built = Built::of(&Selection::Alone(&tests))?;
-    let servers = Servers::start()?;
-    let mut runner = Runner::new(built, servers.settings().into(), PATIENCE);
+    let host = Host::start()?;
+    let settings = host.settings_of(&[Server::Postgres, Server::PgBouncer])?;
+    let mut runner = Runner::new(built, settings, PATIENCE);
     step::timed("planted: none", "every test passes while no bug is planted", || {
         side_by_side(&tests, |test| runner.passes(test)).map(drop)
     })?;

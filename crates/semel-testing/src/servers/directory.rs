@@ -16,15 +16,24 @@ pub struct Directory {
 
 /// An interrupt from the terminal reaches everybody; the keeper lets it pass, and tidies up after the others.
 ///
-/// Servers are found by the files that they leave their process ids in.
+/// Servers are found by the files that they leave their process ids in. One that has not ended after ten seconds is killed, and a
+/// zombie counts as ended: the init process of some containers reaps none.
 const KEEPER: &str = r#"
 trap '' INT TERM HUP
 directory=$1
 read -r _
+runs() {
+  kill -0 "$1" 2>/dev/null && ! grep -q '^State:.Z' "/proc/$1/status" 2>/dev/null
+}
 end() {
   pid=$(head -n 1 "$2" 2>/dev/null) && [ -n "$pid" ] || return 0
   kill "-$1" "$pid" 2>/dev/null
-  while kill -0 "$pid" 2>/dev/null; do sleep 0.02; done
+  looks=0
+  while runs "$pid"; do
+    sleep 0.02
+    looks=$((looks + 1))
+    [ "$looks" -lt 500 ] || kill -KILL "$pid" 2>/dev/null
+  done
 }
 for file in "$directory"/*.pid; do end TERM "$file"; done
 for file in "$directory"/*/postmaster.pid; do end QUIT "$file"; done

@@ -1,7 +1,7 @@
 //! Servers for tests and measurements: in temporary directories, on free ports, gone afterwards.
 //!
-//! A test that stops, crashes or kills its server has to have one that nobody else uses: it starts one here. Tests that only need a
-//! database, a stream or a queue share one.
+//! Tests that only need a database, a stream or a queue share one [`Server`], which starts when it is first asked for. A test that
+//! stops, crashes or kills its server starts one of its own:
 //!
 //! ```no_run
 //! # fn main() -> Result<(), String> {
@@ -23,9 +23,17 @@ mod answer;
 mod directory;
 mod nats;
 mod postgres;
+mod programs;
 mod rabbitmq;
+mod shared;
+mod variables;
 
 pub use directory::{Directory, free_port};
-pub use nats::{NATS_SERVER, Nats, nats_server};
-pub use postgres::{Cluster, Installed, POSTGRES_BIN, Stop, is_root, postgres_bin, search_path};
+pub use nats::{Nats, nats_server};
+pub use postgres::{Cluster, Installed, Stop, pgbouncer, postgres_bin};
+pub use programs::{is_root, python_tools, search_path, tools};
 pub use rabbitmq::{RabbitMq, rabbitmq_server};
+pub use shared::{Host, Server};
+pub use variables::{
+    HOST, NATS_SERVER, NATS_URL, PGBOUNCER_URL, POSTGRES_BIN, POSTGRES_URL, PYTHON_TOOLS, RABBITMQ_URL,
+};

@@ -2,13 +2,11 @@
 
 use crate::servers::answer::wait_for;
 use crate::servers::directory::{Directory, free_port};
-use crate::servers::postgres::search_path;
+use crate::servers::programs::{missing, search_path, tools};
+use crate::servers::variables::NATS_SERVER;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::{env, fs};
-
-/// The variable that names the program, where it is not on the search path.
-pub const NATS_SERVER: &str = "SEMEL_TEST_NATS_SERVER";
 
 /// A server with JetStream, which syncs every message before it confirms it unless told otherwise. It ends, and its directory goes, with this value.
 #[derive(Debug)]
@@ -104,12 +102,7 @@ impl Drop for Nats {
 }
 
 fn found() -> Result<PathBuf, String> {
-    nats_server().ok_or_else(|| {
-        format!(
-            "nats-server 2.10 or newer is not to be found: `cargo xtask test` finds or installs it, or name it in \
-             {NATS_SERVER}"
-        )
-    })
+    nats_server().ok_or_else(|| missing("nats-server 2.10 or newer", NATS_SERVER))
 }
 
 fn run(program: &Path, directory: &Path) -> Result<Child, String> {
@@ -119,12 +112,13 @@ fn run(program: &Path, directory: &Path) -> Result<Child, String> {
     server.map_err(|error| format!("{} could not be started: {error}", program.display()))
 }
 
-/// The program that [`NATS_SERVER`] names, or that the search path leads to. Older ones than 2.10 cannot sync every write.
+/// The program that [`NATS_SERVER`] names, that is on the search path, or in [`tools`]. Older ones than 2.10 cannot sync every write.
 #[must_use]
 pub fn nats_server() -> Option<PathBuf> {
     let named = env::var_os(NATS_SERVER).map(PathBuf::from);
     let found = search_path().into_iter().map(|directory| directory.join("nats-server"));
-    named.into_iter().chain(found).find(|program| program.is_file() && is_new(program))
+    let own = tools().map(|tools| tools.join("nats/bin/nats-server"));
+    named.into_iter().chain(found).chain(own).find(|program| program.is_file() && is_new(program))
 }
 
 fn is_new(program: &Path) -> bool {

@@ -2,7 +2,8 @@
 
 use crate::servers::answer::wait_for;
 use crate::servers::directory::{Directory, free_port};
-use crate::servers::postgres::search_path;
+use crate::servers::programs::{find, missing};
+use crate::servers::variables::RABBITMQ_URL;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::{env, fs};
@@ -49,7 +50,7 @@ impl RabbitMq {
             // Its script becomes the server then, in place of starting one: whoever kills it kills the server.
             ("RUNNING_UNDER_SYSTEMD", "true".to_owned()),
         ];
-        let mapper = program(&epmd().ok_or("epmd is not to be found: install Erlang")?, &settings)
+        let mapper = program(&epmd().ok_or_else(not_installed)?, &settings)
             .args(["-address", "127.0.0.1", "-port"])
             .arg(mapping.to_string())
             .spawn()
@@ -111,11 +112,13 @@ fn end(mut child: Child) {
 }
 
 fn run(settings: &[(&'static str, String)]) -> Result<Child, String> {
-    let server = rabbitmq_server().ok_or(
-        "RabbitMQ's programs (rabbitmq-server, epmd) are not to be found: `cargo xtask test` finds or installs them",
-    )?;
+    let server = rabbitmq_server().ok_or_else(not_installed)?;
     let started = program(&server, settings).spawn();
     started.map_err(|error| format!("{} could not be started: {error}", server.display()))
+}
+
+fn not_installed() -> String {
+    missing("RabbitMQ (rabbitmq-server, epmd)", RABBITMQ_URL)
 }
 
 fn program(path: &Path, settings: &[(&'static str, String)]) -> Command {
@@ -130,10 +133,9 @@ fn program(path: &Path, settings: &[(&'static str, String)]) -> Command {
 #[must_use]
 pub fn rabbitmq_server() -> Option<PathBuf> {
     epmd()?;
-    let directories = [PathBuf::from("/usr/lib/rabbitmq/bin")].into_iter().chain(search_path());
-    directories.map(|directory| directory.join("rabbitmq-server")).find(|program| program.is_file())
+    find("rabbitmq-server", &["/usr/lib/rabbitmq/bin"])
 }
 
 fn epmd() -> Option<PathBuf> {
-    search_path().into_iter().map(|directory| directory.join("epmd")).find(|program| program.is_file())
+    find("epmd", &[])
 }

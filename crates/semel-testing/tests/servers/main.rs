@@ -3,3 +3,4 @@
 
 mod brokers;
 mod postgres;
+mod shared;

@@ -1,14 +1,13 @@
 //! PostgreSQL's programs on this machine, and how to run them without the rights of root, which they refuse.
 
 use crate::servers::directory::Directory;
+use crate::servers::programs::{is_root, missing, search_path};
+use crate::servers::variables::POSTGRES_BIN;
 use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-/// The variable that names the directory of the programs, where it is not the newest that is installed.
-pub const POSTGRES_BIN: &str = "SEMEL_TEST_POSTGRES_BIN";
 
 /// The programs, and the user to run them as.
 #[derive(Clone, Debug)]
@@ -24,12 +23,8 @@ impl Installed {
     /// # Errors
     /// They are not there: what to do about it.
     pub fn find() -> Result<Self, String> {
-        let bin = postgres_bin().ok_or_else(|| {
-            format!(
-                "PostgreSQL's programs (initdb, postgres, pg_ctl) are not to be found: `cargo xtask test` finds or installs \
-                 them, or name their directory in {POSTGRES_BIN}"
-            )
-        })?;
+        let bin =
+            postgres_bin().ok_or_else(|| missing("PostgreSQL (initdb, postgres, pg_ctl)", POSTGRES_BIN))?;
         let prefix = if is_root() { without_rights() } else { Vec::new() };
         Ok(Self { bin, prefix })
     }
@@ -100,18 +95,6 @@ pub fn postgres_bin() -> Option<PathBuf> {
         std::cmp::Reverse(version)
     });
     debian.into_iter().chain(search_path()).find(complete)
-}
-
-/// The directories in which programs are looked for.
-#[must_use]
-pub fn search_path() -> Vec<PathBuf> {
-    env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default()
-}
-
-/// Whether this process has the rights of root.
-#[must_use]
-pub fn is_root() -> bool {
-    Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout.trim_ascii() == b"0")
 }
 
 /// The user that Debian's package makes; where PostgreSQL came some other way, nobody in particular.

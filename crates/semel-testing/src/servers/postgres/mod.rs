@@ -2,6 +2,9 @@
 
 mod cluster;
 mod installed;
+mod pgbouncer;
 
 pub use cluster::{Cluster, Stop};
-pub use installed::{Installed, POSTGRES_BIN, is_root, postgres_bin, search_path};
+pub use installed::{Installed, postgres_bin};
+pub(super) use pgbouncer::PgBouncer;
+pub use pgbouncer::pgbouncer;

@@ -5,9 +5,7 @@ use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use semel_gateway::tls::ClientTls;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, ToSocketAddrs};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -41,22 +39,8 @@ pub(crate) async fn exchange(
     timeout(patience, exchanging).await.unwrap_or(Err(ExchangeError::TooLate(patience)))
 }
 
-/// The same by TLS, with `host`.
-pub(crate) async fn exchange_by_tls(
-    tls: &ClientTls,
-    (host, port): (&str, u16),
-    request: Request<Full<Bytes>>,
-    patience: Duration,
-) -> Result<Response<Bytes>, ExchangeError> {
-    let exchanging = async {
-        let stream = TcpStream::connect((host, port)).await?;
-        exchange_over(tls.connect_to(host, stream).await?, request).await
-    };
-    timeout(patience, exchanging).await.unwrap_or(Err(ExchangeError::TooLate(patience)))
-}
-
 async fn exchange_over(
-    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    stream: TcpStream,
     request: Request<Full<Bytes>>,
 ) -> Result<Response<Bytes>, ExchangeError> {
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;

@@ -55,7 +55,11 @@ pub enum Resend {
     Once,
 }
 
-/// How long the rest of an answer is waited for whose head is all that counts.
+/// How long the rest of an answer is waited for whose head is all that counts. It mostly comes with the head; a connection whose
+/// answer was read can be used for the next request at once.
+const REST_AT_ONCE: Duration = Duration::from_millis(10);
+
+/// How long it is read in the background after that.
 const REST_WITHIN: Duration = Duration::from_secs(2);
 
 /// Sends requests to the host of one [`Endpoint`]. Clones share connections. Redirects are not followed.
@@ -97,14 +101,30 @@ impl Client {
     /// # Errors
     /// Why there is no answer.
     pub async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Error> {
+        self.send_and_read_if(request, |_| true).await
+    }
+
+    /// Sends a request, and reads the body of the answer if its head says that it counts. Otherwise the body is left, and empty in what
+    /// is returned.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub async fn send_and_read_if(
+        &self,
+        request: Request<Bytes>,
+        body_counts: impl FnOnce(&Parts) -> bool,
+    ) -> Result<Response<Bytes>, Error> {
         let answered = async {
             let (head, body) = self.exchange(request).await?.into_parts();
+            if !body_counts(&head) {
+                return Ok(Response::from_parts(head, Bytes::new()));
+            }
             let limit = self.options.longest_answer;
             let body = Limited::new(body, limit).collect().await.map_err(|error| {
                 let authority = self.authority.to_string();
                 match error.is::<LengthLimitError>() {
                     true => Error::TooLong { authority, limit },
-                    false => Error::Broken { authority, error },
+                    false => Error::Truncated { authority, error },
                 }
             })?;
             Ok(Response::from_parts(head, body.to_bytes()))
@@ -120,10 +140,10 @@ impl Client {
     pub async fn send_for_head(&self, request: Request<Bytes>) -> Result<Parts, Error> {
         let (head, body) = self.in_time(self.exchange(request)).await?.into_parts();
         let limit = self.options.longest_answer;
-        tokio::spawn(async move {
-            let rest = Limited::new(body, limit).collect();
-            drop(timeout(REST_WITHIN, rest).await);
-        });
+        let mut rest = Box::pin(Limited::new(body, limit).collect());
+        if timeout(REST_AT_ONCE, &mut rest).await.is_err() {
+            tokio::spawn(async move { drop(timeout(REST_WITHIN, rest).await) });
+        }
         Ok(head)
     }
 

@@ -23,6 +23,14 @@ pub enum Error {
         /// What broke.
         error: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The connection broke in the middle of the answer: the request was received.
+    #[error("the answer of {authority} broke off: {error}")]
+    Truncated {
+        /// Host and port.
+        authority: String,
+        /// What broke.
+        error: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The answer is longer than what is read.
     #[error("the answer of {authority} is longer than {limit} bytes")]
     TooLong {

@@ -2,17 +2,14 @@
 #![allow(clippy::unwrap_used, reason = "what goes wrong here is a failed test")]
 
 use bytes::Bytes;
-use rcgen::{CertifiedKey, generate_simple_self_signed};
-use rustls::ServerConfig;
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use semel_http::tls::{ClientTlsFiles, TlsError, provider};
+use semel_http::tls::{ClientTlsFiles, TlsError};
 use semel_http::{Client, Endpoint, Error, Options, Resend};
+use semel_testing::tls::{Authority, HttpsServer};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;
-use tokio_rustls::TlsAcceptor;
 
 /// Reads one request without a body; false at the end of the connection.
 async fn request(stream: &mut (impl AsyncRead + Unpin)) -> bool {
@@ -148,50 +145,73 @@ async fn the_head_counts_while_the_rest_is_held_back() {
     assert_eq!((head.status.as_u16(), head.headers["x-tenant"].to_str().unwrap()), (200, "acme"));
 }
 
-/// An https server on localhost, and the file of the authority that its certificate comes from.
-async fn https() -> (u16, tempfile::NamedTempFile) {
-    let CertifiedKey { cert, signing_key } = generate_simple_self_signed(vec!["localhost".into()]).unwrap();
-    let ca = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(ca.path(), cert.pem()).unwrap();
-    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(signing_key.serialize_der()));
-    let config = ServerConfig::builder_with_provider(provider())
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![cert.der().clone()], key)
-        .unwrap();
-    let acceptor = TlsAcceptor::from(Arc::new(config));
-    let (listener, port) = listener().await;
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            if let Ok(mut stream) = acceptor.accept(stream).await {
-                while request(&mut stream).await {
-                    answer(&mut stream, "over TLS").await;
-                }
-            }
-        }
-    });
-    (port, ca)
+const ANSWER: &str = "HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\nover TLS";
+
+fn trusting(authority: &Authority) -> ClientTlsFiles {
+    ClientTlsFiles { ca: Some(authority.ca()), ..ClientTlsFiles::default() }
+}
+
+async fn get_over_tls(server: &HttpsServer, tls: ClientTlsFiles) -> Result<Bytes, Error> {
+    let endpoint = Endpoint::parse(&format!("https://localhost:{}/status", server.port())).unwrap();
+    get(&endpoint, &Client::new(&endpoint, tls, Options::default()).unwrap()).await
 }
 
 #[tokio::test]
 async fn over_tls_the_server_is_who_the_authority_says() {
-    let (port, ca) = https().await;
-    let endpoint = Endpoint::parse(&format!("https://localhost:{port}/status")).unwrap();
-    let files = ClientTlsFiles { ca: Some(ca.path().to_owned()), ..ClientTlsFiles::default() };
-    let client = Client::new(&endpoint, files, Options::default()).unwrap();
-    assert_eq!(get(&endpoint, &client).await.unwrap(), "over TLS");
+    let authority = Authority::new();
+    let server = HttpsServer::start(&authority.issue("server", &["localhost"]), None, ANSWER).await;
+    assert_eq!(get_over_tls(&server, trusting(&authority)).await.unwrap(), "over TLS");
 }
 
 #[tokio::test]
-async fn a_server_that_nobody_vouches_for_gets_nothing() {
-    let (port, _) = https().await;
-    let (_, other) = https().await;
-    let endpoint = Endpoint::parse(&format!("https://localhost:{port}/status")).unwrap();
-    let files = ClientTlsFiles { ca: Some(other.path().to_owned()), ..ClientTlsFiles::default() };
-    let client = Client::new(&endpoint, files, Options::default()).unwrap();
-    let error = get(&endpoint, &client).await.unwrap_err();
-    assert!(error.nothing_sent(), "{error}");
+async fn a_server_that_cannot_be_trusted_gets_nothing() {
+    let (authority, stranger) = (Authority::new(), Authority::new());
+    for (certificate, what) in [
+        (stranger.issue("server", &["localhost"]), "of another authority"),
+        (authority.issue_expired("expired", &["localhost"]), "expired"),
+        (authority.issue("other", &["other.example"]), "of another host"),
+    ] {
+        let server = HttpsServer::start(&certificate, None, ANSWER).await;
+        let error = get_over_tls(&server, trusting(&authority)).await.unwrap_err();
+        assert!(error.nothing_sent(), "{what}: {error}");
+        assert!(server.requests().is_empty(), "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_requires_a_certificate_of_clients_gets_it() {
+    let authority = Authority::new();
+    let own = authority.issue("server", &["localhost"]);
+    let server = HttpsServer::start(&own, Some(&authority), ANSWER).await;
+    get_over_tls(&server, trusting(&authority)).await.unwrap_err();
+    let shown = authority.issue("client", &["client.example"]);
+    let tls = ClientTlsFiles { certificate: Some((shown.certificate, shown.key)), ..trusting(&authority) };
+    assert_eq!(get_over_tls(&server, tls).await.unwrap(), "over TLS");
+    let other = Authority::new();
+    let shown = other.issue("client", &["client.example"]);
+    let tls = ClientTlsFiles { certificate: Some((shown.certificate, shown.key)), ..trusting(&authority) };
+    get_over_tls(&server, tls).await.unwrap_err();
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn time_outs_and_limits_hold_over_tls() {
+    let authority = Authority::new();
+    let own = authority.issue("server", &["localhost"]);
+    let never_ends = HttpsServer::start(&own, None, "HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nab").await;
+    let long = HttpsServer::start(&own, None, ANSWER).await;
+    let options = Options { longest_answer: 4, deadline: Duration::from_millis(500), ..Options::default() };
+    let answered = async |server: &HttpsServer| {
+        let endpoint = Endpoint::parse(&format!("https://localhost:{}/", server.port())).unwrap();
+        get(&endpoint, &Client::new(&endpoint, trusting(&authority), options).unwrap()).await.unwrap_err()
+    };
+    assert!(matches!(answered(&never_ends).await, Error::Timeout { .. }));
+    assert!(matches!(answered(&long).await, Error::TooLong { limit: 4, .. }));
+    // One that accepts connections and never says anything, not even in TLS.
+    let (_silent, port) = listener().await;
+    let endpoint = Endpoint::parse(&format!("https://localhost:{port}/")).unwrap();
+    let client = Client::new(&endpoint, trusting(&authority), options).unwrap();
+    assert!(matches!(get(&endpoint, &client).await.unwrap_err(), Error::Timeout { .. }));
 }
 
 #[tokio::test]

@@ -9,24 +9,24 @@ use crate::rules::Asking;
 use address::Address;
 use answer::{Answer, read};
 use bytes::Bytes;
-use http::header::{ACCEPT, CACHE_CONTROL, CONNECTION, HOST};
-use http::{Request, StatusCode};
-use http_body_util::{BodyExt as _, Empty, Limited};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
+use http::header::{ACCEPT, CACHE_CONTROL, CONNECTION};
+use http::{Response, StatusCode};
+use semel_http::tls::{ClientTlsFiles, TlsError};
+use semel_http::{Client, Error, InvalidEndpoint, Options};
 use semel_tower::{ATTEMPT, OPERATION_ID};
 use std::pin::Pin;
 use std::time::Duration;
-use tokio::net::TcpStream;
 
-/// An answer's length at most: the response that is to be replayed, as base64, and some more.
+/// The longest answer that is read: the response that is to be replayed, as base64, and some more.
 const LONGEST_ANSWER: usize = 4 * 1024 * 1024;
 
-/// How an operation is asked about over HTTP. What `new` gives are the defaults.
+/// How an operation is polled over HTTP. What `new` gives are the defaults.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PollOptions {
-    /// Where: an `http` address with `{operation_id}` in its path or query. Nothing else of it varies.
+    /// Where: an `http` or `https` URL with `{operation_id}` in its path or query. Nothing else of it varies.
     pub url: String,
+    /// Whom to trust there, and which certificate to show, for `https`. Default: the system's authorities, and none.
+    pub tls: ClientTlsFiles,
     /// As [`Asking::every`].
     pub every: Duration,
     /// As [`Asking::attempts`].
@@ -39,10 +39,11 @@ pub struct PollOptions {
 }
 
 impl PollOptions {
-    /// Asks at this address, by the defaults of [`Asking::new`].
+    /// Polls this URL, by the defaults of [`Asking::new`].
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
+            tls: ClientTlsFiles::default(),
             every: Duration::from_secs(5),
             attempts: 12,
             deadline: Duration::from_secs(5),
@@ -50,35 +51,33 @@ impl PollOptions {
         }
     }
 
-    /// The same as rules for an operation.
+    /// The same as rules for an operation. For `https`, to be called within a runtime.
     ///
     /// # Errors
-    /// The address is none that can be asked at.
+    /// The URL cannot be polled, or the files for TLS cannot be used.
     pub fn asking(&self) -> Result<Asking, InvalidPoll> {
-        let whom = HttpPoll::new(&self.url, self.absence_is_proof)?;
+        let whom = HttpPoll::new(self)?;
         let (every, attempts, deadline) = (self.every, self.attempts, self.deadline);
         Ok(Asking { every, attempts, deadline, ..Asking::new(whom) })
     }
 }
 
-/// Why an address cannot be asked at.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+/// Why a URL cannot be polled. The URL is not repeated: it may hold a password.
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidPoll {
-    /// It is no address.
-    #[error("`{0}` is no address: it looks like http://127.0.0.1:9000/operations/{{operation_id}}")]
-    Address(String),
-    /// It is not plain HTTP.
-    #[error(
-        "`{0}` is not an http:// address: polls speak plain HTTP, to the service beside the gateway or through a local proxy"
-    )]
-    Scheme(String),
+    /// It is not a URL that requests can be sent to.
+    #[error(transparent)]
+    Url(#[from] InvalidEndpoint),
     /// It would ask the same for every operation.
-    #[error("`{0}` has no {{operation_id}} in its path or query: every operation would get the same answer")]
-    NoOperation(String),
+    #[error("no {{operation_id}} in path or query: every operation would get the same answer")]
+    NoOperation,
     /// Something else is to be put in, or not in the path.
-    #[error("`{0}`: {{operation_id}} in the path or the query is all that can be put into the address")]
-    Placeholder(String),
+    #[error("{{operation_id}} in path or query is the only placeholder")]
+    Placeholder,
+    /// The files for TLS cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
 }
 
 /// Asks over HTTP: `GET` with `Semel-Operation-Id` and `Semel-Attempt`.
@@ -96,51 +95,52 @@ pub enum InvalidPoll {
 #[derive(Debug)]
 pub struct HttpPoll {
     address: Address,
+    client: Client,
     absence_is_proof: bool,
 }
 
 impl HttpPoll {
-    /// Asks at this address.
+    /// Polls as the options say; `every` and `attempts` are the reconciler's. For `https`, to be called within a runtime.
     ///
     /// # Errors
-    /// The address is none that can be asked at.
-    pub fn new(url: &str, absence_is_proof: bool) -> Result<Self, InvalidPoll> {
-        Ok(Self { address: Address::parse(url)?, absence_is_proof })
+    /// The URL cannot be polled, or the files for TLS cannot be used.
+    pub fn new(options: &PollOptions) -> Result<Self, InvalidPoll> {
+        let address = Address::parse(&options.url)?;
+        let http = Options {
+            deadline: options.deadline,
+            longest_answer: LONGEST_ANSWER,
+            // Questions are rare, and an idle connection that broke would cost one of the attempts.
+            idle_connections: 0,
+            ..Options::default()
+        };
+        let client = Client::new(address.endpoint(), options.tls.clone(), http)?;
+        Ok(Self { address, client, absence_is_proof: options.absence_is_proof })
     }
 
-    async fn get(&self, question: &Question) -> Result<Finding, Failure> {
-        let request = Request::get(self.address.path_for(question.operation_id))
-            .header(HOST, self.address.authority())
+    async fn get(&self, question: &Question) -> Result<Response<Bytes>, Failure> {
+        let path = self.address.path_for(question.operation_id);
+        let request = self
+            .address
+            .endpoint()
+            .get(&path)
             .header(ACCEPT, "application/json")
             .header(CONNECTION, "close")
             // What was true of an earlier attempt must not be told of this one.
             .header(CACHE_CONTROL, "no-store")
             .header(OPERATION_ID, question.operation_id.to_string())
             .header(ATTEMPT, question.attempt)
-            .body(Empty::<Bytes>::new())
+            .body(Bytes::new())
             .map_err(|_| Failure("poll_not_sent"))?;
-        let stream =
-            TcpStream::connect(self.address.socket()).await.map_err(|_| Failure("poll_unreachable"))?;
-        let (mut sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(|_| Failure("poll_unreachable"))?;
-        let answered = async {
-            let response = sender.send_request(request).await.map_err(|_| Failure("poll_broken_off"))?;
-            let (head, body) = response.into_parts();
-            let body = if self.is_worth_reading(head.status) {
-                let body = Limited::new(body, LONGEST_ANSWER).collect().await;
-                body.map_err(|_| Failure("poll_answer_too_long_or_broken_off"))?.to_bytes()
-            } else {
-                Bytes::new()
-            };
-            let answer = Answer { status: head.status, headers: &head.headers, body: &body };
-            Ok(read(question, &answer, self.absence_is_proof))
-        };
-        tokio::pin!(answered);
-        tokio::select! {
-            answered = &mut answered => answered,
-            // The connection ends of itself after the answer, and then the answer is there.
-            _ = connection => answered.await,
-        }
+        let answered = self.client.send_and_read_if(request, |head| self.is_worth_reading(head.status)).await;
+        answered.map_err(|error| {
+            tracing::warn!(operation_id = %question.operation_id, %error, "poll failed");
+            Failure(match error {
+                Error::Connect { .. } => "poll_unreachable",
+                Error::Timeout { .. } => "deadline",
+                Error::TooLong { .. } | Error::Truncated { .. } => "poll_answer_too_long_or_broken_off",
+                _ => "poll_broken_off",
+            })
+        })
     }
 
     /// Whether an answer of this status may have a document.
@@ -155,7 +155,12 @@ struct Failure(&'static str);
 impl Reconcile for HttpPoll {
     fn ask(&self, question: Question) -> Pin<Box<dyn Future<Output = Finding> + Send + '_>> {
         Box::pin(async move {
-            self.get(&question).await.unwrap_or_else(|Failure(code)| Finding::Unclear(code.into()))
+            let answer = match self.get(&question).await {
+                Ok(answer) => answer,
+                Err(Failure(code)) => return Finding::Unclear(code.into()),
+            };
+            let (status, headers, body) = (answer.status(), answer.headers(), answer.body());
+            read(&question, &Answer { status, headers, body }, self.absence_is_proof)
         })
     }
 }

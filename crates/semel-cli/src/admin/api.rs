@@ -2,15 +2,13 @@
 
 use super::Failure;
 use super::problem::Problem;
-use crate::exchange::{ExchangeError, exchange, exchange_by_tls};
 use crate::harmless::harmless_json;
 use bytes::Bytes;
 use clap::Args;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
-use http::uri::{Authority, Scheme};
-use http::{HeaderValue, Method, StatusCode, Uri};
-use http_body_util::Full;
-use semel_gateway::tls::{ClientTls, ClientTlsFiles};
+use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::{HeaderValue, Method, StatusCode};
+use semel_http::tls::ClientTlsFiles;
+use semel_http::{Client, Endpoint, Error, Options};
 use serde::de::DeserializeOwned;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -24,7 +22,7 @@ pub(crate) struct Connection {
     #[arg(long, value_name = "URL", env = "SEMEL_ADMIN", default_value = "http://127.0.0.1:8081")]
     admin: String,
 
-    /// With https://: a file of the authorities to believe, in PEM, not the system's.
+    /// For https://: a PEM file of the certificate authorities to trust, in place of the system's.
     #[arg(long, value_name = "FILE", env = "SEMEL_ADMIN_CA")]
     admin_ca: Option<PathBuf>,
 
@@ -33,15 +31,17 @@ pub(crate) struct Connection {
     token: Option<String>,
 }
 
-/// Longer than the gateway itself waits for its store, twice over.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Twice as long as the gateway itself waits for its store, and more.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Longer than any answer of the admin API.
+const LONGEST_ANSWER: usize = 64 * 1024 * 1024;
 
 /// The admin API of one gateway.
 pub(crate) struct Admin {
-    scheme: Scheme,
-    authority: Authority,
-    /// Whom to believe, for https.
-    authorities: ClientTlsFiles,
+    endpoint: Endpoint,
+    /// Whom to trust, for https.
+    tls: ClientTlsFiles,
     token: Option<HeaderValue>,
 }
 
@@ -55,23 +55,19 @@ impl Admin {
     pub(crate) fn new(connection: &Connection) -> Result<Self, Failure> {
         let address = &connection.admin;
         let wrong = |what: &str| {
-            let right = "it has to be like http://127.0.0.1:8081";
-            Failure::Usage(format!("--admin {address}: {what}; {right}"))
+            Failure::Usage(format!("--admin {address}: {what}; write a URL such as http://127.0.0.1:8081"))
         };
-        let uri: Uri = address.parse().map_err(|_| wrong("this is no address"))?;
-        let scheme = uri.scheme().filter(|scheme| [Scheme::HTTP, Scheme::HTTPS].contains(scheme));
-        let Some(scheme) = scheme.filter(|_| matches!(uri.path(), "" | "/") && uri.query().is_none()) else {
-            return Err(wrong("host and port alone are wanted"));
-        };
-        let Some(authority) = uri.authority().filter(|authority| !authority.as_str().contains('@')) else {
-            return Err(wrong("host and port alone are wanted"));
-        };
-        Ok(Self {
-            scheme: scheme.clone(),
-            authority: authority.clone(),
-            authorities: ClientTlsFiles { ca: connection.admin_ca.clone(), ..ClientTlsFiles::default() },
-            token: token(connection.token.as_deref())?,
-        })
+        // With a password in it, it would be shown.
+        if address.contains('@') {
+            let cure = "write a URL such as http://127.0.0.1:8081";
+            return Err(Failure::Usage(format!("--admin: a URL with a user name or password; {cure}")));
+        }
+        let endpoint = Endpoint::parse(address).map_err(|error| wrong(&error.to_string()))?;
+        if endpoint.path() != "/" {
+            return Err(wrong("only scheme, host and port are allowed"));
+        }
+        let tls = ClientTlsFiles { ca: connection.admin_ca.clone(), ..ClientTlsFiles::default() };
+        Ok(Self { endpoint, tls, token: token(connection.token.as_deref())? })
     }
 
     pub(crate) async fn get(&self, path: &str) -> Result<Reply, Failure> {
@@ -83,34 +79,27 @@ impl Admin {
     }
 
     async fn ask(&self, method: Method, path: &str, body: Bytes) -> Result<Reply, Failure> {
-        let mut request = http::Request::builder()
-            .method(method)
-            .uri(path)
-            .header(HOST, self.authority.as_str())
-            .header(CONTENT_TYPE, "application/json");
+        let mut request = self.endpoint.request(method, path).header(CONTENT_TYPE, "application/json");
         if let Some(token) = &self.token {
             request = request.header(AUTHORIZATION, token);
         }
-        let request = request.body(Full::new(body)).map_err(|error| Failure::Usage(error.to_string()))?;
-        let host = self.authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
-        let answered = if self.scheme == Scheme::HTTPS {
-            let tls = ClientTls::start(self.authorities.clone())
-                .map_err(|error| Failure::Usage(format!("--admin-ca: {error}: {}", error.cure())))?;
-            let port = self.authority.port_u16().unwrap_or(443);
-            exchange_by_tls(&tls, (&host, port), request, PATIENCE).await
-        } else {
-            exchange((host, self.authority.port_u16().unwrap_or(80)), request, PATIENCE).await
+        let request = request.body(body).map_err(|error| Failure::Usage(error.to_string()))?;
+        // Nothing is sent twice, and no connection outlives its answer.
+        let options = Options {
+            deadline: DEADLINE,
+            longest_answer: LONGEST_ANSWER,
+            idle_connections: 0,
+            ..Options::default()
         };
-        match answered {
+        let client = Client::new(&self.endpoint, self.tls.clone(), options)
+            .map_err(|error| Failure::Usage(format!("--admin-ca: {error}: {}", error.cure())))?;
+        match client.send(request).await {
             Ok(response) => Ok(Reply { status: response.status(), body: response.into_body() }),
-            Err(ExchangeError::Connect(error)) => Err(Failure::Unanswered(format!(
-                "no admin API at {}://{} ({error}): is the gateway running? Say where with --admin or SEMEL_ADMIN",
-                self.scheme, self.authority
+            Err(Error::Connect { error, .. }) => Err(Failure::Unanswered(format!(
+                "no admin API at {} ({error}): is the gateway running? Set its URL with --admin or SEMEL_ADMIN",
+                self.endpoint.at("")
             ))),
-            Err(error) => Err(Failure::Unanswered(format!(
-                "the admin API at {}://{}: {error}",
-                self.scheme, self.authority
-            ))),
+            Err(error) => Err(Failure::Unanswered(format!("admin API: {error}"))),
         }
     }
 }

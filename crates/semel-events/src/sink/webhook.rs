@@ -3,27 +3,19 @@
 use super::{Sink, Undelivered};
 use crate::message::Event;
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HOST, HeaderName};
-use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{Request, StatusCode, Uri};
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::client::conn::http1::{self, SendRequest};
-use hyper_util::rt::TokioIo;
+use http::header::{CONTENT_TYPE, HeaderName};
+use http::{Request, StatusCode};
+use semel_http::tls::{ClientTlsFiles, TlsError};
 use semel_http::webhook::WebhookSecret;
+use semel_http::{Client, Endpoint, InvalidEndpoint, Options, Resend};
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tokio::net::TcpStream;
 
-/// What the receiver answers is read up to this length, so that the connection can be used again.
-const LONGEST_ANSWER: usize = 64 * 1024;
+/// Longer than any deadline of a publisher, which gives up first.
+const DEADLINE: Duration = Duration::from_secs(60);
 
-/// So long is the rest of an answer waited for. Its head has said what becomes of the event: who holds the rest back loses the
-/// connection and nothing else. Without an end the event would count as undelivered, though the receiver keeps it.
-const LONGEST_REST: Duration = Duration::from_millis(250);
-
-/// Connections that lie idle at most.
-const MOST_IDLE: usize = 64;
+/// How many idle connections are kept.
+const IDLE_CONNECTIONS: usize = 64;
 
 const AGGREGATE: HeaderName = HeaderName::from_static("semel-aggregate");
 const KIND: HeaderName = HeaderName::from_static("semel-kind");
@@ -31,18 +23,16 @@ const ID: HeaderName = HeaderName::from_static("webhook-id");
 const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 
-/// Why nothing can be published at an address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+/// Why nothing can be published at a URL. The URL is not repeated: it may hold a password.
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidWebhook {
-    /// It is no address, or has a user or a password in it.
-    #[error("this is no address to publish at: it looks like http://127.0.0.1:9100/events")]
-    Address,
-    /// It is not plain HTTP.
-    #[error(
-        "webhooks are sent over plain HTTP, to a receiver beside this process or through a local proxy that speaks TLS: write http://…"
-    )]
-    Scheme,
+    /// It is not a URL that requests can be sent to.
+    #[error(transparent)]
+    Url(#[from] InvalidEndpoint),
+    /// The files for TLS cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
 }
 
 /// Publishes by `POST`: the payload is the body, `webhook-id` the event's id, and `webhook-timestamp` and `webhook-signature` prove
@@ -52,133 +42,69 @@ pub enum InvalidWebhook {
 /// - 4xx, but for 408 and 429: the receiver refuses this event.
 /// - Anything else, or no answer: the receiver cannot be reached. Redirects are not followed.
 ///
-/// Every delivery is signed anew. Connections are kept and used again.
+/// Every delivery is signed anew. Connections are kept alive.
 pub struct Webhook {
-    host: String,
-    port: u16,
-    authority: String,
-    path: PathAndQuery,
+    endpoint: Endpoint,
+    client: Client,
     secret: WebhookSecret,
-    idle: Mutex<Vec<Connection>>,
 }
-
-type Connection = SendRequest<Full<Bytes>>;
 
 impl fmt::Debug for Webhook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Webhook").field("authority", &self.authority).finish_non_exhaustive()
+        f.debug_struct("Webhook").field("authority", &self.endpoint.authority()).finish_non_exhaustive()
     }
-}
-
-fn address(url: &str) -> Result<(Uri, Authority), InvalidWebhook> {
-    let uri: Uri = url.parse().map_err(|_| InvalidWebhook::Address)?;
-    let authority = uri.authority().cloned().ok_or(InvalidWebhook::Address)?;
-    match uri.scheme() {
-        Some(scheme) if *scheme == Scheme::HTTP => {}
-        Some(_) => return Err(InvalidWebhook::Scheme),
-        None => return Err(InvalidWebhook::Address),
-    }
-    if authority.as_str().contains('@') || authority.host().is_empty() {
-        return Err(InvalidWebhook::Address);
-    }
-    Ok((uri, authority))
 }
 
 impl Webhook {
-    /// Publishes at this address, signed with this secret.
+    /// Publishes at this `http` or `https` URL, signed with this secret. For `https` it trusts the system's authorities, and has to be
+    /// called within a runtime.
     ///
     /// # Errors
-    /// Nothing can be published at the address.
+    /// Nothing can be published there.
     pub fn new(url: &str, secret: WebhookSecret) -> Result<Self, InvalidWebhook> {
-        let (uri, authority) = address(url)?;
-        Ok(Self {
-            host: authority.host().trim_matches(['[', ']']).into(),
-            port: authority.port_u16().unwrap_or(80),
-            authority: authority.as_str().into(),
-            path: uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/")),
-            secret,
-            idle: Mutex::default(),
-        })
+        Self::with_tls(url, secret, ClientTlsFiles::default())
     }
 
-    /// Whether something can be published at this address.
+    /// As [`new`](Self::new); for `https` it trusts the authorities of these files, and shows their certificate.
     ///
     /// # Errors
-    /// Why not.
-    pub fn check(url: &str) -> Result<(), InvalidWebhook> {
-        address(url).map(drop)
+    /// Nothing can be published there, or the files cannot be used.
+    pub fn with_tls(url: &str, secret: WebhookSecret, tls: ClientTlsFiles) -> Result<Self, InvalidWebhook> {
+        let endpoint = Endpoint::parse(url)?;
+        let options = Options {
+            deadline: DEADLINE,
+            idle_connections: IDLE_CONNECTIONS,
+            // The receiver may have closed an idle connection. If not, it gets the event twice, which it has to bear in any case.
+            resend: Resend::Once,
+            ..Options::default()
+        };
+        let client = Client::new(&endpoint, tls, options)?;
+        Ok(Self { endpoint, client, secret })
     }
 
-    fn request(&self, event: &Event) -> Result<Request<Full<Bytes>>, Undelivered> {
+    fn request(&self, event: &Event) -> Result<Request<Bytes>, Undelivered> {
         let (id, now) = (event.id.to_string(), SystemTime::now());
         let seconds = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()).to_string();
         let signature = self.secret.sign(&id, &seconds, &event.payload).unwrap_or_default();
-        Request::post(self.path.as_str())
-            .header(HOST, &self.authority)
+        self.endpoint
+            .post(self.endpoint.path())
             .header(CONTENT_TYPE, &event.content_type)
             .header(ID, id)
             .header(TIMESTAMP, seconds)
             .header(SIGNATURE, signature)
             .header(AGGREGATE, &event.aggregate)
             .header(KIND, &event.kind)
-            .body(Full::new(event.payload.clone()))
+            .body(event.payload.clone())
             .map_err(|_| Undelivered::Refused("its names cannot be put into headers".into()))
-    }
-
-    async fn connect(&self) -> Result<Connection, Undelivered> {
-        let unreachable = |error: String| Undelivered::Unreachable(format!("{}: {error}", self.authority));
-        let stream = TcpStream::connect((self.host.as_str(), self.port))
-            .await
-            .map_err(|error| unreachable(error.to_string()))?;
-        // Small requests, one after the other: nothing is won by waiting for more.
-        let _slower = stream.set_nodelay(true);
-        let (sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(|error| unreachable(error.to_string()))?;
-        // It ends with the sender.
-        tokio::spawn(async move { drop(connection.await) });
-        Ok(sender)
-    }
-
-    /// One that was kept, if it is alive as far as anybody knows.
-    async fn kept(&self) -> Option<Connection> {
-        loop {
-            let mut connection = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
-            if connection.ready().await.is_ok() {
-                return Some(connection);
-            }
-        }
-    }
-
-    fn keep(&self, connection: Connection) {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < MOST_IDLE && !connection.is_closed() {
-            idle.push(connection);
-        }
-    }
-
-    async fn send(&self, mut connection: Connection, event: &Event) -> Result<StatusCode, Undelivered> {
-        let broken = |error: hyper::Error| Undelivered::Unreachable(format!("{}: {error}", self.authority));
-        let (head, body) = connection.send_request(self.request(event)?).await.map_err(broken)?.into_parts();
-        // The head is the answer; the rest only says whether the connection can be used again.
-        let rest = Limited::new(body, LONGEST_ANSWER).collect();
-        if matches!(tokio::time::timeout(LONGEST_REST, rest).await, Ok(Ok(_))) {
-            self.keep(connection);
-        }
-        Ok(head.status)
     }
 }
 
 impl Sink for Webhook {
     async fn publish(&self, event: &Event) -> Result<(), Undelivered> {
-        let status = match self.kept().await {
-            // The receiver may have closed it while it was idle. If not, it gets the event twice, which it has to bear in any case.
-            Some(connection) => match self.send(connection, event).await {
-                Err(Undelivered::Unreachable(_)) => self.send(self.connect().await?, event).await?,
-                answered => answered?,
-            },
-            None => self.send(self.connect().await?, event).await?,
-        };
-        let said = format!("{} answered {}", self.authority, status.as_u16());
+        // The head is the answer: a receiver that holds the rest back keeps the event all the same.
+        let head = self.client.send_for_head(self.request(event)?).await;
+        let status = head.map_err(|error| Undelivered::Unreachable(error.to_string()))?.status;
+        let said = format!("{} answered {}", self.endpoint.authority(), status.as_u16());
         match status {
             status if status.is_success() => Ok(()),
             StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => {
@@ -195,16 +121,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_plain_http_and_has_no_credentials() {
+    fn a_url_has_a_host_and_no_credentials() {
         let secret = || WebhookSecret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
-        let of = |url| {
-            Webhook::new(url, secret()).map(|webhook| (webhook.host, webhook.port, webhook.path.to_string()))
-        };
-        assert_eq!(of("http://[::1]:9100/events?x=1").unwrap(), ("::1".into(), 9100, "/events?x=1".into()));
-        assert_eq!(of("http://partner").unwrap(), ("partner".into(), 80, "/".into()));
-        assert_eq!(of("https://partner/events").unwrap_err(), InvalidWebhook::Scheme);
-        for url in ["", "partner", "/events", "http://me:word@partner/", "http://"] {
-            assert!(of(url).is_err(), "{url}");
+        let of = |url| Webhook::new(url, secret()).map(|webhook| webhook.endpoint.to_string());
+        assert_eq!(of("http://[::1]:9100/events?x=1").unwrap(), "http://[::1]:9100/events?x=1");
+        assert_eq!(of("http://partner").unwrap(), "http://partner/");
+        for url in ["", "partner", "/events", "ftp://partner/", "http://me:word@partner/", "http://"] {
+            let error = of(url).unwrap_err();
+            assert!(matches!(error, InvalidWebhook::Url(_)) && !error.to_string().contains("word"), "{url}");
         }
     }
 }

@@ -10,7 +10,9 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use semel_events::message::Event;
 use semel_events::sink::{Sink, Undelivered, Webhook};
+use semel_http::tls::ClientTlsFiles;
 use semel_http::webhook::WebhookSecret;
+use semel_testing::tls::{Authority, HttpsServer};
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -120,7 +122,7 @@ async fn a_webhook_says_what_it_is_and_who_sent_it() {
     assert!(sent > 1_700_000_000);
 }
 
-/// The intake of this very crate believes it: the signature is right.
+/// The intake of `semel-worker` accepts it: the signature is valid.
 #[tokio::test]
 async fn whoever_knows_the_secret_believes_it() {
     let partner = Partner::new().await;
@@ -216,4 +218,57 @@ async fn an_outbox_reaches_its_receiver_by_http() {
             .collect();
         assert_eq!(numbers, (0..10).map(|number| Bytes::from(number.to_string())).collect::<Vec<_>>());
     }
+}
+
+const ACCEPTED: &str = "HTTP/1.1 204 No Content\r\n\r\n";
+
+/// Publishes at an https server, trusting one authority.
+fn over_tls(server: &HttpsServer, tls: ClientTlsFiles) -> Webhook {
+    let url = format!("https://localhost:{}/events", server.port());
+    Webhook::with_tls(&url, WebhookSecret::parse(SECRET).unwrap(), tls).unwrap()
+}
+
+fn trusting(authority: &Authority) -> ClientTlsFiles {
+    ClientTlsFiles { ca: Some(authority.ca()), ..ClientTlsFiles::default() }
+}
+
+#[tokio::test]
+async fn events_go_over_tls_to_whom_the_authority_vouches_for() {
+    let authority = Authority::new();
+    let server = HttpsServer::start(&authority.issue("partner", &["localhost"]), None, ACCEPTED).await;
+    let sink = over_tls(&server, trusting(&authority));
+    for _ in 0..3 {
+        sink.publish(&event()).await.unwrap();
+    }
+    assert_eq!(server.requests().len(), 3);
+    assert!(server.requests()[0].contains("webhook-signature: v1,"), "{:?}", server.requests());
+}
+
+#[tokio::test]
+async fn a_receiver_that_cannot_be_trusted_gets_no_event() {
+    let (authority, stranger) = (Authority::new(), Authority::new());
+    for (certificate, what) in [
+        (stranger.issue("partner", &["localhost"]), "of another authority"),
+        (authority.issue_expired("expired", &["localhost"]), "expired"),
+        (authority.issue("other", &["other.example"]), "of another host"),
+    ] {
+        let server = HttpsServer::start(&certificate, None, ACCEPTED).await;
+        let error = over_tls(&server, trusting(&authority)).publish(&event()).await.unwrap_err();
+        let Undelivered::Unreachable(said) = &error else { panic!("{what}: {error}") };
+        assert!(said.contains("localhost") && !said.contains("10.00") && !said.contains(SECRET), "{said}");
+        assert!(server.requests().is_empty(), "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_receiver_that_requires_a_certificate_gets_one() {
+    let authority = Authority::new();
+    let own = authority.issue("partner", &["localhost"]);
+    let server = HttpsServer::start(&own, Some(&authority), ACCEPTED).await;
+    let refused = over_tls(&server, trusting(&authority)).publish(&event()).await;
+    assert!(matches!(refused, Err(Undelivered::Unreachable(_))), "{refused:?}");
+    let shown = authority.issue("shop", &["shop.example"]);
+    let tls = ClientTlsFiles { certificate: Some((shown.certificate, shown.key)), ..trusting(&authority) };
+    over_tls(&server, tls).publish(&event()).await.unwrap();
+    assert_eq!(server.requests().len(), 1);
 }

@@ -2,11 +2,14 @@
 
 use super::nearest::nearest;
 use super::section::{Given, Kind, Section};
+use super::tls;
 use crate::secret::Secret;
 use crate::setting::Wrong;
+use crate::tls::ClientTlsFiles;
 use semel_events::outbox::PublisherOptions;
-use semel_events::sink::{InvalidBroker, InvalidWebhook, NatsSink, RabbitMqSink, Webhook};
+use semel_events::sink::{InvalidBroker, NatsSink, RabbitMqSink};
 use semel_http::webhook::WebhookSecret;
+use semel_http::{Endpoint, InvalidEndpoint};
 use std::fmt;
 use std::time::Duration;
 
@@ -31,6 +34,8 @@ pub enum SinkConfig {
         url: String,
         /// What signs.
         secret: Secret,
+        /// Whom to trust there, and which certificate to show, for `https`.
+        tls: ClientTlsFiles,
     },
     /// A stream of NATS JetStream.
     Nats {
@@ -79,7 +84,7 @@ impl fmt::Debug for SinkConfig {
     }
 }
 
-const EXAMPLE: &str = "http://127.0.0.1:9100/events";
+const EXAMPLE: &str = "https://partner.example/events";
 const SECRET_EXAMPLE: &str = "env:SEMEL_OUTBOX_SECRET";
 const NAME_EXAMPLE: &str = "payments";
 
@@ -127,10 +132,12 @@ pub(super) fn read(mut section: Section<'_, '_>, durable: bool) -> Option<Outbox
             "write a `store` that lasts, \"sqlite:semel.db\" or \"postgres://…\", or leave [outbox] out";
         section.wrong(at, "a store in memory has no outbox", cure);
     }
+    let is_https = sink.as_ref().is_none_or(|given| given.value.1.starts_with("https://"));
+    let tls = tls::read_client(section.section("tls", "[outbox.tls]"), "sink", is_https);
     section.end();
     let (receiver, url) = sink?.value;
     Some(OutboxConfig {
-        sink: own.sink(receiver, url)?,
+        sink: own.sink(receiver, url, tls)?,
         attempts: attempts.and_then(|given| u32::try_from(given.value).ok()).unwrap_or(default.attempts),
         retry_every: retry_every.map_or(default.retry_every, |given| given.value),
     })
@@ -190,9 +197,9 @@ impl Own {
         }
     }
 
-    fn sink(self, receiver: Receiver, url: String) -> Option<SinkConfig> {
+    fn sink(self, receiver: Receiver, url: String, tls: ClientTlsFiles) -> Option<SinkConfig> {
         Some(match receiver {
-            Receiver::Webhook => SinkConfig::Webhook { url, secret: self.secret?.value },
+            Receiver::Webhook => SinkConfig::Webhook { url, secret: self.secret?.value, tls },
             Receiver::Nats => {
                 let stream = self.stream.map(|given| given.value);
                 SinkConfig::Nats { url, subject: self.subject?.value, stream }
@@ -226,15 +233,15 @@ fn address(text: &str) -> Result<(Receiver, String), Wrong> {
             "events are taken to brokers without TLS, over a network of your own or through a local proxy that speaks it",
             "write nats://… or amqp://…, or let the service publish by itself, with a client that speaks TLS",
         )),
-        "https" => Err(Wrong::new(InvalidWebhook::Scheme.to_string(), http)),
-        "" | "http" => {
-            let checked = Webhook::check(text);
-            checked.map(|()| right(Receiver::Webhook)).map_err(|error| Wrong::new(error.to_string(), http))
-        }
+        "" | "http" | "https" => match Endpoint::parse(text) {
+            Ok(_) => Ok(right(Receiver::Webhook)),
+            Err(InvalidEndpoint::NotAUrl) => Err(Wrong::new("the receiver of events is not a URL", http)),
+            Err(error) => Err(Wrong::new(error.to_string(), http)),
+        },
         other => {
-            let cure = match nearest(other, ["http", "nats", "amqp"]) {
+            let cure = match nearest(other, ["http", "https", "nats", "amqp"]) {
                 Some(meant) => format!("did you mean \"{meant}://…\"?"),
-                None => "write an address that begins with http://, nats:// or amqp://".to_owned(),
+                None => "write an address that begins with https://, http://, nats:// or amqp://".to_owned(),
             };
             Err(Wrong::new("there is no receiver of that kind", cure))
         }

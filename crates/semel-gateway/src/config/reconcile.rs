@@ -1,6 +1,7 @@
 //! `[route.reconcile]`: how doubt is settled by asking.
 
 use super::section::{Kind, Section};
+use super::tls;
 use crate::route::{PollUrl, ReconcileConfig};
 use std::time::Duration;
 
@@ -18,9 +19,12 @@ pub(super) fn read(mut section: Section<'_, '_>) -> Option<ReconcileConfig> {
     if there && !given {
         section.missing("poll", EXAMPLE);
     }
+    let is_https = poll.as_ref().is_none_or(|given| given.value.is_https());
+    let tls = tls::read_client(section.section("tls", "[route.reconcile.tls]"), "poll", is_https);
     section.end();
     Some(ReconcileConfig {
         poll: poll?.value,
+        tls,
         every: every.map_or(Duration::from_secs(5), |every| every.value),
         attempts: attempts.and_then(|attempts| u32::try_from(attempts.value).ok()).unwrap_or(12),
         absence_is_proof: absence_is_proof.is_some_and(|flag| flag.value),

@@ -13,9 +13,9 @@ use std::sync::Arc;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OutboxError {
-    /// The address is none.
-    #[error("the outbox's receiver cannot be reached there")]
-    Address(#[from] InvalidWebhook),
+    /// The URL cannot be published to, or the files for TLS cannot be used.
+    #[error("outbox: invalid webhook receiver")]
+    Webhook(#[from] InvalidWebhook),
     /// The broker's address is none.
     #[error("the outbox's broker cannot be reached there")]
     Broker(#[from] InvalidBroker),
@@ -50,8 +50,9 @@ impl Publishing {
             ..PublisherOptions::default()
         };
         match &config.sink {
-            SinkConfig::Webhook { url, secret } => {
-                let webhook = Webhook::new(url, WebhookSecret::parse(secret.reveal())?)?;
+            SinkConfig::Webhook { url, secret, tls } => {
+                let secret = WebhookSecret::parse(secret.reveal())?;
+                let webhook = Webhook::with_tls(url, secret, tls.clone())?;
                 Ok(Self::by(outbox, webhook, options, counts))
             }
             SinkConfig::Nats { url, subject, stream } => {

@@ -37,6 +37,7 @@ pub(crate) fn rules(routes: &Arc<Routes>) -> Result<Rules, SettlingError> {
         let mut rules = OperationRules::new(Arc::clone(&route.protection.policy));
         if let Some(reconcile) = &route.reconcile {
             let poll = PollOptions {
+                tls: reconcile.tls.clone(),
                 every: reconcile.every,
                 attempts: reconcile.attempts,
                 absence_is_proof: reconcile.absence_is_proof,

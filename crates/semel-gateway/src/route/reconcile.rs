@@ -1,6 +1,7 @@
 //! How doubt about an operation is settled by asking.
 
 use crate::setting::Wrong;
+use crate::tls::ClientTlsFiles;
 use http::Uri;
 use semel::OperationId;
 use std::fmt;
@@ -11,6 +12,8 @@ use std::time::Duration;
 pub struct ReconcileConfig {
     /// Where to ask.
     pub poll: PollUrl,
+    /// Whom to trust there, and which certificate to show, for `https`.
+    pub tls: ClientTlsFiles,
     /// How long after the doubt arose to ask first; then exponentially longer. Default 5 s.
     pub every: Duration,
     /// How often to ask before it is a dead letter. Default 12.
@@ -52,8 +55,9 @@ impl PollUrl {
         if text.contains('#') {
             return wrong("the address to poll has a fragment, which is not sent");
         }
-        let Some((_, rest)) = before.split_once("://").filter(|(scheme, _)| *scheme == "http") else {
-            return wrong("the address to poll is not absolute and plain HTTP: it begins with http://");
+        let scheme = |scheme: &str| ["http", "https"].contains(&scheme);
+        let Some((_, rest)) = before.split_once("://").filter(|(given, _)| scheme(given)) else {
+            return wrong("the URL to poll must begin with http:// or https://");
         };
         if !rest.contains(['/', '?']) {
             return wrong("{operation_id} may stand in the path or the query, never in the host");
@@ -66,6 +70,12 @@ impl PollUrl {
             Some(uri) if uri.host().is_some_and(|host| !host.is_empty()) => Ok(poll),
             _ => wrong("the address to poll cannot be read"),
         }
+    }
+
+    /// Whether it is polled over TLS.
+    #[must_use]
+    pub fn is_https(&self) -> bool {
+        self.before.starts_with("https://")
     }
 
     /// The address for one operation.
@@ -93,6 +103,7 @@ mod tests {
             "http://127.0.0.1:9000/operations/{operation_id}",
             "http://provider.example/v1/{operation_id}/status?full=1",
             "http://host?id={operation_id}",
+            "https://host/{operation_id}",
             "http://[::1]:9000/x?id={operation_id}&y",
         ] {
             let poll = PollUrl::parse(text).unwrap();
@@ -108,10 +119,9 @@ mod tests {
             ("http://host/operations", "does not say where"),
             ("http://host/{operation_id}/{operation_id}", "twice"),
             ("http://host/{id}/{operation_id}", "braces"),
-            ("/operations/{operation_id}", "not absolute"),
-            ("ftp://host/{operation_id}", "not absolute"),
-            ("https://host/{operation_id}", "plain HTTP"),
-            ("{operation_id}", "not absolute"),
+            ("/operations/{operation_id}", "must begin with"),
+            ("ftp://host/{operation_id}", "must begin with"),
+            ("{operation_id}", "must begin with"),
             ("http://{operation_id}.host/x", "never in the host"),
             ("http://host:{operation_id}", "never in the host"),
             ("http://me:word@host/{operation_id}", "a user or a password"),

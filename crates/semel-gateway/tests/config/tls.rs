@@ -2,6 +2,7 @@
 
 use crate::read;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
+use semel_gateway::config::SinkConfig;
 use semel_gateway::tls::{ClientCertificates, ClientTlsFiles};
 use semel_gateway::upstream::UpstreamProtocol;
 use std::path::Path;
@@ -63,4 +64,57 @@ fn files_are_named_and_looked_at() {
     assert!(crossed.contains("--> semel.toml:13:7\n"), "{crossed}");
     let defaults = read("upstream = \"https://payments.internal\"").unwrap();
     assert_eq!((defaults.upstream_tls, defaults.tls), (ClientTlsFiles::default(), None));
+}
+
+#[test]
+fn polls_and_webhooks_have_files_of_their_own() {
+    let directory = tempfile::tempdir().unwrap();
+    make(directory.path(), "ca");
+    make(directory.path(), "own");
+    let files = r#"ca = "DIR/ca.crt"
+certificate = "DIR/own.crt"
+key = "DIR/own.key"
+check_every = "1m"
+"#;
+    let toml = format!(
+        r#"upstream = "http://127.0.0.1:9000"
+store = "sqlite:semel.db"
+[[route]]
+operation = "create_payment"
+match = "POST /payments"
+[route.reconcile]
+poll = "https://bank.example/operations/{{operation_id}}"
+[route.reconcile.tls]
+{files}
+[outbox]
+sink = "https://partner.example/events"
+secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+[outbox.tls]
+{files}"#
+    )
+    .replace("DIR", directory.path().to_str().unwrap());
+    let config = read(&toml).unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let expected = ClientTlsFiles {
+        ca: Some(path("ca.crt")),
+        certificate: Some((path("own.crt"), path("own.key"))),
+        check_every: Duration::from_secs(60),
+    };
+    assert_eq!(config.routes.routes()[0].reconcile.as_ref().unwrap().tls, expected);
+    let SinkConfig::Webhook { tls, .. } = &config.outbox.as_ref().unwrap().sink else { panic!("a webhook") };
+    assert_eq!(*tls, expected);
+
+    let missing = read(&toml.replace("ca.crt", "nowhere.crt")).unwrap_err().to_string();
+    for place in ["semel.toml:9:6", "semel.toml:18:6"] {
+        assert!(missing.contains(place), "{missing}");
+    }
+    let crossed = read(&toml.replace("own.key", "ca.key")).unwrap_err().to_string();
+    assert!(crossed.contains("ca.key is not the private key of the certificate\n"), "{crossed}");
+}
+
+#[test]
+fn files_for_tls_of_a_broker_have_no_effect() {
+    let toml = "upstream = \"http://127.0.0.1:9000\"\nstore = \"sqlite:semel.db\"\n[outbox]\nsink = \"nats://127.0.0.1:4222\"\nsubject = \"payments\"\n[outbox.tls]\n";
+    let said = read(toml).unwrap_err().to_string();
+    assert!(said.contains("[outbox.tls] has no effect: `sink` is not at https://"), "{said}");
 }

@@ -3,8 +3,11 @@
 use crate::support::key;
 use http::header::HeaderMap;
 use semel::{Body, OperationId, Resource};
+use semel_http::tls::ClientTlsFiles;
+use semel_testing::tls::{Authority, HttpsServer};
 use semel_worker::{Finding, HttpPoll, InvalidPoll, PollOptions, Question, Reconcile as _};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::sync::Mutex;
@@ -53,7 +56,11 @@ fn question() -> Question {
 
 async fn ask(service: &Service, absence_is_proof: bool) -> Finding {
     let url = format!("http://{}/operations/{{operation_id}}?again={{operation_id}}", service.address);
-    HttpPoll::new(&url, absence_is_proof).unwrap().ask(question()).await
+    poll(&PollOptions { absence_is_proof, ..PollOptions::new(url) }).await
+}
+
+async fn poll(options: &PollOptions) -> Finding {
+    HttpPoll::new(options).unwrap().ask(question()).await
 }
 
 #[tokio::test]
@@ -156,6 +163,68 @@ fn options_are_rules_or_say_what_is_wrong() {
     let options = PollOptions { attempts: 3, ..PollOptions::new("http://127.0.0.1:9/{operation_id}") };
     let asking = options.asking().unwrap();
     assert_eq!((asking.attempts, asking.every, asking.deadline), (3, options.every, options.deadline));
-    let wrong = PollOptions::new("https://127.0.0.1:9/{operation_id}");
-    assert!(matches!(wrong.asking(), Err(InvalidPoll::Scheme(_))));
+    let wrong = PollOptions::new("ftp://127.0.0.1:9/{operation_id}");
+    assert!(matches!(wrong.asking(), Err(InvalidPoll::Url(_))));
+    let tls = ClientTlsFiles { ca: Some("/nonexistent.pem".into()), ..ClientTlsFiles::default() };
+    let wrong = PollOptions { tls, ..PollOptions::new("https://127.0.0.1:9/{operation_id}") };
+    assert!(matches!(wrong.asking(), Err(InvalidPoll::Tls(_))));
+}
+
+/// Polls a server over TLS, trusting one authority.
+fn over_tls(server: &HttpsServer, authority: &Authority) -> PollOptions {
+    let tls = ClientTlsFiles { ca: Some(authority.ca()), ..ClientTlsFiles::default() };
+    let url = format!("https://localhost:{}/operations/{{operation_id}}", server.port());
+    PollOptions { tls, ..PollOptions::new(url) }
+}
+
+fn completed() -> String {
+    String::from_utf8(http("200 OK", r#"{"status":201,"body":"paid"}"#)).unwrap()
+}
+
+#[tokio::test]
+async fn a_poll_over_tls_settles_as_one_in_the_clear() {
+    let authority = Authority::new();
+    let server = HttpsServer::start(&authority.issue("bank", &["localhost"]), None, completed()).await;
+    let found = poll(&over_tls(&server, &authority)).await;
+    assert!(matches!(found, Finding::Completed { .. }), "{found:?}");
+    assert!(server.requests()[0].contains("semel-attempt: 3"), "{:?}", server.requests());
+}
+
+#[tokio::test]
+async fn what_a_server_says_that_cannot_be_trusted_settles_nothing() {
+    let (authority, stranger) = (Authority::new(), Authority::new());
+    for (certificate, what) in [
+        (stranger.issue("bank", &["localhost"]), "of another authority"),
+        (authority.issue_expired("expired", &["localhost"]), "expired"),
+        (authority.issue("other", &["other.example"]), "of another host"),
+    ] {
+        let server = HttpsServer::start(&certificate, None, completed()).await;
+        let found = poll(&over_tls(&server, &authority)).await;
+        assert_eq!(found, Finding::Unclear("poll_unreachable".into()), "{what}");
+        assert!(server.requests().is_empty(), "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_poll_shows_its_certificate_where_one_is_required() {
+    let authority = Authority::new();
+    let own = authority.issue("bank", &["localhost"]);
+    let server = HttpsServer::start(&own, Some(&authority), completed()).await;
+    let mut options = over_tls(&server, &authority);
+    let found = poll(&options).await;
+    assert!(matches!(found, Finding::Unclear(_)), "without a certificate: {found:?}");
+    let shown = authority.issue("gateway", &["gateway.example"]);
+    options.tls.certificate = Some((shown.certificate, shown.key));
+    let found = poll(&options).await;
+    assert!(matches!(found, Finding::Completed { .. }), "{found:?}");
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_server_that_holds_its_answer_back_is_given_up_at_the_deadline() {
+    let authority = Authority::new();
+    let own = authority.issue("bank", &["localhost"]);
+    let server = HttpsServer::start(&own, None, "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{").await;
+    let options = PollOptions { deadline: Duration::from_millis(300), ..over_tls(&server, &authority) };
+    assert_eq!(poll(&options).await, Finding::Unclear("deadline".into()));
 }

@@ -59,7 +59,7 @@ error: this [outbox] has no `sink`
   |
 2 | [outbox]
   | ^^^^^^^^
-  = help: add sink = "http://127.0.0.1:9100/events"
+  = help: add sink = "https://partner.example/events"
 
 error: this [outbox] has no `secret`
  --> semel.toml:2:1
@@ -175,10 +175,11 @@ fn receivers_that_cannot_be_published_to() {
         ("nats://127.0.0.1:many", "no address of a NATS server"),
         ("amqp://[2001:db8::1]:5672", "no address of RabbitMQ"),
         ("nat://127.0.0.1:4222", "did you mean \"nats://…\"?"),
-        ("kafka://127.0.0.1:9092", "write an address that begins with http://, nats:// or amqp://"),
-        ("https://partner.example/events", "plain HTTP"),
-        ("http://me:word@partner/events", "no address"),
-        ("partner", "no address"),
+        ("kafka://127.0.0.1:9092", "write an address that begins with https://, http://, nats:// or amqp://"),
+        ("https://me:word@partner/events", "credentials belong in a header"),
+        ("http://me:word@partner/events", "credentials belong in a header"),
+        ("https://partner:0/events", "port"),
+        ("partner", "not a URL"),
     ] {
         let toml = format!(
             "upstream = \"http://127.0.0.1:9000\"\n[outbox]\nsink = \"{sink}\"\nsecret = \"env:SET\"\n"

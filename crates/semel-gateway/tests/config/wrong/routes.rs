@@ -655,7 +655,7 @@ error: this [route.reconcile] has no `poll`
 }
 
 #[test]
-fn a_poll_over_tls() {
+fn files_for_tls_of_a_poll_without_tls() {
     told(
         r#"
 upstream = "http://127.0.0.1:9000"
@@ -663,15 +663,24 @@ upstream = "http://127.0.0.1:9000"
 operation = "create_payment"
 match = "POST /payments"
 [route.reconcile]
-poll = "https://127.0.0.1:9000/operations/{operation_id}"
+poll = "http://127.0.0.1:9000/operations/{operation_id}"
+[route.reconcile.tls]
+certificate = "/etc/semel/nothing.crt"
 "#,
         r#"
-error: the address to poll is not absolute and plain HTTP: it begins with http://
- --> semel.toml:6:8
+error: this [route.reconcile.tls] has no `key`
+ --> semel.toml:7:1
   |
-6 | poll = "https://127.0.0.1:9000/operations/{operation_id}"
-  |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-  = help: write an address such as "http://127.0.0.1:9000/operations/{operation_id}"
+7 | [route.reconcile.tls]
+  | ^^^^^^^^^^^^^^^^^^^^^
+  = help: add key = "/etc/semel/gateway.key"
+
+error: [route.reconcile.tls] has no effect: `poll` is not at https://
+ --> semel.toml:7:1
+  |
+7 | [route.reconcile.tls]
+  | ^^^^^^^^^^^^^^^^^^^^^
+  = help: write poll = "https://…", or take [route.reconcile.tls] out
 "#,
     );
 }

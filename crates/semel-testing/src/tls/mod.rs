@@ -1,0 +1,8 @@
+//! Certificates, and a server that speaks HTTP over TLS.
+#![allow(clippy::expect_used, reason = "what goes wrong here fails the test")]
+
+mod certificates;
+mod server;
+
+pub use certificates::{Authority, Issued};
+pub use server::HttpsServer;

@@ -68,6 +68,10 @@ enum Command {
     /// Prove what takes longer than a test may: without a subject, the campaign.
     Prove(prove::Prove),
 
+    /// Look after the planted bugs: patches in proof/planted.
+    #[command(subcommand)]
+    Planted(Planted),
+
     /// Count the instructions that the pure parts take, and fail where one takes more than it may.
     Counts {
         /// Make what is counted now the new measure.
@@ -81,6 +85,15 @@ enum Command {
     Bench(bench::Bench),
 }
 
+#[derive(Subcommand)]
+enum Planted {
+    /// Bring patches up to date with sources that have changed or moved under them: these, or all of them.
+    Refresh {
+        /// The bugs.
+        names: Vec<String>,
+    },
+}
+
 fn main() -> ExitCode {
     if let Some(compiled) = fuzz::as_compiler() {
         return compiled;
@@ -91,6 +104,7 @@ fn main() -> ExitCode {
         Command::Postgres { command } => servers::run_with_postgres(&command),
         Command::Servers { command } => servers::run_with_all(&command),
         Command::Prove(prove) => prove::run(&prove),
+        Command::Planted(Planted::Refresh { names }) => planted::refresh(&names),
         Command::Counts { write } => counts::run(write),
         Command::Bench(bench) => bench::run(&bench),
     };

@@ -53,11 +53,11 @@ pub(crate) enum Subject {
     ///
     /// The inputs that were found on the way, and some that chance makes of them, run in `cargo xtask test`.
     Fuzz(fuzz::Arguments),
-    /// Plant one bug after the other in the real code, and see that the tests which should notice do; then write proof/PLANTED.md.
+    /// Plant one bug after the other in a copy of the sources, and see that the checks which should notice do; write proof/PLANTED.md.
     ///
-    /// `cargo xtask test` does the quick part of it.
+    /// The bugs are patches in proof/planted. `cargo xtask test` plants three of them, others every day.
     Planted {
-        /// The tests alone, without the campaign; nothing is written
+        /// The tests alone, without the campaign
         #[arg(long)]
         quick: bool,
         /// These bugs; all of them if none is named

@@ -10,12 +10,23 @@ use std::time::{Duration, Instant};
 /// How a step went; the message is for the person who has to act on it.
 pub(crate) type Outcome = Result<(), String>;
 
+/// What is off by default and has tests, or examples, of its own. The same for every step, so that none builds it all again.
+pub(crate) const FEATURES: [&str; 2] = [
+    "--features",
+    "semel-tower/postgres,semel-events/postgres,semel-events/sqlite,semel-events/nats,semel-events/rabbitmq,semel-cli/fail-points",
+];
+
 /// The workspace's root. Cargo says at run time where this crate is; without cargo, where it was when it was built.
 pub(crate) fn root() -> PathBuf {
     let here =
         env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| OsString::from(env!("CARGO_MANIFEST_DIR")));
     let here = PathBuf::from(here);
     here.parent().map_or_else(|| here.clone(), Path::to_owned)
+}
+
+/// Where cargo builds: this program is `TARGET/debug/xtask`.
+pub(crate) fn target() -> Option<PathBuf> {
+    Some(env::current_exe().ok()?.ancestors().find(|place| place.ends_with("debug"))?.parent()?.to_owned())
 }
 
 /// The cargo that runs us, and with it the same toolchain, target directory and settings.

@@ -10,7 +10,6 @@
 //! handle's own: docs/decisions/postgres-time.md says what that leaves open.
 
 use semel::clock::{Clock, ClockReport, Keeper, Mark, Readings, SystemClock, Terms};
-use semel::planted::{self, Bug};
 use semel::{Now, Timestamp};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -49,9 +48,6 @@ impl HighWater {
         // Answers may come out of order; but a clock that was wrong and is right again is followed.
         let follow = |floor: i64| (now > floor || floor - now > BELIEVED).then_some(now);
         let _stays = self.highest.fetch_update(Ordering::AcqRel, Ordering::Acquire, follow);
-        if planted::bug(Bug::LocalClock) {
-            return Timestamp::from_millis(planted::local_millis()).into();
-        }
         let mut keeper = self.keeper();
         let (boottime, monotonic) = (SystemClock.boottime(), SystemClock.monotonic());
         let sent = boottime.saturating_sub(SLOWEST);

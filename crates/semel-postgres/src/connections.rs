@@ -13,7 +13,6 @@
 //! Calls of the store's own that wait do so in one queue for both, or a connection could lie at hand while somebody waits for the pool. A
 //! connection that is kept is none of the pool's any more, which may open another one for whoever asks it directly.
 
-use semel::planted::{self, Bug};
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::PgConnection;
 use sqlx::{Connection, PgPool, Postgres, Transaction};
@@ -166,9 +165,7 @@ impl Taken {
     /// Without a transaction that somebody left open. (To begin one within another is a warning of the server's, not an error; a ROLLBACK
     /// alone would be a warning at every other time.)
     async fn cleaned(mut self) -> Result<Self, sqlx::Error> {
-        if !planted::bug(Bug::TransactionLeftOpen) {
-            self.conn().begin().await?.rollback().await?;
-        }
+        self.conn().begin().await?.rollback().await?;
         Ok(self)
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::error::OpenError;
 use rusqlite::{Connection, OptionalExtension};
-use semel::planted::{self, Bug};
 use std::path::Path;
 
 /// The newest schema version that this program knows.
@@ -68,9 +67,6 @@ pub(crate) fn migrate(
     };
     for migration in MIGRATIONS.iter().skip(usize::try_from(from).unwrap_or(0)) {
         transaction.execute_batch(migration).map_err(failed)?;
-    }
-    if planted::bug(Bug::NoUniqueKey) {
-        transaction.execute_batch("DROP INDEX semel_records_key").map_err(failed)?;
     }
     transaction
         .execute(

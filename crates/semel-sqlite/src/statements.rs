@@ -7,7 +7,6 @@ use rusqlite::types::{Value, ValueRef};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use semel::clock::Mark;
 use semel::columns::{AnswerColumns, Apart, KeyHash, key_hash};
-use semel::planted::{self, Bug};
 use semel::{
     Created, Draft, Expected, HistoryEntry, Now, OperationId, Purged, Record, RecordKey, StoreError, Swap,
     Swapped, Timestamp,
@@ -91,8 +90,7 @@ pub(crate) fn create(
     hashes: &[KeyHash],
     now: Now,
 ) -> Result<Vec<Created>, Fault> {
-    let unchecked = CREATE.split("ON CONFLICT").next().filter(|_| planted::bug(Bug::NoUniqueKey));
-    let mut statement = conn.prepare_cached(unchecked.unwrap_or(CREATE))?;
+    let mut statement = conn.prepare_cached(CREATE)?;
     let mut create = |(draft, hash): (&Draft, &KeyHash)| {
         if write(conn, &mut statement, hash, draft, now)? == 1 {
             return Ok(Created::Inserted);
@@ -108,11 +106,7 @@ pub(crate) fn create(
 
 /// Replaces each expected record, and appends to its history; else tells what is there.
 pub(crate) fn swap(conn: &Connection, swaps: &[Swap], now: Now) -> Result<Vec<Swapped>, Fault> {
-    let mut statement = if planted::bug(Bug::SwapUnconditional) {
-        conn.prepare_cached(&SWAP.replace("version = ?1", "?1 > 0"))?
-    } else {
-        conn.prepare_cached(SWAP)?
-    };
+    let mut statement = conn.prepare_cached(SWAP)?;
     let mut swap = |swap: &Swap| {
         if write(conn, &mut statement, &stored_version(swap.expected.version), &swap.next, now)? == 0 {
             return what_is_there(conn, &swap.expected.key);

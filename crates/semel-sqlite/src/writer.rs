@@ -9,7 +9,6 @@ use crate::statements::{clock_row, set_clock_row};
 use crate::stats::Counters;
 use crate::transaction::Fence;
 use rusqlite::{Connection, ErrorCode};
-use semel::planted::{self, Bug};
 use semel::{Now, StoreError};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -86,10 +85,6 @@ impl Writer {
             match self.attempt(&mut group) {
                 Ok(now) => {
                     group.into_iter().for_each(|job| job.committed(now));
-                    if planted::bug(Bug::AcknowledgedBeforeCommit) {
-                        std::thread::sleep(Duration::from_millis(20));
-                        let _too_late = self.execute(COMMIT);
-                    }
                     return;
                 }
                 Err(Trouble::Job(index, error)) => group.remove(index).failed(error),
@@ -117,9 +112,7 @@ impl Writer {
             self.roll_back();
         }
         let (now, wrote) = done?;
-        if !planted::bug(Bug::AcknowledgedBeforeCommit) {
-            self.commit(group)?;
-        }
+        self.commit(group)?;
         let items = group.iter().map(|job| job.items()).sum();
         // A look at the clock is nobody's item.
         if items > 0 || wrote {

@@ -11,7 +11,6 @@ use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{Request, Response};
 use semel::caught::caught;
-use semel::planted::{self, Bug};
 use semel::{Finish, Interruption, Outcome, RecordKey, Resource, RightEnded, StoredResponse, Ticket};
 use std::future::poll_fn;
 use std::pin::pin;
@@ -183,11 +182,7 @@ async fn conclude(
                     if timed_out { TIMEOUT } else { ended.unwrap_or("service_error") }
                 }
             };
-            let mut outcome = Outcome::Unknown { error: error.into() };
-            if planted::bug(Bug::BrokenCallRetryable) {
-                outcome = Outcome::Retryable { error: error.into() };
-            }
-            let _ = ticket.finish(outcome).await;
+            let _ = ticket.finish(Outcome::Unknown { error: error.into() }).await;
             return config.unknown_to_first(id, None);
         }
     };
@@ -219,13 +214,7 @@ async fn conclude(
     }
     let error = || broken.map_or_else(|| format!("status_{}", status.as_u16()), Into::into);
     let outcome = outcome(class, kept, resource, error);
-    let finish = if planted::bug(Bug::AnsweredBeforeStored) {
-        tokio::spawn(ticket.finish(outcome));
-        Ok(Finish::Stored)
-    } else {
-        ticket.finish(outcome).await
-    };
-    match (finish, body) {
+    match (ticket.finish(outcome).await, body) {
         (Ok(Finish::Stored), ServedBody::Whole(bytes)) => passed_on(parts, Body::from(bytes), operation),
         (Ok(Finish::Stored), ServedBody::Passing(body)) => passed_on(parts, body, operation),
         (Ok(Finish::Fenced(record)), _) => config.fenced(record, id),

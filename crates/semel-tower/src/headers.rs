@@ -3,9 +3,8 @@
 use bytes::Bytes;
 use http::header::{
     ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName,
-    HeaderValue, LINK, LOCATION, RETRY_AFTER, SET_COOKIE,
+    HeaderValue, LINK, LOCATION, RETRY_AFTER,
 };
-use semel::planted::{self, Bug};
 use semel::{OperationId, Resource};
 
 /// The client's key.
@@ -79,15 +78,10 @@ impl KeptHeaders {
     pub(crate) fn of(&self, headers: &HeaderMap) -> Vec<(String, Bytes)> {
         headers
             .iter()
-            .filter(|(name, _)| KEPT.contains(name) || self.more.contains(name) || is_planted(name))
-            .filter(|(name, _)| *name != LOCATION || !planted::bug(Bug::HeaderLost))
+            .filter(|(name, _)| KEPT.contains(name) || self.more.contains(name))
             .map(|(name, value)| (name.as_str().to_owned(), Bytes::copy_from_slice(value.as_bytes())))
             .collect()
     }
-}
-
-fn is_planted(name: &HeaderName) -> bool {
-    *name == SET_COOKIE && planted::bug(Bug::CookieKept)
 }
 
 /// Whether a field may ever be replayed.

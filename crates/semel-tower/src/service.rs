@@ -15,7 +15,6 @@ use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use semel::key::IdempotencyKey;
 use semel::observe::Event;
-use semel::planted::{self, Bug};
 use semel::problem::Code;
 use semel::trace::Trace;
 use semel::{BeginError, Incoming, RecordKey};
@@ -142,7 +141,7 @@ impl Config {
 /// up.
 async fn protect<S, B, R>(
     config: Arc<Config>,
-    mut inner: S,
+    inner: S,
     admitted: Admitted,
     mut parts: Parts,
     body: B,
@@ -157,7 +156,6 @@ where
     R::Error: Into<BoxError>,
 {
     let tenant = match config.scope.tenant(&config.engine, &parts).await {
-        Ok(Found::Tenant(_)) if planted::bug(Bug::TenantLeftOut) => String::new(),
         Ok(Found::Tenant(tenant)) => tenant,
         Ok(Found::Nobody { challenges }) => return config.scope_unresolved(challenges),
         Ok(Found::Undecided) => return config.scope_undecided(),
@@ -210,13 +208,6 @@ where
         let incoming = Incoming { key: key.clone(), subject: &subject, policy };
         let decided = match config.engine.begin(incoming).await {
             Ok(decision) => config.decided(decision, &subject.protection.policy),
-            Err(BeginError::Store(_)) if planted::bug(Bug::FailOpen) => {
-                let Hashing { parts, body, .. } = subject;
-                if let Ok(response) = inner.call(Request::from_parts(parts, B::from(body))).await {
-                    let _ = answer.send(response.map(Body::stream));
-                }
-                return;
-            }
             Err(error) => Decided::Answer(config.begin_error(&error)),
         };
         match decided {
@@ -232,11 +223,7 @@ where
     };
     // In a box before anything else is done with it: it is large, and moved several times.
     let executing = Trace::within(Trace::current(), Box::pin(executing));
-    if planted::bug(Bug::RequestsOwnTask) {
-        executing.await;
-    } else {
-        tokio::spawn(executing);
-    }
+    tokio::spawn(executing);
     // The task answers in every case; if the runtime itself is going down, all that can be said is that it is not known.
     answered.await.unwrap_or_else(|_| answering.unknown_at_exit())
 }

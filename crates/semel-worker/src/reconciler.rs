@@ -8,7 +8,6 @@ use crate::rules::{Asking, OperationRules, Rules};
 use crate::testimony::{Heard, keep_about, testify};
 use crate::write::{Judged, write};
 use semel::background::exponential;
-use semel::planted::{self, Bug};
 use semel::transition::{About, Evidence, Polling, Settlement, Windows, ask_as_well, poll};
 use semel::{Actor, DueKind, Engine, Filter, Owner, Policy, Record, Settling, State, StoreError, Timestamp};
 use std::sync::Arc;
@@ -104,9 +103,6 @@ impl Reconciler {
                     Some(Ok(change)) => batch.push(Judged { record, change }),
                     Some(Err(_)) | None => self.walk.leave(&record),
                 }
-            }
-            if planted::bug(Bug::ReconcilerUnclaimed) {
-                batch.drain(..).for_each(|judged| self.claimed(judged.record, page.now));
             }
             let written = write(&self.engine, batch).await?;
             locked += written.locked;

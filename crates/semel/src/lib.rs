@@ -36,8 +36,6 @@ extern crate alloc;
 
 mod history;
 mod identity;
-#[doc(hidden)]
-pub mod planted;
 mod policy;
 mod record;
 mod time;

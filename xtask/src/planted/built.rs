@@ -1,50 +1,14 @@
-//! The programs with the switch in them: built once, and found by what cargo tells of them.
+//! The programs of the copy: built, and found by what cargo tells of them.
 
-use super::cases::Test;
-use crate::step::{self, cargo};
-use crate::test::FEATURES;
+use super::patch::Test;
+use super::tree::Tree;
+use crate::step::FEATURES;
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
-/// What is to be built.
-pub(crate) enum Selection<'t> {
-    /// The programs of these tests, and the processes of the campaign, where nothing else was built.
-    Alone(&'t [&'static Test]),
-    /// As in `cargo xtask test`: nothing is built again.
-    WithTheTests,
-}
-
-/// Packages whose tests are named in `cases.rs`, and those of the campaign's processes.
-const PACKAGES: [&str; 11] = [
-    "semel",
-    "semel-model",
-    "semel-sqlite",
-    "semel-postgres",
-    "semel-tower",
-    "semel-gateway",
-    "semel-worker",
-    "semel-events",
-    "semel-cli",
-    "payment-provider",
-    "semel-campaign",
-];
-
-/// With these tests the gateway, the provider and the campaign are built, which they start.
+/// With these tests the gateway, the provider and the campaign are built, which a campaign starts.
 const WITH_PROGRAMS: [&str; 3] = ["settling", "provider", "short"];
-
-impl Selection<'_> {
-    fn arguments(&self) -> Vec<&'static str> {
-        let Self::Alone(tests) = self else { return vec!["--workspace", "--tests"] };
-        let named: BTreeSet<_> = tests
-            .iter()
-            .filter_map(|test| Some(test.place.split_once("/tests/")?.1))
-            .chain(WITH_PROGRAMS)
-            .collect();
-        let packages = PACKAGES.iter().flat_map(|package| ["-p", package]);
-        packages.chain(["--lib"]).chain(named.into_iter().flat_map(|name| ["--test", name])).collect()
-    }
-}
 
 /// Test programs by their place (`crates/semel-tower/tests/http`, `crates/semel/src`), and others by their name.
 pub(crate) struct Built {
@@ -52,22 +16,45 @@ pub(crate) struct Built {
 }
 
 impl Built {
-    pub(crate) fn of(selection: &Selection<'_>) -> Result<Self, String> {
-        let mut building = cargo(["test", "--no-run", "--message-format=json-render-diagnostics"]);
-        building.args(selection.arguments()).args(FEATURES).stdin(Stdio::null()).stderr(Stdio::inherit());
-        let built = building.output().map_err(|error| format!("cargo could not be started: {error}"))?;
-        if !built.status.success() {
-            return Err("the tests could not be built; what cargo printed above says why".into());
+    /// Builds the programs of these tests, and of a campaign if there is to be one.
+    pub(crate) fn of(tree: &Tree, tests: &[&Test], campaign: bool) -> Result<Self, String> {
+        let mut programs = HashMap::new();
+        // With the features of the whole workspace, as in the tests: so third-party crates are those that were built for them.
+        let mut names: BTreeSet<_> = tests.iter().filter_map(|test| test.program()).collect();
+        let needs_programs = campaign || tests.iter().any(|test| test.package() == "crates/semel-cli");
+        names.extend(WITH_PROGRAMS.iter().filter(|_| needs_programs));
+        if !names.is_empty() {
+            let mut building = tree.cargo(["test", "--no-run", "--workspace"]);
+            building.args(FEATURES).args(names.into_iter().flat_map(|name| ["--test", name]));
+            programs.extend(built(&mut building, tree.root())?);
         }
-        let root = step::root();
-        let told = String::from_utf8_lossy(&built.stdout);
-        Ok(Self { programs: told.lines().filter_map(|line| program(line, &root)).collect() })
+        // Unit tests: `--lib` of the whole workspace would build those of every crate.
+        let packages: BTreeSet<_> =
+            tests.iter().filter(|test| test.program().is_none()).map(|test| test.package()).collect();
+        for package in packages {
+            let mut building = tree.cargo(["test", "--no-run", "--lib", "--manifest-path"]);
+            building.arg(tree.root().join(package).join("Cargo.toml"));
+            programs.extend(built(&mut building, tree.root())?);
+        }
+        Ok(Self { programs })
     }
 
     pub(crate) fn program(&self, place: &str) -> Result<&Path, String> {
         let program = self.programs.get(place).map(PathBuf::as_path);
         program.ok_or_else(|| format!("cargo built nothing for {place}"))
     }
+}
+
+/// Builds, and finds out what.
+fn built(building: &mut Command, root: &Path) -> Result<Vec<(String, PathBuf)>, String> {
+    building.arg("--message-format=json-render-diagnostics").env("CARGO_TERM_QUIET", "true");
+    building.stdin(Stdio::null()).stderr(Stdio::inherit());
+    let built = building.output().map_err(|error| format!("cargo could not be started: {error}"))?;
+    if !built.status.success() {
+        return Err("the copy could not be built; what cargo printed above says why".into());
+    }
+    let told = String::from_utf8_lossy(&built.stdout);
+    Ok(told.lines().filter_map(|line| program(line, root)).collect())
 }
 
 /// The program that a message of cargo's is about, if it is about one. Cargo writes each message as one line, without white space

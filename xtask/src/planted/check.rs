@@ -1,28 +1,21 @@
-//! Runs one check, with a bug or without.
+//! Runs one check on programs of the copy.
 
-use super::bug::Bug;
 use super::built::Built;
-use super::cases::Test;
-use super::pairs::Pair;
-use crate::step;
-use std::collections::HashSet;
+use super::campaign::Campaign;
+use super::patch::Test;
 use std::fs::{self, File};
 use std::io::Read as _;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-const VARIABLE: &str = "SEMEL_PLANTED_BUG";
-
 /// A test that has not ended by then has failed: some bugs leave it waiting for what never comes.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
-
-/// The same where the test has just passed in its usual time.
-pub(crate) const BRIEF_PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A campaign heals for up to two minutes where a bug keeps it from it, and is judged then.
-const CAMPAIGN_PATIENCE: Duration = Duration::from_secs(600);
+const CAMPAIGN_PATIENCE: Duration = Duration::from_secs(900);
 
 /// What the campaign says of a bug.
 pub(crate) enum Noticed {
@@ -34,11 +27,9 @@ pub(crate) enum Noticed {
     NoVerdict(u32),
 }
 
-pub(crate) struct Runner {
-    built: Built,
-    settings: Vec<(&'static str, String)>,
-    patience: Duration,
-    campaigns_passed: HashSet<Vec<String>>,
+pub(crate) struct Runner<'t> {
+    pub(crate) root: PathBuf,
+    pub(crate) settings: &'t [(&'static str, String)],
 }
 
 struct Ran {
@@ -47,14 +38,10 @@ struct Ran {
     said: String,
 }
 
-impl Runner {
-    pub(crate) fn new(built: Built, settings: Vec<(&'static str, String)>, patience: Duration) -> Self {
-        Self { built, settings, patience, campaigns_passed: HashSet::new() }
-    }
-
+impl Runner<'_> {
     /// Makes sure that a test passes where no bug is planted.
-    pub(crate) fn passes(&self, test: &Test) -> Result<(), String> {
-        let ran = self.test(test, None)?;
+    pub(crate) fn passes(&self, built: &Built, test: &Test) -> Result<(), String> {
+        let ran = self.test(built, test)?;
         if !ran.success || !ran.said.contains("1 passed") {
             return Err(format!("{test} does not pass without a bug:\n{}", ran.said));
         }
@@ -62,23 +49,27 @@ impl Runner {
     }
 
     /// How long the test took to fail with the bug; `None`: it passed.
-    pub(crate) fn fails(&self, test: &Test, bug: Bug) -> Result<Option<Duration>, String> {
-        let ran = self.test(test, Some(bug))?;
+    pub(crate) fn fails(&self, built: &Built, test: &Test) -> Result<Option<Duration>, String> {
+        let ran = self.test(built, test)?;
+        if ran.success && !ran.said.contains("1 passed") {
+            return Err(format!("{test}: there is no such test\n{}", ran.said));
+        }
         Ok((!ran.success).then_some(ran.took))
     }
 
+    /// Makes sure that a campaign finds nothing where no bug is planted.
+    pub(crate) fn campaign_passes(&self, built: &Built, campaign: &Campaign) -> Result<(), String> {
+        let ran = self.run_campaign(built, &campaign.arguments(campaign.within))?;
+        if !has_no_violations(&ran.said) {
+            return Err(format!("the campaign `{campaign}` does not pass without a bug:\n{}", ran.said));
+        }
+        Ok(())
+    }
+
     /// Tries the campaign with more and more operations until it notices.
-    pub(crate) fn campaign(&mut self, bug: Bug, pair: &Pair) -> Result<Noticed, String> {
-        for operations in pair.operations() {
-            let arguments = pair.arguments(operations);
-            if !self.campaigns_passed.contains(&arguments) {
-                let ran = self.run_campaign(&arguments, None)?;
-                if !has_no_violations(&ran.said) {
-                    return Err(format!("the campaign does not pass without a bug:\n{}", ran.said));
-                }
-                self.campaigns_passed.insert(arguments.clone());
-            }
-            let ran = self.run_campaign(&arguments, Some(bug))?;
+    pub(crate) fn campaign(&self, built: &Built, campaign: &Campaign) -> Result<Noticed, String> {
+        for operations in campaign.operations() {
+            let ran = self.run_campaign(built, &campaign.arguments(operations))?;
             let mut invariants: Vec<String> = violated(&ran.said).collect();
             invariants.sort();
             invariants.dedup();
@@ -86,25 +77,26 @@ impl Runner {
                 return Ok(Noticed::After { operations, invariants, took: ran.took });
             }
             if !has_no_violations(&ran.said) {
+                println!("{}", ran.said);
                 return Ok(Noticed::NoVerdict(operations));
             }
         }
-        Ok(Noticed::NotWithin(pair.within))
+        Ok(Noticed::NotWithin(campaign.within))
     }
 
-    fn test(&self, test: &Test, bug: Option<Bug>) -> Result<Ran, String> {
-        let mut command = Command::new(self.built.program(test.place)?);
-        command.args(["--exact", test.name]).current_dir(test.package());
-        self.run(&mut command, bug, self.patience)
+    fn test(&self, built: &Built, test: &Test) -> Result<Ran, String> {
+        let mut command = Command::new(built.program(&test.place)?);
+        command.args(["--exact", &test.name]).current_dir(self.root.join(test.package()));
+        self.run(&mut command, PATIENCE)
     }
 
-    fn run_campaign(&self, arguments: &[String], bug: Option<Bug>) -> Result<Ran, String> {
-        let mut command = Command::new(self.built.program("semel-campaign")?);
-        command.args(arguments);
-        self.run(&mut command, bug, CAMPAIGN_PATIENCE)
+    fn run_campaign(&self, built: &Built, arguments: &[String]) -> Result<Ran, String> {
+        let mut command = Command::new(built.program("semel-campaign")?);
+        command.args(arguments).current_dir(&self.root);
+        self.run(&mut command, CAMPAIGN_PATIENCE)
     }
 
-    fn run(&self, command: &mut Command, bug: Option<Bug>, patience: Duration) -> Result<Ran, String> {
+    fn run(&self, command: &mut Command, patience: Duration) -> Result<Ran, String> {
         let failed = |error: std::io::Error| format!("a check could not be run: {error}");
         // Into a file: a pipe would have to be read while it runs.
         static NUMBER: AtomicU32 = AtomicU32::new(0);
@@ -114,11 +106,7 @@ impl Runner {
         let path = directory.join("said");
         let said = File::create(&path).map_err(failed)?;
         // What a failing check leaves behind, for whoever looks into it, is not wanted here.
-        command
-            .env("TMPDIR", &directory)
-            .envs(self.settings.iter().map(|(name, value)| (*name, value)))
-            .env_remove(VARIABLE);
-        command.envs(bug.map(|bug| (VARIABLE, bug.name())));
+        command.env("TMPDIR", &directory).envs(self.settings.iter().map(|(name, value)| (*name, value)));
         command.stdin(Stdio::null()).stdout(said.try_clone().map_err(failed)?).stderr(said);
         let begun = Instant::now();
         let mut child = command.spawn().map_err(failed)?;
@@ -155,31 +143,6 @@ fn violated(said: &str) -> impl Iterator<Item = String> + '_ {
         let name = violation.split([' ', ':']).next().unwrap_or_default();
         name.to_owned()
     })
-}
-
-impl Test {
-    /// Where its package is.
-    fn package(&self) -> std::path::PathBuf {
-        let place = self.place.split("/tests/").next().unwrap_or_default();
-        step::root().join(place.strip_suffix("/src").unwrap_or(place))
-    }
-
-    /// Whether there is such a test. A rule of the conformance kit is named in the kit.
-    #[cfg(test)]
-    pub(super) fn is_there(&self) -> bool {
-        fn look(place: &std::path::Path, declaration: &str) -> bool {
-            let Ok(entries) = std::fs::read_dir(place) else {
-                return std::fs::read_to_string(place).is_ok_and(|text| text.contains(declaration));
-            };
-            entries.flatten().any(|entry| look(&entry.path(), declaration))
-        }
-        let function = self.name.rsplit("::").next().unwrap_or_default();
-        let places = match self.place.strip_suffix("/tests/conformance") {
-            Some(_) => [step::root().join("crates/semel-conformance/src/rules"), self.package()],
-            None => [step::root().join(self.place), step::root().join(format!("{}.rs", self.place))],
-        };
-        places.iter().any(|place| look(place, &format!("fn {function}(")))
-    }
 }
 
 #[cfg(test)]

@@ -1,204 +1,226 @@
 //! `cargo xtask prove planted`: tests that cannot fail prove nothing.
 //!
-//! The crates hold mistakes that can be switched on (`crates/semel/src/planted`). Each is switched on alone, and the tests that
-//! `cases.rs` names for it have to fail: having passed without it. Where a running system can show the mistake, the campaign that `pairs.rs` has
-//! for it has to notice it too, and it is noted after how many operations it did.
+//! A planted bug is a patch in `proof/planted`: a mistake of the kind that idempotency layers are made with. Each is applied alone to a
+//! copy of the sources, and the tests that its header names have to fail, having passed without it. Where a running system can show the
+//! mistake, the campaign that the header names has to notice it too, and it is noted after how many operations it did.
 
-#[path = "../../../crates/semel/src/planted/bug.rs"]
-#[allow(unreachable_pub, reason = "the same file is a public module of the engine")]
-mod bug;
 mod built;
-mod cases;
+mod campaign;
 mod check;
-mod pairs;
+mod of_the_day;
+mod patch;
+mod refresh;
 mod side_by_side;
 mod table;
+mod tree;
 
 use crate::step::{self, Outcome};
 use crate::tools;
-use bug::Bug;
-use built::{Built, Selection};
-use cases::{Test, checks};
-use check::{BRIEF_PATIENCE, Noticed, PATIENCE, Runner};
-use pairs::pair;
+use built::Built;
+use campaign::Campaign;
+use check::{Noticed, Runner};
+use patch::{Patch, Test};
+pub(crate) use refresh::refresh;
 use semel_testing::servers::{Host, Server};
 use side_by_side::side_by_side;
+use std::collections::HashSet;
 use std::time::Duration;
+use tree::Tree;
 
 /// What became of one bug.
 struct Verdict {
-    bug: Bug,
+    patch: Patch,
     /// The tests that failed, as each should, and how long they took; the others.
-    caught: Vec<(&'static Test, Duration)>,
-    missed: Vec<&'static Test>,
+    caught: Vec<(Test, Duration)>,
+    missed: Vec<Test>,
     /// What the campaign says, where it was tried.
     campaign: Option<Noticed>,
 }
 
 impl Verdict {
-    fn of(bug: Bug) -> Self {
-        Self { bug, caught: Vec::new(), missed: Vec::new(), campaign: None }
+    fn of(patch: Patch) -> Self {
+        Self { patch, caught: Vec::new(), missed: Vec::new(), campaign: None }
     }
 }
 
-/// Shows that each of these bugs, or of all, is caught. `quick`: by the tests alone, and nothing is written down.
+/// Shows that each of these bugs, or of all, is noticed. `quick`: by the tests alone.
 pub(crate) fn run(names: &[String], quick: bool) -> Outcome {
-    let bugs = named(names)?;
+    let patches = patch::named(names)?;
     tools::databases()?;
     tools::planted()?;
-    let mut tests: Vec<&'static Test> = bugs.iter().flat_map(|bug| checks(*bug).tests).collect();
-    tests.sort();
-    tests.dedup();
-    let built = Built::of(&Selection::Alone(&tests))?;
+    let campaigns: HashSet<&Campaign> =
+        patches.iter().filter_map(|patch| patch.campaign.as_ref()).filter(|_| !quick).collect();
+    if !campaigns.is_empty() {
+        tools::campaign()?;
+    }
     let host = Host::start()?;
     let settings = host.settings_of(&[Server::Postgres, Server::PgBouncer])?;
-    let mut runner = Runner::new(built, settings, PATIENCE);
-    step::timed("planted: none", "every test passes while no bug is planted", || {
-        side_by_side(&tests, |test| runner.passes(test)).map(drop)
+    let tree = Tree::open()?;
+    let runner = Runner { root: tree.root().to_owned(), settings: &settings };
+    let mut tests: Vec<&Test> = patches.iter().flat_map(|patch| &patch.tests).collect();
+    tests.sort();
+    tests.dedup();
+    step::timed("planted: none", "every check passes while no bug is planted", || {
+        let built = Built::of(&tree, &tests, !campaigns.is_empty())?;
+        side_by_side(&tests, |test| runner.passes(&built, test))?;
+        campaigns.iter().try_for_each(|campaign| runner.campaign_passes(&built, campaign))
     })?;
     let mut verdicts = Vec::new();
-    step::timed("planted: tests", "every test fails that should notice", || {
-        verdicts = tried(&runner, &bugs, |bug| checks(bug).tests)?;
-        verdicts.iter().for_each(|verdict| println!("{}", table::line(verdict)));
-        judge(&verdicts)
-    })?;
-    if quick {
-        return Ok(());
+    for patch in patches {
+        step::timed(&format!("planted: {}", patch.name), &patch.what.clone(), || {
+            let verdict = tree.with(&patch, || tried(&tree, &runner, &patch, &patch.tests, !quick))?;
+            println!("{}", table::lines(&verdict));
+            // After each, so that a run that is broken off leaves what it has found out. Also what was missed: the page says so.
+            table::write(&verdict)?;
+            verdicts.push(verdict);
+            Ok(())
+        })?;
     }
-    step::timed("planted: campaign", "what a running system shows", || {
-        for verdict in &mut verdicts {
-            if let Some(pair) = pair(verdict.bug) {
-                let noticed = runner.campaign(verdict.bug, &pair)?;
-                println!("    {}: {}", verdict.bug.name(), table::told(&noticed));
-                verdict.campaign = Some(noticed);
-            }
-        }
-        Ok(())
-    })?;
-    // Also where something was missed: the page says what.
-    table::write(&verdicts)?;
-    noticed(&verdicts)
+    judge(&verdicts)
 }
 
-/// Whether every campaign noticed what it has to.
-fn noticed(verdicts: &[Verdict]) -> Outcome {
-    let missed = verdicts.iter().filter_map(|verdict| {
-        let (pair, campaign) = (pair(verdict.bug)?, verdict.campaign.as_ref()?);
-        if matches!(campaign, Noticed::After { .. }) {
-            return None;
+/// Three bugs, others every day, as part of the tests, which have just passed: the first integration test of each has to fail.
+pub(crate) fn of_the_day(settings: &[(&'static str, String)]) -> Outcome {
+    let tree = Tree::open()?;
+    let runner = Runner { root: tree.root().to_owned(), settings };
+    let mut verdicts = Vec::new();
+    for (patch, test) in of_the_day::choose(&patch::all()?, of_the_day::today()) {
+        let verdict = tree.with(patch, || tried(&tree, &runner, patch, std::slice::from_ref(test), false))?;
+        println!("{}", table::lines(&verdict));
+        verdicts.push(verdict);
+    }
+    judge(&verdicts)
+}
+
+/// What these tests, and the campaign, say of a bug that is in the copy.
+fn tried(
+    tree: &Tree,
+    runner: &Runner<'_>,
+    patch: &Patch,
+    tests: &[Test],
+    with_campaign: bool,
+) -> Result<Verdict, String> {
+    let campaign = patch.campaign.as_ref().filter(|_| with_campaign);
+    let tests: Vec<&Test> = tests.iter().collect();
+    let built = Built::of(tree, &tests, campaign.is_some())?;
+    let failed = side_by_side(&tests, |test| runner.fails(&built, test))?;
+    let mut verdict = Verdict::of(patch.clone());
+    for (test, failed) in tests.into_iter().zip(failed) {
+        match failed {
+            Some(took) => verdict.caught.push((test.clone(), took)),
+            None => verdict.missed.push(test.clone()),
         }
-        Some(format!("{}: {} ({pair})", verdict.bug.name(), table::told(campaign)))
-    });
-    let missed: Vec<_> = missed.collect();
+    }
+    verdict.campaign = campaign.map(|campaign| runner.campaign(&built, campaign)).transpose()?;
+    Ok(verdict)
+}
+
+/// Whether every test and every campaign noticed what it has to.
+fn judge(verdicts: &[Verdict]) -> Outcome {
+    let mut missed = Vec::new();
+    for Verdict { patch, missed: tests, campaign, .. } in verdicts {
+        let name = &patch.name;
+        missed.extend(tests.iter().map(|test| format!("{name}: {test} passes all the same")));
+        if let (Some(settings), Some(noticed @ (Noticed::NotWithin(_) | Noticed::NoVerdict(_)))) =
+            (&patch.campaign, campaign)
+        {
+            missed.push(format!("{name}: the campaign {} ({settings})", table::told(noticed)));
+        }
+    }
     if missed.is_empty() {
         return Ok(());
     }
     let missed = missed.join("\n");
     Err(format!(
-        "the campaign does not notice:\n{missed}\nGive it a rule that does, or another pair in xtask/src/planted/pairs.rs"
+        "{missed}\nWrite a check that notices, and name it in the header of the patch in proof/planted"
     ))
-}
-
-/// The same as part of the tests, which have just passed and built everything: the first test of each bug alone.
-pub(crate) fn quickly(settings: Vec<(&'static str, String)>) -> Outcome {
-    let runner = Runner::new(Built::of(&Selection::WithTheTests)?, settings, BRIEF_PATIENCE);
-    let verdicts = tried(&runner, Bug::ALL, |bug| checks(bug).tests.get(..1).unwrap_or_default())?;
-    judge(&verdicts)?;
-    println!("    {} bugs, each caught", verdicts.len());
-    Ok(())
-}
-
-/// What these tests say of each bug.
-fn tried(
-    runner: &Runner,
-    bugs: &[Bug],
-    tests_of: impl Fn(Bug) -> &'static [Test],
-) -> Result<Vec<Verdict>, String> {
-    let pairs: Vec<(Bug, &'static Test)> =
-        bugs.iter().flat_map(|bug| tests_of(*bug).iter().map(|test| (*bug, test))).collect();
-    let failed = side_by_side(&pairs, |(bug, test)| runner.fails(test, *bug))?;
-    let mut verdicts: Vec<Verdict> = bugs.iter().map(|bug| Verdict::of(*bug)).collect();
-    for ((bug, test), failed) in pairs.into_iter().zip(failed) {
-        let Some(verdict) = verdicts.iter_mut().find(|verdict| verdict.bug == bug) else { continue };
-        match failed {
-            Some(took) => verdict.caught.push((test, took)),
-            None => verdict.missed.push(test),
-        }
-    }
-    Ok(verdicts)
-}
-
-fn named(names: &[String]) -> Result<Vec<Bug>, String> {
-    if names.is_empty() {
-        return Ok(Bug::ALL.to_vec());
-    }
-    let all = || Bug::ALL.iter().map(|bug| bug.name()).collect::<Vec<_>>().join(", ");
-    let find = |name: &String| {
-        Bug::named(name).ok_or_else(|| format!("there is no bug {name}; there are {}", all()))
-    };
-    names.iter().map(find).collect()
-}
-
-fn judge(verdicts: &[Verdict]) -> Outcome {
-    let missed = |verdict: &Verdict| {
-        let bug = verdict.bug.name();
-        verdict.missed.iter().map(|test| format!("{bug}: {test} passes all the same")).collect::<Vec<_>>()
-    };
-    let missed: Vec<_> = verdicts.iter().flat_map(missed).collect();
-    if missed.is_empty() {
-        return Ok(());
-    }
-    let missed = missed.join("\n");
-    Err(format!("{missed}\nWrite a test that notices, and name it in xtask/src/planted/cases.rs"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::fs;
+    use std::path::Path;
 
     #[test]
-    fn every_bug_has_a_test_that_is_there() {
-        for bug in Bug::ALL {
-            assert!(!checks(*bug).tests.is_empty(), "{}", bug.name());
-            for test in checks(*bug).tests {
-                assert!(test.is_there(), "{}: there is no {} in {}", bug.name(), test.name, test.place);
+    fn every_patch_still_applies() {
+        let failures: Vec<String> = patch::all()
+            .unwrap()
+            .iter()
+            .filter_map(|patch| tree::apply(patch, &step::root(), &["--check"]).err())
+            .collect();
+        assert!(failures.is_empty(), "{}\ntry `cargo xtask planted refresh`", failures.join("\n"));
+    }
+
+    #[test]
+    fn every_patch_changes_production_sources_alone() {
+        // What tests are made of, and not what users run.
+        let for_tests = ["semel-testing", "semel-conformance"];
+        for patch in patch::all().unwrap() {
+            for file in &patch.files {
+                let parts: Vec<_> = file.split('/').collect();
+                let is_production = matches!(parts[..], ["crates", package, "src", ..] if !for_tests.contains(&package))
+                    && !parts.iter().any(|part| ["tests", "tests.rs"].contains(part));
+                assert!(is_production, "{}: {file}", patch.name);
             }
         }
     }
 
     #[test]
-    fn a_bug_that_its_campaign_does_not_notice_is_a_failure() {
-        let verdict =
-            |campaign| Verdict { campaign: Some(campaign), ..Verdict::of(Bug::AcknowledgedBeforeCommit) };
+    fn every_test_that_a_patch_names_is_there() {
+        fn look(place: &Path, declaration: &str) -> bool {
+            let Ok(entries) = fs::read_dir(place) else {
+                return fs::read_to_string(place).is_ok_and(|text| text.contains(declaration));
+            };
+            entries.flatten().any(|entry| look(&entry.path(), declaration))
+        }
+        // A rule of the conformance kit is a test of every store.
+        let kit = step::root().join("crates/semel-conformance/src/rules");
+        for patch in patch::all().unwrap() {
+            for test in &patch.tests {
+                let declaration = format!("fn {}(", test.name.rsplit("::").next().unwrap_or_default());
+                let place = step::root().join(&test.place);
+                let is_there = look(&place, &declaration)
+                    || look(&place.with_extension("rs"), &declaration)
+                    || (test.program() == Some("conformance") && look(&kit, &declaration));
+                assert!(is_there, "{}: there is no {test}", patch.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_bug_that_a_test_or_its_campaign_misses_is_a_failure() {
+        let patch = |name: &str| patch::named(&[name.to_owned()]).unwrap().remove(0);
+        let verdict = |campaign| Verdict {
+            campaign: Some(campaign),
+            ..Verdict::of(patch("acknowledged-before-commit"))
+        };
         let seen = Noticed::After { operations: 400, invariants: vec!["I3".into()], took: Duration::ZERO };
-        assert_eq!(noticed(&[verdict(seen), Verdict::of(Bug::CookieKept)]), Ok(()));
+        assert_eq!(judge(&[verdict(seen), Verdict::of(patch("cookie-kept"))]), Ok(()));
         for missed in [Noticed::NotWithin(1_600), Noticed::NoVerdict(400)] {
-            let told = noticed(&[verdict(missed)]).unwrap_err();
+            let told = judge(&[verdict(missed)]).unwrap_err();
             assert!(
-                told.contains("acknowledged-before-commit") && told.contains("kill-gateway, 1 in 15"),
+                told.contains("acknowledged-before-commit") && told.contains("--only kill-gateway"),
                 "{told}"
             );
         }
+        let tests = patch("cookie-kept").tests;
+        let told =
+            judge(&[Verdict { missed: tests.clone(), ..Verdict::of(patch("cookie-kept")) }]).unwrap_err();
+        assert!(told.contains(&tests[0].name), "{told}");
     }
 
     #[test]
-    fn no_package_switches_planted_bugs_on() {
-        for directory in ["crates", "examples", "examples/payments", "proof", "."] {
-            for entry in fs::read_dir(step::root().join(directory)).unwrap() {
-                let Ok(manifest) = fs::read_to_string(entry.unwrap().path().join("Cargo.toml")) else {
-                    continue;
-                };
-                let mentions = manifest.matches("planted-bugs").count();
-                let declares = manifest.starts_with("[package]\nname = \"semel\"\n");
-                assert_eq!(mentions, usize::from(declares), "{manifest}");
-            }
+    fn what_broke_off_or_was_acknowledged_too_early_is_paired_with_its_kill() {
+        for (name, fault) in [
+            ("broken-call-retryable", "kill-shop"),
+            ("stale-connection-not-sent", "kill-shop"),
+            ("acknowledged-before-commit", "kill-gateway"),
+        ] {
+            let campaign = patch::named(&[name.to_owned()]).unwrap().remove(0).campaign.unwrap();
+            let settings = campaign.to_string();
+            let pair = format!(" --only {fault} --per-fault 15 ");
+            assert!(settings.contains(&pair) && campaign.within == 1_600, "{name}: {settings}");
         }
-    }
-
-    #[test]
-    fn a_name_that_is_none_is_told_with_those_that_are() {
-        let told = named(&["lease-stolem".to_owned()]).unwrap_err();
-        assert!(told.contains("lease-stolem") && told.contains("lease-stolen"), "{told}");
     }
 }

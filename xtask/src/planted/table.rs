@@ -1,29 +1,28 @@
 //! What is told of planted bugs: a line each on the terminal, and a table in `proof/PLANTED.md`.
 
 use super::Verdict;
-use super::bug::Bug;
 use super::check::Noticed;
-use super::pairs::pair;
+use super::patch;
 use crate::step::{self, Outcome, seconds};
 use std::fmt::Write as _;
 use std::fs;
 
 const HEAD: &str = "# Planted bugs
 
-Each of these mistakes is in the crates, behind a switch that only tests have (`crates/semel/src/planted`). Switched on alone, each is
-noticed: the check that stands beside it passes without the bug and fails with it. Written by `cargo xtask prove planted`, each row by
-the last run of its bug; `proof/README.md` says more.
+Each of these mistakes is a patch in [`proof/planted`](planted), with a header that names the checks which have to notice it. Applied alone to
+a copy of the sources, each is noticed: the tests beside it pass without the bug and fail with it, and so does the campaign, by the settings that stand there
+(faults, one for how many operations, store, profile, scene, within how many operations). Written by `cargo xtask prove planted`, each row by the last run of its
+bug; `proof/README.md` says more.
 
-The campaign that is paired with a bug (`xtask/src/planted/pairs.rs`: faults and their density, store, profile, scene, operations) has to notice it;
-a bug without one cannot be seen from outside of the processes, or has not been noticed by a campaign of this length.
+A bug without a campaign cannot be seen from outside of the processes, or has not been noticed by a campaign of this length.
 
 | bug | what it does | caught by | after | the campaign that has to notice it | did |
 |---|---|---|---|---|---|
 ";
 
 /// One bug, on the terminal.
-pub(super) fn line(verdict: &Verdict) -> String {
-    let mut text = format!("    {}", step::in_bold(verdict.bug.name()));
+pub(super) fn lines(verdict: &Verdict) -> String {
+    let mut text = format!("    {}", step::in_bold(&verdict.patch.name));
     // Writing to a string does not fail.
     for (test, took) in &verdict.caught {
         let _ = write!(text, "\n      caught by {test}, {}", seconds(*took));
@@ -31,37 +30,53 @@ pub(super) fn line(verdict: &Verdict) -> String {
     for test in &verdict.missed {
         let _ = write!(text, "\n      {} by {test}", step::in_bold("NOT CAUGHT"));
     }
+    if let Some(noticed) = &verdict.campaign {
+        let _ = write!(text, "\n      the campaign: {}", told(noticed));
+    }
     text
 }
 
-/// Writes the table, once every bug was caught. Those that were not tried this time keep their rows.
-pub(super) fn write(verdicts: &[Verdict]) -> Outcome {
+/// Renews the row of a bug. The others keep theirs.
+pub(super) fn write(verdict: &Verdict) -> Outcome {
     let path = step::root().join("proof/PLANTED.md");
     let failed = |error| format!("{}: {error}", path.display());
     let last = fs::read_to_string(&path).map_err(failed)?;
-    fs::write(&path, page(verdicts, &last)).map_err(failed)
+    let names: Vec<String> = patch::all()?.into_iter().map(|patch| patch.name).collect();
+    fs::write(&path, page(verdict, &names, &last)).map_err(failed)
 }
 
-fn page(verdicts: &[Verdict], last: &str) -> String {
-    let row = |bug: &Bug| match verdicts.iter().find(|verdict| verdict.bug == *bug) {
-        Some(verdict) => Some(row(verdict)),
-        None => last.lines().find(|line| line.starts_with(&beginning(*bug))).map(str::to_owned),
+fn page(verdict: &Verdict, names: &[String], last: &str) -> String {
+    let row = |name: &String| {
+        let last = last.lines().find(|line| line.starts_with(&beginning(name)));
+        if verdict.patch.name == *name { Some(row(verdict, last)) } else { last.map(str::to_owned) }
     };
-    let rows: Vec<String> = Bug::ALL.iter().filter_map(row).collect();
+    let rows: Vec<String> = names.iter().filter_map(row).collect();
     format!("{HEAD}{}\n", rows.join("\n"))
 }
 
-fn beginning(bug: Bug) -> String {
-    format!("| `{}` |", bug.name())
+fn beginning(name: &str) -> String {
+    format!("| `{name}` |")
 }
 
-fn row(Verdict { bug, caught, campaign, .. }: &Verdict) -> String {
-    let tests: Vec<_> = caught.iter().map(|(test, _)| format!("`{}` `{}`", test.place, test.name)).collect();
-    let took: Vec<_> = caught.iter().map(|(_, took)| seconds(*took)).collect();
-    let campaign = campaign.as_ref().map_or_else(|| "–".to_owned(), told);
-    let pair = pair(*bug).map_or_else(|| "–".to_owned(), |pair| pair.to_string());
+fn row(Verdict { patch, caught, missed, campaign }: &Verdict, last: Option<&str>) -> String {
+    let name = |place: &str, name: &str| format!("`{place}` `{name}`");
+    let caught_by = caught.iter().map(|(test, _)| name(&test.place, &test.name));
+    let tests: Vec<_> = caught_by.chain(missed.iter().map(|test| name(&test.place, &test.name))).collect();
+    let took: Vec<_> =
+        caught.iter().map(|(_, took)| seconds(*took)).chain(missed.iter().map(|_| "missed".into())).collect();
+    let settings = patch.campaign.as_ref().map_or_else(|| "–".to_owned(), |campaign| format!("`{campaign}`"));
+    let did = match (&patch.campaign, campaign) {
+        (None, _) => "–".to_owned(),
+        (Some(_), Some(noticed)) => told(noticed),
+        // Not tried this time.
+        (Some(_), None) => last.and_then(last_cell).unwrap_or("not tried").to_owned(),
+    };
     let (tests, took) = (tests.join("<br>"), took.join("<br>"));
-    format!("{} {} | {tests} | {took} | {pair} | {campaign} |", beginning(*bug), bug.what())
+    format!("{} {} | {tests} | {took} | {settings} | {did} |", beginning(&patch.name), patch.what)
+}
+
+fn last_cell(row: &str) -> Option<&str> {
+    row.trim_end().strip_suffix('|')?.rsplit('|').next().map(str::trim)
 }
 
 pub(super) fn told(noticed: &Noticed) -> String {
@@ -69,7 +84,7 @@ pub(super) fn told(noticed: &Noticed) -> String {
         Noticed::After { operations, invariants, took } => {
             format!("{} in {operations} operations, {}", invariants.join(", "), seconds(*took))
         }
-        Noticed::NotWithin(operations) => format!("not noticed in {operations} operations"),
+        Noticed::NotWithin(operations) => format!("noticed nothing in {operations} operations"),
         Noticed::NoVerdict(operations) => format!("came to no verdict in {operations} operations"),
     }
 }
@@ -80,12 +95,21 @@ mod tests {
 
     #[test]
     fn a_bug_that_was_tried_has_a_new_row_and_the_others_keep_theirs() {
-        let [first, second] = [Bug::ALL[0], Bug::ALL[1]];
-        let (old, kept) = (format!("{} old |", beginning(first)), format!("{} kept |", beginning(second)));
-        let tried = Verdict { campaign: Some(Noticed::NotWithin(100)), ..Verdict::of(first) };
-        let page = page(&[tried], &format!("By hand.\n\n{old}\n{kept}\n"));
-        let rows = page.strip_prefix(HEAD).unwrap();
-        assert!(rows.starts_with(&beginning(first)) && rows.ends_with(&format!("\n{kept}\n")), "{page}");
-        assert!(rows.contains("not noticed in 100 operations") && !page.contains(&old), "{page}");
+        let mut patches = patch::all().unwrap().into_iter().filter(|patch| patch.campaign.is_some());
+        let (first, second) = (patches.next().unwrap(), patches.next().unwrap());
+        let names = [first.name.clone(), second.name.clone()];
+        let old = format!("{} old | I1 in 100 |", beginning(&first.name));
+        let kept = format!("{} kept |", beginning(&second.name));
+        let last = format!("By hand.\n\n{old}\n{kept}\n");
+        let tried = Verdict { campaign: Some(Noticed::NotWithin(100)), ..Verdict::of(first.clone()) };
+        let written = page(&tried, &names, &last);
+        let rows = written.strip_prefix(HEAD).unwrap();
+        assert!(
+            rows.starts_with(&beginning(&first.name)) && rows.ends_with(&format!("\n{kept}\n")),
+            "{written}"
+        );
+        assert!(rows.contains("noticed nothing in 100 operations") && !written.contains(&old), "{written}");
+        let by_tests_alone = page(&Verdict::of(first), &names, &last);
+        assert!(by_tests_alone.contains("| I1 in 100 |"), "{by_tests_alone}");
     }
 }

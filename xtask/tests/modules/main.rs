@@ -30,7 +30,6 @@ const KNOWN: &[&str] = &[
     "semel: fingerprint::parts, fingerprint::secret",
     "semel: fingerprint::request, fingerprint::version_1, fingerprint::version_2",
     "xtask: nats, python, tools",
-    "xtask: planted, test",
 ];
 
 #[test]

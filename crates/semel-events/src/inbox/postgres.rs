@@ -4,7 +4,6 @@ use super::identity::{self, InvalidIdentity, MessageId};
 use super::outcome::{Handled, InboxError};
 use super::retention::{BATCH, Forgotten, PAUSE, Retention, millis};
 use semel::StoreError;
-use semel::planted::{self, Bug};
 use sha2::{Digest as _, Sha256};
 use sqlx::postgres::{PgArguments, PgConnection};
 use sqlx::query::Query;
@@ -173,12 +172,6 @@ impl PgInbox {
             // Now, and not some time after it is dropped: it may hold the mark's lock.
             let _ended = transaction.rollback().await;
             return marked.is_first().map(|_| Handled::Before);
-        }
-        if planted::bug(Bug::InboxMarksFirst) {
-            transaction.commit().await.map_err(|error| not_committed(&error))?;
-            transaction = semel_postgres::begin(&self.pool)
-                .await
-                .map_err(|error| InboxError::Store(unavailable(&error)))?;
         }
         let worked = match work(&mut transaction).await {
             Ok(value) => intact(&mut transaction).await.map(|()| value),

@@ -30,7 +30,6 @@ use http::{HeaderValue, Request, Response, StatusCode, Uri, Version};
 use http_body::Body as _;
 use http1::{Connection, Pool};
 use http2::Lines;
-use semel::planted::{self, Bug};
 use semel::problem::{Code, DocsBase, Problem, Profile};
 use semel::trace;
 use semel::{OperationId, Right};
@@ -341,9 +340,6 @@ impl Shared {
                 }
                 // The connection was over before anything was written: this is no second try, but still the first.
                 Err(Failure::HandedBack(unsent)) if was_pooled => request = *unsent,
-                Err(Failure::Sent(error)) if was_pooled && planted::bug(Bug::StaleConnectionNotSent) => {
-                    return Err(Unanswered::Unreachable(error));
-                }
                 Err(failure) => return Err(failure.into()),
             }
         }

@@ -16,7 +16,6 @@ use crate::testimony::{Heard, refused, set_down, testify};
 use bytes::Bytes;
 use event::{Event, Subject};
 use http::HeaderMap;
-use semel::planted::{self, Bug};
 use semel::transition::{About, Evidence, Refusal, Settlement, Windows, settle};
 use semel::{Actor, Engine, Owner, Record, StoreError, Timestamp};
 use semel_http::webhook::SignedMessage;
@@ -248,9 +247,7 @@ impl WebhookIntake {
             Ok(evidence) => evidence,
             Err(error) => return Ok(malformed(error)),
         };
-        let unique =
-            planted::bug(Bug::WebhookIdIgnored).then(|| uuid::Uuid::from(Owner::random()).to_string());
-        let message = unique.as_deref().unwrap_or(signed.id);
+        let message = signed.id;
         let settlement = Settlement {
             settler: settler(name, message, &record),
             actor: Actor::Webhook(name.into()),

@@ -1,7 +1,6 @@
 //! The judge of a store's clock: what is believed, what is not, and when that changes.
 
 use super::{Mark, Terms, Trust};
-use crate::planted::{self, Bug};
 use crate::time::{Now, Timestamp};
 use core::time::Duration;
 
@@ -194,7 +193,7 @@ fn start(row: Mark, readings: &Readings, terms: Terms) -> (i64, i64, Option<Turn
     let believed = if row.is_held() { SINCE_MARK.min(max_step) } else { max_step };
     if row.behind != 0 && agrees {
         (claimed.max(row.at), 0, Some(Turn::Agrees))
-    } else if (terms.trust == Trust::Always || planted::bug(Bug::ClockBelieved)) && ahead > TOLERANCE {
+    } else if terms.trust == Trust::Always && ahead > TOLERANCE {
         (claimed, 0, (ahead > max_step).then_some(Turn::Believed(ahead)))
     } else if (-TOLERANCE..=believed).contains(&step) {
         let turn = row.is_held().then_some(Turn::Held(row.behind));
@@ -271,7 +270,7 @@ impl Running {
         let (earliest, behind) = if comes_back {
             self.follow(claimed, readings, max_step);
             (claimed.max(expected), 0)
-        } else if (step > allowance && !planted::bug(Bug::ClockBelieved)) || back > TOLERANCE {
+        } else if step > allowance || back > TOLERANCE {
             // Others have looked since this was decided, and keep another time: this clock is the one that is wrong.
             let is_decided = self.behind != 0 && (self.behind - ahead).abs() <= TOLERANCE;
             let (decided_on, decided_at) = self.decided;

@@ -6,7 +6,6 @@ use crate::boottime;
 use crate::fingerprint::{RecipeUnavailable, Subject};
 use crate::identity::{Fingerprint, MAX_TENANT, OperationId, Owner, RecipeId, RecordKey};
 use crate::observe::{Event, log_doubt_of};
-use crate::planted::{self, Bug};
 use crate::policy::{InFlight, Policy};
 use crate::record::{Draft, Origin, Record, State};
 use crate::store::{Created, StoreError, Swap, Swapped};
@@ -311,7 +310,6 @@ impl Engine {
         };
         Ok(match fingerprint {
             Some(fingerprint) if fingerprint == record.fingerprint => Match::Same,
-            Some(_) if planted::bug(Bug::FingerprintIgnored) => Match::Same,
             Some(_) => Match::Different,
             None => Match::CannotTell,
         })
@@ -328,10 +326,7 @@ impl Engine {
     ) -> Result<Next, BeginError> {
         match self.shared.batcher.read(&asked.key).await {
             // Not if its lease ran out meanwhile: somebody may be about to settle it as never executed.
-            Ok((_, Some(record)))
-                if (claim.holds(&record) || planted::bug(Bug::TokenIgnored))
-                    && record.state == State::InProgress =>
-            {
+            Ok((_, Some(record))) if claim.holds(&record) && record.state == State::InProgress => {
                 Ok(self.execute(asked, record, begun))
             }
             _ => {

@@ -5,7 +5,6 @@ use super::ticket::{Held, Written, log_own_doubt, write};
 use super::{Engine, Ticket, moment_after};
 use crate::boottime;
 use crate::identity::RecordKey;
-use crate::planted::{self, Bug};
 use crate::policy::Policy;
 use crate::record::{Record, Resource, StoredResponse};
 use crate::trace::note;
@@ -198,9 +197,6 @@ impl Held {
     pub(super) fn doubt_later(self, error: &str) {
         self.seen.end(RightEnded::InDoubt);
         let mut act = Act::Doubt { error: error.into(), settling: self.acts.policy.settling };
-        if planted::bug(Bug::DroppedTicketReleased) {
-            act = Act::Release { windows: Windows::from(&*self.acts.policy) };
-        }
         let runtime = self.runtime.clone();
         runtime.spawn(async move { self.write_outcome(&mut act).await });
     }

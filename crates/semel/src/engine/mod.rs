@@ -35,7 +35,6 @@ pub use ticket::{AdvanceError, Ticket, downstream_key};
 
 use crate::fingerprint::FingerprintSecret;
 use crate::observe::{Event, Observer};
-use crate::planted::{self, Bug};
 use crate::record::Record;
 use crate::seal::Keyring;
 use crate::store::{Batcher, Store, StoreError};
@@ -200,9 +199,8 @@ impl Engine {
             .secret
             .get_or_try_init(|| async {
                 let own = Bytes::from([Uuid::new_v4().into_bytes(), Uuid::new_v4().into_bytes()].concat());
-                let remembered = self.shared.store.remember("secret/keyed-hashes".into(), own.clone());
+                let remembered = self.shared.store.remember("secret/keyed-hashes".into(), own);
                 let secret = self.shared.in_time(remembered).await?;
-                let secret = if planted::bug(Bug::SecretPerInstance) { own } else { secret };
                 FingerprintSecret::new(&secret).map_err(|error| StoreError::Damaged(error.to_string()))
             })
             .await

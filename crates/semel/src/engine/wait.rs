@@ -3,7 +3,6 @@
 use super::begin::{Asked, BeginError, Decision};
 use super::{Engine, moment_after};
 use crate::identity::OperationId;
-use crate::planted::{self, Bug};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -35,9 +34,6 @@ impl Engine {
             let Some(record) = record else {
                 // The owner released it, or an open transaction hides it: the client may try again.
                 if operation_id.is_some() {
-                    if planted::bug(Bug::WaiterBecomesOwner) {
-                        return self.reserve(asked).await;
-                    }
                     return Ok(still);
                 }
                 continue;

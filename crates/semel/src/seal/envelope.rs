@@ -7,7 +7,6 @@
 //! The first eight bytes tell what is sealed from what is not; the last of them is the version of this format.
 
 use super::keyring::{Keyring, SealingKey};
-use crate::planted::{self, Bug};
 use bytes::{Bytes, BytesMut};
 use chacha20poly1305::XNonce;
 use chacha20poly1305::aead::AeadInOut;
@@ -72,12 +71,6 @@ pub(super) fn open(
     let (nonce, tag, sealed) = (parts.nonce, parts.tag, parts.sealed);
     // In place, where nobody else holds these bytes: what a store has read is ours alone.
     let mut bytes = bytes.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&shared[..]));
-    if planted::bug(Bug::TagNotChecked) {
-        // A stream cipher: what is encrypted a second time is as it was.
-        let _tag =
-            key.cipher.encrypt_inout_detached(&nonce.into(), &bound, (&mut bytes[sealed.clone()]).into());
-        return Ok(bytes.freeze().slice(sealed));
-    }
     key.cipher
         .decrypt_inout_detached(&nonce.into(), &bound, (&mut bytes[sealed.clone()]).into(), &tag.into())
         .map_err(|_| Unopened::Tampered)?;

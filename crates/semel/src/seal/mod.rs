@@ -27,7 +27,6 @@ pub(crate) use store_secret::{open_secret, resealed, seal_secret};
 pub use crate::store::SEALED_KEY;
 
 use crate::identity::{OperationId, RecordKey};
-use crate::planted::{self, Bug};
 use crate::record::{Body, Record, StoredResponse};
 use crate::store::StoreError;
 use bytes::Bytes;
@@ -223,9 +222,6 @@ fn accepting(keyring: &Arc<Keyring>) -> Arc<Keyring> {
 /// What never changes of a record.
 fn bound<T>(record: &Record<T>) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(256);
-    if planted::bug(Bug::SealUnbound) {
-        return bytes;
-    }
     let key = &record.key;
     for text in ["semel sealed 1", &key.tenant, &key.operation, &key.key] {
         part(&mut bytes, text.as_bytes());

@@ -3,7 +3,6 @@
 use super::{Change, Standing, doubt, next_version, put, standing, told};
 use crate::history::{Actor, Happening};
 use crate::identity::{Fingerprint, OperationId, Owner, RecipeId, RecordKey};
-use crate::planted::{self, Bug};
 use crate::policy::{Expired, Policy, Stale};
 use crate::record::{Body, Draft, Origin, Record, State, Times};
 use crate::time::{Now, Timestamp, When};
@@ -119,15 +118,13 @@ pub fn arrive(record: &Record, arrival: &Arrival<'_>, now: impl Into<Now>) -> Ar
     let standing = standing(record, now);
     let forgotten = match standing {
         Standing::Gone => true,
-        Standing::Tombstone => arrival.policy.expired == Expired::New || planted::bug(Bug::TombstoneIgnored),
+        Standing::Tombstone => arrival.policy.expired == Expired::New,
         Standing::Alive | Standing::BodyOver => false,
     };
     if forgotten {
         return Arrived::Forgotten;
     }
-    let too_late = planted::bug(Bug::MismatchAfterInFlight) && record.state == State::InProgress;
     match arrival.matches {
-        Match::Different if too_late => {}
         Match::Different => return Arrived::KeyReused,
         Match::CannotTell => return Arrived::CannotTell,
         Match::Same => {}
@@ -171,10 +168,10 @@ pub(super) fn lease_left(record: &Record, policy: &Policy, now: Now) -> Duration
 
 fn lease_over(record: &Record, arrival: &Arrival<'_>) -> Arrived {
     match arrival.policy.stale {
-        Stale::Unknown if !planted::bug(Bug::LeaseStolen) => {
+        Stale::Unknown => {
             Arrived::Doubt(doubt(record, arrival.policy.settling, super::watch::LEASE_OVER, Actor::Request))
         }
-        Stale::Unknown | Stale::Resume | Stale::Rerun => Arrived::Take(take(record, arrival, Origin::Doubt)),
+        Stale::Resume | Stale::Rerun => Arrived::Take(take(record, arrival, Origin::Doubt)),
     }
 }
 

@@ -3,7 +3,6 @@
 use super::{Change, Refusal, Windows, doubt, finish, next_version, put, told};
 use crate::history::{Actor, Happening};
 use crate::identity::{OperationId, Owner};
-use crate::planted::{self, Bug};
 use crate::policy::Settling;
 use crate::record::{Origin, Record, Resource, State, StoredResponse};
 use crate::time::When;
@@ -97,7 +96,7 @@ pub enum Act {
 /// # Errors
 /// Why the act changes nothing.
 pub fn act(record: &Record, claim: &Claim, act: &Act) -> Result<Change, Refusal> {
-    if !claim.holds(record) && !unfenced(act) {
+    if !claim.holds(record) {
         return Err(Refusal::Fenced);
     }
     let late = match record.state {
@@ -128,9 +127,7 @@ pub fn act(record: &Record, claim: &Claim, act: &Act) -> Result<Change, Refusal>
             next.times.lease = When::In(*lease);
             Ok(put(next, None))
         }
-        Act::Advance { point, .. }
-            if record.recovery_point.as_ref() == Some(point) && !planted::bug(Bug::PhaseRepeated) =>
-        {
+        Act::Advance { point, .. } if record.recovery_point.as_ref() == Some(point) => {
             Err(Refusal::AlreadyAdvanced)
         }
         Act::Advance { point, checkpoint, lease } => {
@@ -141,9 +138,7 @@ pub fn act(record: &Record, claim: &Claim, act: &Act) -> Result<Change, Refusal>
             Ok(put(next, None))
         }
         Act::Doubt { error, settling } => Ok(doubt(record, *settling, error, Actor::Owner)),
-        Act::Retryable { .. } | Act::Release { .. }
-            if record.origin == Origin::Doubt && !planted::bug(Bug::DoubtReleased) =>
-        {
+        Act::Retryable { .. } | Act::Release { .. } if record.origin == Origin::Doubt => {
             Err(Refusal::TookOverDoubt)
         }
         Act::Retryable { error, windows } => {
@@ -152,19 +147,8 @@ pub fn act(record: &Record, claim: &Claim, act: &Act) -> Result<Change, Refusal>
         Act::Release { windows } if record.origin == Origin::Retry => {
             Ok(retryable(record, Happening::Released, "released", *windows))
         }
-        Act::Release { .. } if record.recovery_point.is_some() && !planted::bug(Bug::PointReleased) => {
-            Err(Refusal::PastRecoveryPoint)
-        }
+        Act::Release { .. } if record.recovery_point.is_some() => Err(Refusal::PastRecoveryPoint),
         Act::Release { .. } => Ok(Change::Remove),
-    }
-}
-
-fn unfenced(act: &Act) -> bool {
-    match act {
-        Act::Complete { .. } | Act::Fail { .. } => planted::bug(Bug::CompleteUnfenced),
-        Act::Release { .. } => planted::bug(Bug::ReleaseUnfenced),
-        Act::Extend { .. } => planted::bug(Bug::ExtendUnfenced),
-        Act::Advance { .. } | Act::Retryable { .. } | Act::Doubt { .. } => false,
     }
 }
 

@@ -1,7 +1,6 @@
 //! Windows: how long a final state is replayed, and what is left after that.
 
 use super::{Change, Refusal, next_version, put};
-use crate::planted::{self, Bug};
 use crate::record::{Record, State};
 use crate::time::Timestamp;
 
@@ -27,7 +26,7 @@ pub fn standing(record: &Record, now: Timestamp) -> Standing {
         State::InProgress | State::Unknown => Standing::Alive,
         _ if come(times.purge) => Standing::Gone,
         State::Expired => Standing::Tombstone,
-        _ if come(times.expires) && !planted::bug(Bug::WindowLeftToReaper) => Standing::Tombstone,
+        _ if come(times.expires) => Standing::Tombstone,
         _ if come(times.body_expires) => Standing::BodyOver,
         _ => Standing::Alive,
     }

@@ -3,7 +3,6 @@
 use super::{Change, Refusal, Windows, finish, next_version, put, told};
 use crate::history::{Actor, Happening, HistoryEntry};
 use crate::identity::{OperationId, Owner};
-use crate::planted::{self, Bug};
 use crate::record::{Record, Resource, State, StoredResponse};
 use crate::time::{Timestamp, When};
 use alloc::string::String;
@@ -90,11 +89,10 @@ pub fn settle(
         return Err(Refusal::NotUnknown);
     }
     let for_good = matches!(settlement.evidence, Evidence::Completed { .. });
-    if about.attempt != Some(record.attempt) && !for_good && !planted::bug(Bug::EarlierAttempt) {
+    if about.attempt != Some(record.attempt) && !for_good {
         return Err(if about.attempt.is_some() { Refusal::OtherAttempt } else { Refusal::AttemptNotNamed });
     }
-    let early = settlement.evidence == Evidence::Absent && !record.times.lease.has_come(now);
-    if early && !planted::bug(Bug::AbsenceEarly) {
+    if settlement.evidence == Evidence::Absent && !record.times.lease.has_come(now) {
         return Err(Refusal::LeaseRunning);
     }
     let (state, happening, response, resource) = match &settlement.evidence {
@@ -109,9 +107,7 @@ pub fn settle(
         }
     };
     let mut next = finish(next_version(record), state, response, resource, settlement.windows);
-    if !planted::bug(Bug::SettlerUnfenced) {
-        next.owner = settlement.settler;
-    }
+    next.owner = settlement.settler;
     Ok(put(next, told(happening, settlement.actor.clone(), record.attempt, settlement.note.clone())))
 }
 

@@ -5,11 +5,9 @@ use super::{PgOutbox, commit, name_heads, now_sql, unavailable};
 use crate::outbox::lane::{LANES, Lane};
 use crate::outbox::queue::{Batch, Beat, LANE_BYTES, Pending, Queue, Refused, Settlement, Token};
 use semel::StoreFuture;
-use semel::planted::{self, Bug};
 use sqlx::Row as _;
 use sqlx::postgres::PgConnection;
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 impl Queue for PgOutbox {
@@ -63,9 +61,6 @@ impl Queue for PgOutbox {
                 let behind: bool = row.try_get(9).map_err(damaged)?;
                 if behind { &mut batch.behind } else { &mut batch.events }.push(event);
             }
-            if planted::bug(Bug::PublisherSkipsLate) {
-                leave_out_late(&mut batch.events);
-            }
             Ok(batch)
         })
     }
@@ -83,14 +78,6 @@ impl Queue for PgOutbox {
 fn bytes(events: &[Pending], lane: i16) -> i64 {
     let of_lane = events.iter().filter(|pending| i16::from(pending.lane) == lane);
     of_lane.map(|pending| i64::try_from(pending.event.payload.len()).unwrap_or(LANE_BYTES)).sum()
-}
-
-/// Takes the highest number so far for the end of what was committed.
-fn leave_out_late(events: &mut Vec<Pending>) {
-    static HIGHEST: AtomicI64 = AtomicI64::new(0);
-    let highest = events.iter().map(|event| event.id).max().unwrap_or(0);
-    let before = HIGHEST.fetch_max(highest, Ordering::Relaxed);
-    events.retain(|event| event.id > before);
 }
 
 /// What was never refused, and whether something before it was. A lane's payloads are taken up to a limit, towards which those count that

@@ -42,7 +42,7 @@ impl Office {
         let mut draft = in_state(state, RecordKey::new("acme", "create_payment", key));
         change(&mut draft);
         let id = draft.operation_id;
-        self.runtime.block_on(self.engine.store().create(vec![draft])).unwrap();
+        self.runtime.block_on(self.engine.store().create(&draft)).unwrap();
         id
     }
 
@@ -55,7 +55,7 @@ impl Office {
         let change = semel::transition::act(&record, &claim, &doubt).unwrap();
         let semel::transition::Change::Put { next, history } = change else { panic!("doubt is written") };
         let swap = semel::Swap { expected: record.expected(), next, history };
-        self.runtime.block_on(self.engine.store().swap(vec![swap])).unwrap();
+        self.runtime.block_on(self.engine.store().swap(&swap)).unwrap();
         id
     }
 

@@ -108,8 +108,8 @@ impl Shop {
         let mut ticket = self.execute(key(number)).await;
         ticket.advance("charged", Some(Bytes::from(CANARY))).await.expect("the recovery point is stored");
         let stored = self.stored(&key(number)).await;
-        let found = self.engine.store().read(vec![stored]).await.expect("the store answers");
-        let record = found.items.into_iter().flatten().next().expect("it is there");
+        let (_, found) = self.engine.store().read(&stored).await.expect("the store answers");
+        let record = found.expect("it is there");
         assert_eq!(self.engine.checkpoint_of(&record).expect("it opens").as_deref(), Some(CANARY.as_bytes()));
         // Without a farewell. The next sign of life would be due in an hour.
         std::mem::forget(ticket);
@@ -161,8 +161,8 @@ pub async fn what_is_sealed_stands_no_tampering(
         tamper(&key, &tampering).await;
         tamper(&key, &Tampering::LeaseOver).await;
         assert!(shop.is_damaged(&key).await, "{tampering:?}");
-        let found = shop.engine.store().read(vec![shop.stored(&key).await]).await.expect("the store answers");
-        let record = found.items.into_iter().flatten().next().expect("it is there");
+        let (_, found) = shop.engine.store().read(&shop.stored(&key).await).await.expect("the store answers");
+        let record = found.expect("it is there");
         assert_eq!((record.state, record.attempt), (State::InProgress, 1), "nobody took it over");
     }
     // The one whose checkpoint nobody touched goes on.

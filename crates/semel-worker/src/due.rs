@@ -1,6 +1,5 @@
 //! A walk through the records that are due, page by page.
 
-use crate::bounded::in_time;
 use semel::{Answer, DueKind, DueQuery, Engine, OperationId, Record, StoreError, Timestamp};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -39,7 +38,7 @@ impl Walk {
     /// The next ones. Whatever becomes of them, the walk goes on after them.
     pub(crate) async fn next(&mut self, engine: &Engine, limit: usize) -> Result<Answer<Record>, StoreError> {
         let query = DueQuery { kind: self.kind, after: self.at, limit };
-        let answer = in_time(engine, engine.store().due(query)).await?;
+        let answer = engine.store().due(query).await?;
         if let Some(place) = answer.items.last().and_then(place_of) {
             self.at = Some(place);
         }

@@ -9,7 +9,6 @@
 //! the one that was judged. That is why any number of workers may run, may be killed at any point, and may have any clock: moments
 //! are the store's, and this crate decides nothing by the time of day.
 
-mod bounded;
 mod count;
 mod document;
 mod due;

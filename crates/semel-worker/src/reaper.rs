@@ -1,6 +1,5 @@
 //! Forgets on time.
 
-use crate::bounded::in_time;
 use crate::count;
 use crate::due::Walk;
 use crate::write::{Judged, write};
@@ -120,7 +119,7 @@ impl Reaper {
     }
 
     async fn drop_answers(&self, at_most: usize) -> Result<Batch, StoreError> {
-        let over = in_time(&self.engine, self.engine.store().drop_answers(at_most)).await?;
+        let over = self.engine.store().drop_answers(at_most).await?;
         Ok(Batch { done: Reaped { reduced: over.items.len(), removed: 0 }, over })
     }
 
@@ -140,7 +139,7 @@ impl Reaper {
     }
 
     async fn purge(&self, at_most: usize) -> Result<Batch, StoreError> {
-        let Answer { now, items, .. } = in_time(&self.engine, self.engine.store().purge(at_most)).await?;
+        let Answer { now, items, .. } = self.engine.store().purge(at_most).await?;
         for purged in &items {
             count::count(&self.engine, &purged.operation, Event::TtlPruned);
         }

@@ -1,6 +1,5 @@
 //! Asks about unknown outcomes, and settles them by what it hears.
 
-use crate::bounded::in_time;
 use crate::count;
 use crate::due::{LOOK_AGAIN, Walk};
 use crate::reconcile::{Finding, Question};
@@ -141,12 +140,12 @@ async fn catch_up(engine: &Engine, rules: &Rules) -> Result<bool, StoreError> {
     };
     let (mut from, mut locked) = (None, 0);
     loop {
-        let page = in_time(engine, engine.store().list(in_doubt.clone(), from, PAGE)).await?;
+        let page = engine.store().list(in_doubt.clone(), from, PAGE).await?;
         let left = page.records.iter().filter(|record| is_left(record));
         let left: Vec<_> = left.map(|record| record.operation_id).collect();
         if !left.is_empty() {
             // Listings leave something out, and what is written is whole.
-            let found = in_time(engine, engine.store().find(left)).await?;
+            let found = engine.store().find(left).await?;
             let asked = found.items.into_iter().flatten().filter_map(|record| {
                 let change = ask_as_well(&record).ok()?;
                 Some(Judged { record, change })

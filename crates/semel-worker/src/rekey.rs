@@ -1,6 +1,5 @@
 //! Rewrites what is stored by the key that seals now.
 
-use crate::bounded::in_time;
 use semel::transition::{Change, Claim};
 use semel::{Cursor, Engine, Filter, OperationId, Page, Record, State, StoreError, Swap, Swapped};
 use std::collections::{HashMap, HashSet};
@@ -198,9 +197,7 @@ impl Rekeyer {
     }
 
     async fn page(&self, from: Option<Cursor>) -> Result<Page, StoreError> {
-        let list = async || {
-            in_time(&self.engine, self.engine.store().list(Filter::default(), from, self.options.batch)).await
-        };
+        let list = async || self.engine.store().list(Filter::default(), from, self.options.batch).await;
         patiently(list).await
     }
 
@@ -256,7 +253,7 @@ impl Rekeyer {
                 batch.open = open.into_values().collect();
                 return Ok(batch);
             }
-            records = match in_time(&self.engine, self.engine.store().swap(swaps)).await {
+            records = match self.engine.store().swap_all(swaps).await {
                 Ok(answer) => {
                     let mut changed = Vec::new();
                     for (id, swapped) in sent.into_iter().zip(answer.items) {
@@ -288,7 +285,7 @@ impl Rekeyer {
     }
 
     async fn find(&self, ids: Vec<OperationId>) -> Result<Vec<Record>, StoreError> {
-        let found = in_time(&self.engine, self.engine.store().find(ids)).await?;
+        let found = self.engine.store().find(ids).await?;
         Ok(found.items.into_iter().flatten().collect())
     }
 }

@@ -1,6 +1,5 @@
 //! Evidence, whoever brings it: it settles, or is kept in the history, or has to come again.
 
-use crate::bounded::in_time;
 use semel::transition::{About, Change, Evidence, Refusal, Settlement, remark, state_at};
 use semel::{
     Actor, Engine, Happening, HistoryEntry, HistoryLine, OperationId, Record, Settled, State, StoreError,
@@ -64,7 +63,7 @@ pub(crate) async fn refused(
     if refusal == Refusal::LeaseRunning {
         return Ok(Heard::TooEarly(too_early));
     }
-    let history = in_time(engine, engine.store().history(record.operation_id)).await?;
+    let history = engine.store().history(record.operation_id).await?;
     let settled_before = history.iter().any(|line| {
         let settled = matches!(
             line.entry.happening,
@@ -99,7 +98,7 @@ pub(crate) async fn set_down(
     let state = state_at(record, now);
     // What is over is not written to any more.
     if state != State::Expired {
-        let history = in_time(engine, engine.store().history(record.operation_id)).await?;
+        let history = engine.store().history(record.operation_id).await?;
         keep_once(engine, record, settlement, history).await?;
     }
     let known = agrees(&settlement.evidence, state);
@@ -127,7 +126,7 @@ async fn keep_once(
             None => return Ok(()),
             Some(changed) => record = changed,
         }
-        history = in_time(engine, engine.store().history(record.operation_id)).await?;
+        history = engine.store().history(record.operation_id).await?;
     }
     Err(changes_all_the_time())
 }
@@ -171,7 +170,7 @@ async fn write_remark(
         return Ok(None);
     };
     let swap = Swap { expected: record.expected(), next, history };
-    let answer = in_time(engine, engine.store().swap(vec![swap])).await?;
+    let answer = engine.store().swap_all(vec![swap]).await?;
     match answer.items.into_iter().next() {
         // Another operation has its key by now, in whose history it has no place.
         Some(Swapped::Changed(changed)) if changed.operation_id != record.operation_id => Ok(None),

@@ -1,6 +1,5 @@
 //! Changes that were decided on records, written on condition that these are still the same.
 
-use crate::bounded::in_time;
 use semel::transition::Change;
 use semel::{Draft, Engine, Expected, Record, StoreError, Swap, Swapped};
 
@@ -43,7 +42,7 @@ async fn swap(engine: &Engine, batch: Vec<Swap>, written: &mut Written) -> Resul
     if drafts.is_empty() {
         return Ok(());
     }
-    let answer = in_time(engine, engine.store().swap(batch)).await?;
+    let answer = engine.store().swap_all(batch).await?;
     let now = answer.moment();
     for (draft, swapped) in drafts.into_iter().zip(answer.items) {
         match swapped {
@@ -65,7 +64,7 @@ async fn remove(
     if items.is_empty() {
         return Ok(());
     }
-    let answer = in_time(engine, engine.store().remove(items)).await?;
+    let answer = engine.store().remove_all(items).await?;
     for (record, removed) in records.into_iter().zip(answer.items) {
         match removed {
             Swapped::Done => written.removed.push(record),

@@ -85,6 +85,7 @@ pub use engine::{
 };
 #[cfg(feature = "std")]
 pub use store::{
-    Answer, Batcher, Created, Cursor, DueQuery, Filter, KeyFormat, KeyFormatSet, ManualClock, MemoryStore,
-    Page, PassedOver, Purged, Respell, Store, StoreError, StoreFuture, Swap, Swapped, check_draft,
+    Access, Answer, Created, Cursor, DueQuery, Filter, KeyFormat, KeyFormatSet, ManualClock, MemoryStore,
+    Page, PassedOver, Purged, Respell, Store, StoreError, StoreFuture, StoreHandle, Swap, Swapped, bounded,
+    check_draft,
 };

@@ -188,16 +188,84 @@ pub enum StoreCall {
     Remove,
     /// [`Store::read`](crate::Store::read)
     Read,
+    /// [`Store::find`](crate::Store::find)
+    Find,
+    /// [`Store::history`](crate::Store::history)
+    History,
+    /// [`Store::list`](crate::Store::list)
+    List,
+    /// [`Store::count_live`](crate::Store::count_live)
+    CountLive,
+    /// [`Store::due`](crate::Store::due)
+    Due,
+    /// [`Store::drop_answers`](crate::Store::drop_answers)
+    DropAnswers,
+    /// [`Store::purge`](crate::Store::purge)
+    Purge,
+    /// [`Store::remember`](crate::Store::remember)
+    Remember,
+    /// [`Store::recall`](crate::Store::recall)
+    Recall,
+    /// [`Store::replace`](crate::Store::replace)
+    Replace,
+    /// [`Store::clock`](crate::Store::clock), to look at it
+    Clock,
+    /// [`Store::clock`](crate::Store::clock), to end a clock hold
+    AcceptClock,
+    /// [`Store::set_key_format`](crate::Store::set_key_format)
+    SetKeyFormat,
 }
 
 impl StoreCall {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Create, Self::Swap, Self::Remove, Self::Read];
+    pub const ALL: [Self; 17] = [
+        Self::Create,
+        Self::Swap,
+        Self::Remove,
+        Self::Read,
+        Self::Find,
+        Self::History,
+        Self::List,
+        Self::CountLive,
+        Self::Due,
+        Self::DropAnswers,
+        Self::Purge,
+        Self::Remember,
+        Self::Recall,
+        Self::Replace,
+        Self::Clock,
+        Self::AcceptClock,
+        Self::SetKeyFormat,
+    ];
 
     /// Its place in [`ALL`](Self::ALL), for whoever keeps a measure for each.
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize
+    }
+
+    /// Whether it may change what is stored. Without an answer, nobody can know whether it did.
+    #[must_use]
+    pub const fn writes(self) -> bool {
+        match self {
+            Self::Create
+            | Self::Swap
+            | Self::Remove
+            | Self::DropAnswers
+            | Self::Purge
+            | Self::Remember
+            | Self::Replace
+            | Self::AcceptClock
+            | Self::SetKeyFormat => true,
+            Self::Read
+            | Self::Find
+            | Self::History
+            | Self::List
+            | Self::CountLive
+            | Self::Due
+            | Self::Recall
+            | Self::Clock => false,
+        }
     }
 
     /// Its name, as metrics spell it.
@@ -208,6 +276,19 @@ impl StoreCall {
             Self::Swap => "swap",
             Self::Remove => "remove",
             Self::Read => "read",
+            Self::Find => "find",
+            Self::History => "history",
+            Self::List => "list",
+            Self::CountLive => "count_live",
+            Self::Due => "due",
+            Self::DropAnswers => "drop_answers",
+            Self::Purge => "purge",
+            Self::Remember => "remember",
+            Self::Recall => "recall",
+            Self::Replace => "replace",
+            Self::Clock => "clock",
+            Self::AcceptClock => "accept_clock",
+            Self::SetKeyFormat => "set_key_format",
         }
     }
 }

@@ -7,7 +7,7 @@ use super::lane::Lane;
 use super::queue::{Batch, Beat, Queue, Settlement, Token};
 use crate::sink::Sink;
 use semel::background::spread;
-use semel::{StoreError, StoreFuture};
+use semel::{Access, StoreFuture};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -198,33 +198,29 @@ struct InTime<Q> {
 }
 
 impl<Q: Queue> InTime<Q> {
-    fn limited<'a, T: 'a>(&'a self, call: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
-        Box::pin(async move {
-            tokio::time::timeout(self.limit, call)
-                .await
-                .unwrap_or_else(|_| Err(StoreError::Lost("the store did not answer in time".into())))
-        })
+    fn limited<'a, T: Send + 'a>(&'a self, access: Access, call: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
+        Box::pin(semel::bounded(access, self.limit, call))
     }
 }
 
 impl<Q: Queue> Queue for InTime<Q> {
     fn beat(&self, token: Token, lease: Duration) -> StoreFuture<'_, Beat> {
-        self.limited(self.queue.beat(token, lease))
+        self.limited(Access::Write, self.queue.beat(token, lease))
     }
 
     fn release(&self, token: Token, lanes: Vec<Lane>) -> StoreFuture<'_, ()> {
-        self.limited(self.queue.release(token, lanes))
+        self.limited(Access::Write, self.queue.release(token, lanes))
     }
 
     fn leave(&self, token: Token) -> StoreFuture<'_, ()> {
-        self.limited(self.queue.leave(token))
+        self.limited(Access::Write, self.queue.leave(token))
     }
 
     fn read(&self, lanes: Vec<Lane>, per_lane: usize) -> StoreFuture<'_, Batch> {
-        self.limited(self.queue.read(lanes, per_lane))
+        self.limited(Access::Read, self.queue.read(lanes, per_lane))
     }
 
     fn settle(&self, token: Token, settlement: Settlement) -> StoreFuture<'_, ()> {
-        self.limited(self.queue.settle(token, settlement))
+        self.limited(Access::Write, self.queue.settle(token, settlement))
     }
 }

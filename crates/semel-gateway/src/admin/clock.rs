@@ -86,6 +86,6 @@ pub(super) async fn accept(State(shared): State<Arc<Shared>>) -> Result<Json<Clo
 }
 
 async fn asked(shared: &Shared, request: ClockRequest) -> Result<Json<ClockDocument>, AdminProblem> {
-    let report = shared.in_time(shared.admin.engine.store().clock(request)).await?;
+    let report = shared.admin.engine.store().clock(request).await?;
     Ok(Json(report.into()))
 }

@@ -8,7 +8,7 @@ use super::query::{Listing, OfOneOperation, OfOperations, cursor_text, operation
 use axum::Json;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
-use semel::{HistoryLine, OperationId, Record, StoreError, StoreFuture, Timestamp};
+use semel::{HistoryLine, OperationId, Record, StoreError, Timestamp};
 use serde::Serialize;
 use std::sync::Arc;
 use utoipa::ToSchema;
@@ -20,7 +20,7 @@ struct Listed {
     now: Moment,
     operations: Vec<Operation>,
     /// How many more there are on this page that cannot be read.
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(skip_serializing_if = "is_zero")]
     damaged: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
@@ -66,8 +66,8 @@ pub(super) async fn list(
     let Listing { filter, from, limit } = Listing::read(query.as_deref())?;
     let store = shared.admin.engine.store();
     let filter = shared.admin.engine.stored_filter(filter).await?;
-    let now = shared.in_time(store.read(Vec::new())).await?.now;
-    let page = shared.in_time(store.list(filter, from, limit)).await?;
+    let now = store.now().await?.earliest;
+    let page = store.list(filter, from, limit).await?;
     let mut operations = Vec::with_capacity(page.records.len());
     for record in page.records {
         operations.push(Operation::of(shared.with_client_key(record).await, now));
@@ -82,7 +82,7 @@ pub(super) async fn list(
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
-fn is_none(count: &usize) -> bool {
+fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
@@ -132,12 +132,6 @@ impl Shared {
     }
 
     pub(super) async fn history(&self, id: OperationId) -> Result<Vec<HistoryLine>, StoreError> {
-        self.in_time(self.admin.engine.store().history(id)).await
-    }
-
-    pub(super) async fn in_time<T>(&self, call: StoreFuture<'_, T>) -> Result<T, StoreError> {
-        tokio::time::timeout(self.admin.engine.store_timeout(), call)
-            .await
-            .unwrap_or_else(|_| Err(StoreError::Unavailable("the store did not answer in time".into())))
+        self.admin.engine.store().history(id).await
     }
 }

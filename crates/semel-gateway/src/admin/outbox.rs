@@ -14,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::StatusCode;
-use semel::{StoreError, Timestamp};
+use semel::{Access, StoreError, StoreFuture, Timestamp};
 use semel_events::outbox::{Desk, Entry, Touched};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -87,7 +87,7 @@ pub(super) async fn list(
     RawQuery(query): RawQuery,
 ) -> Result<Response, AdminProblem> {
     let EventListing { filter, before, limit } = EventListing::read(query.as_deref())?;
-    let page = shared.in_time(shared.outbox()?.list(filter, before, limit)).await?;
+    let page = shared.read(shared.outbox()?.list(filter, before, limit)).await?;
     let last = page.entries.last().map(|entry| entry.event.id.to_string());
     let listed = Listed {
         now: page.now.into(),
@@ -113,7 +113,7 @@ pub(super) async fn show(
     State(shared): State<Arc<Shared>>,
     Path(id): Path<String>,
 ) -> Result<Response, AdminProblem> {
-    let (now, entry) = shared.in_time(shared.outbox()?.find(event_id(&id)?)).await?;
+    let (now, entry) = shared.read(shared.outbox()?.find(event_id(&id)?)).await?;
     let entry = entry.ok_or_else(AdminProblem::no_such_event)?;
     Ok(Json(Shown::of(entry, now)).into_response())
 }
@@ -220,5 +220,9 @@ fn touched(
 impl Shared {
     fn outbox(&self) -> Result<Arc<dyn Desk>, AdminProblem> {
         self.admin.outbox.clone().ok_or_else(AdminProblem::no_outbox)
+    }
+
+    async fn read<T>(&self, call: StoreFuture<'_, T>) -> Result<T, StoreError> {
+        semel::bounded(Access::Read, self.admin.engine.store_timeout(), call).await
     }
 }

@@ -4,7 +4,7 @@
 //! limit. In health there are as many open records as requests under way; a number near the limit is an alarm by itself, and
 //! whether it is ten thousand or more changes nothing.
 
-use semel::{Filter, Record, State, Store, StoreError, Timestamp};
+use semel::{Filter, Record, State, StoreError, StoreHandle, Timestamp};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -59,8 +59,8 @@ impl Census {
     ///
     /// # Errors
     /// The store did not answer.
-    pub async fn take(store: &dyn Store, label: impl Fn(&str) -> String) -> Result<Self, StoreError> {
-        let now = store.read(Vec::new()).await?.now;
+    pub async fn take(store: &StoreHandle, label: impl Fn(&str) -> String) -> Result<Self, StoreError> {
+        let now = store.now().await?.earliest;
         let mut census = Self::default();
         let of = |state| Filter { state: Some(state), ..Filter::default() };
         let in_progress = each(store, of(State::InProgress), |record| {
@@ -93,7 +93,7 @@ impl Census {
     /// Newer doubt must not hide dead letters, which are old by nature.
     async fn count_dead_letters(
         &mut self,
-        store: &dyn Store,
+        store: &StoreHandle,
         label: &impl Fn(&str) -> String,
     ) -> Result<(), StoreError> {
         for open in self.operations.values_mut() {
@@ -115,7 +115,11 @@ struct Seen {
 }
 
 /// Looks at the records that a filter lets through, up to the limit.
-async fn each(store: &dyn Store, filter: Filter, mut look: impl FnMut(&Record)) -> Result<Seen, StoreError> {
+async fn each(
+    store: &StoreHandle,
+    filter: Filter,
+    mut look: impl FnMut(&Record),
+) -> Result<Seen, StoreError> {
     let (mut seen, mut damaged, mut from) = (0, 0, None);
     while seen < LIMIT {
         let page = store.list(filter.clone(), from, PAGE.min(LIMIT - seen)).await?;

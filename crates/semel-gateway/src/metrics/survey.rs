@@ -1,7 +1,7 @@
 //! What was counted, and what the store says is open: asked for by scrapers, by operators, and by whoever exports it.
 
 use super::{Census, Metrics};
-use semel::{Engine, StoreError};
+use semel::{Access, Engine, StoreError};
 use semel_events::outbox::{Counts, Desk, Outlook};
 use semel_worker::WebhookIntake;
 use std::sync::Arc;
@@ -55,21 +55,18 @@ impl Survey {
         {
             return look(taken.clone());
         }
-        let taking = Census::take(&**engine.store(), |operation| metrics.label(operation).to_owned());
+        let taking = Census::take(engine.store(), |operation| metrics.label(operation).to_owned());
         let patience = engine.store_timeout();
-        let census = tokio::time::timeout(patience, taking)
-            .await
-            .unwrap_or_else(|_| Err(StoreError::Unavailable("the store did not answer in time".into())))
-            .map(Arc::new);
+        let census = semel::bounded(Access::Read, patience, taking).await.map(Arc::new);
         if let Err(error) = &census {
             tracing::warn!(%error, "the store does not say what is open");
         }
         metrics.set_gauges(census.as_deref().ok());
-        if let Ok(Ok(answer)) = tokio::time::timeout(patience, engine.store().read(Vec::new())).await {
-            metrics.set_clock_hold(answer.latest.after(answer.now));
+        if let Ok(now) = engine.store().now().await {
+            metrics.set_clock_hold(now.latest.after(now.earliest));
         }
         let outlook = match &self.outbox {
-            Some(desk) => tokio::time::timeout(patience, desk.outlook()).await.ok().and_then(Result::ok),
+            Some(desk) => semel::bounded(Access::Read, patience, desk.outlook()).await.ok(),
             None => None,
         };
         metrics.set_outlook(outlook);

@@ -10,7 +10,6 @@ mod event;
 pub use answer::{WebhookAnswer, WebhookResult};
 pub use semel_http::webhook::{InvalidSecret, WebhookSecret};
 
-use crate::bounded::in_time;
 use crate::rules::Rules;
 use crate::testimony::{Heard, refused, set_down, testify};
 use bytes::Bytes;
@@ -224,8 +223,8 @@ impl WebhookIntake {
             Subject::Operation(id) => self.engine.find(id).await?,
             Subject::Key(key) => {
                 let key = self.engine.stored_key(&key).await?;
-                let answer = in_time(&self.engine, self.engine.store().read(vec![key])).await?;
-                (answer.now, answer.items.into_iter().next().flatten())
+                let (now, found) = self.engine.store().read(&key).await?;
+                (now.earliest, found)
             }
         };
         // By the clock that its sender has too: the store's time may lag behind a clock that is not believed yet.

@@ -34,6 +34,7 @@ struct Plan {
     cut: Mutex<Option<(usize, Cut)>>,
     reached: Notify,
     away: AtomicBool,
+    broken: AtomicBool,
     dues: AtomicUsize,
     drops: Mutex<Vec<usize>>,
     purges: Mutex<Vec<usize>>,
@@ -83,6 +84,11 @@ impl Interposed {
         self.plan.away.store(away, Ordering::SeqCst);
     }
 
+    /// Panics in every call, or in none.
+    pub(crate) fn be_broken(&self, broken: bool) {
+        self.plan.broken.store(broken, Ordering::SeqCst);
+    }
+
     /// How many calls were made.
     pub(crate) fn calls(&self) -> usize {
         self.plan.calls.load(Ordering::SeqCst)
@@ -115,6 +121,7 @@ impl Interposed {
 
     fn call<'a, T: Send + 'a>(&'a self, call: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
         Box::pin(async move {
+            assert!(!self.plan.broken.load(Ordering::SeqCst), "as told");
             if self.plan.away.load(Ordering::SeqCst) {
                 self.plan.calls.fetch_add(1, Ordering::SeqCst);
                 return Err(StoreError::Unavailable("away".into()));

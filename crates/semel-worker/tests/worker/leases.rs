@@ -3,7 +3,7 @@
 use crate::interposed::Interposed;
 use crate::support::{LEASE, Memory, Place, Shop, key, secs};
 use semel::observe::Event;
-use semel::{Decision, Outcome, Policy, RecordKey, Settling, Stale, State};
+use semel::{Decision, Outcome, Policy, RecordKey, Settling, Stale, State, StoreError};
 use semel_conformance::{Loss, LossyStore};
 use std::sync::Arc;
 
@@ -36,6 +36,19 @@ async fn where_nothing_settles_doubt_it_is_a_dead_letter_at_once() {
     shop.watch().round().await.unwrap();
     assert!(shop.record(id).await.unwrap().dead_letter);
     assert_eq!((shop.counted.of(Event::ZombieKey), shop.counted.of(Event::ReconcileFailed)), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_panics_fails_the_round_and_not_the_task() {
+    let shop = Shop::new(told_by_webhook()).await;
+    let id = shop.abandoned(1).await;
+    shop.pass(LEASE);
+    let mut watch = shop.watch();
+    shop.store.be_broken(true);
+    assert!(matches!(watch.round().await, Err(StoreError::Unavailable(_))), "reading changes nothing");
+    shop.store.be_broken(false);
+    assert_eq!(watch.round().await.unwrap(), 1);
+    assert_eq!(shop.state(id).await, State::Unknown);
 }
 
 #[tokio::test(start_paused = true)]
@@ -129,5 +142,5 @@ async fn a_request_that_comes_first_leaves_the_watch_nothing_to_do() {
     assert!(matches!(shop.request(1).await, Decision::Unknown { .. }));
     assert_eq!(shop.watch().round().await.unwrap(), 0);
     assert_eq!(shop.counted.of(Event::ZombieKey), 1);
-    assert_eq!(shop.engine.store().read(vec![key(1)]).await.unwrap().items.len(), 1);
+    assert!(shop.engine.store().read(&key(1)).await.is_ok());
 }

@@ -214,7 +214,7 @@ impl Engine {
         };
         let draft = asked.draft();
         let begun = boottime::now();
-        match self.shared.batcher.create(&draft).await {
+        match self.shared.store.create(&draft).await {
             Ok((now, Created::Inserted)) => {
                 pass.used();
                 Ok(self.execute(asked, draft.at(now), begun))
@@ -239,7 +239,7 @@ impl Engine {
     /// For a tenant that may not make a new key: what is known is answered as ever. Reading first is safe here, as nothing is executed
     /// on the word that there is nothing.
     async fn known_alone(&self, asked: &Asked<'_>, retry_after: Duration) -> Result<Next, BeginError> {
-        Ok(match self.shared.batcher.read(&asked.key).await? {
+        Ok(match self.shared.store.read(&asked.key).await? {
             (now, Some(record)) => Next::Again(Box::new(record), now),
             (_, None) => Next::Decided(Decision::QuotaExceeded { retry_after }),
         })
@@ -254,7 +254,7 @@ impl Engine {
                 self.checkpoint_of(&record)?;
                 let swap = Swap { expected: record.expected(), next, history };
                 let begun = boottime::now();
-                match self.shared.batcher.swap(&swap).await {
+                match self.shared.store.swap(&swap).await {
                     Ok((now, Swapped::Done)) => Ok(self.execute(asked, swap.next.at(now), begun)),
                     Err(error @ StoreError::Lost(_)) => {
                         Box::pin(self.read_back(asked, Claim::of(&swap.next), error, begun)).await
@@ -264,7 +264,7 @@ impl Engine {
             }
             Arrived::Doubt(Change::Put { next, history }) => {
                 let swap = Swap { expected: record.expected(), next, history };
-                match self.shared.batcher.swap(&swap).await {
+                match self.shared.store.swap(&swap).await {
                     Ok((now, Swapped::Done)) => {
                         let doubted = swap.next.at(now);
                         log_doubt_of(&doubted);
@@ -276,7 +276,7 @@ impl Engine {
                 }
             }
             Arrived::Forgotten | Arrived::Take(Change::Remove) | Arrived::Doubt(Change::Remove) => {
-                match self.shared.batcher.remove(&record.expected()).await? {
+                match self.shared.store.remove(&record.expected()).await? {
                     (_, Swapped::Done) => {
                         // A tombstone that the policy lets be new work; what is gone by its own time is no retry.
                         if standing(&record, now.earliest) == Standing::Tombstone {
@@ -324,7 +324,7 @@ impl Engine {
         error: StoreError,
         begun: Duration,
     ) -> Result<Next, BeginError> {
-        match self.shared.batcher.read(&asked.key).await {
+        match self.shared.store.read(&asked.key).await {
             // Not if its lease ran out meanwhile: somebody may be about to settle it as never executed.
             Ok((_, Some(record))) if claim.holds(&record) && record.state == State::InProgress => {
                 Ok(self.execute(asked, record, begun))

@@ -4,7 +4,7 @@ use super::{Engine, Shared};
 use crate::identity::RecordKey;
 use crate::record::{Draft, Record};
 use crate::seal::{ClientKeys, Keyring, Renewed, Sealer, open_secret, resealed, seal_secret};
-use crate::store::{Filter, KeyFormat, KeyFormatSet, Respell, StoreError, unless_it_panics};
+use crate::store::{Filter, KeyFormat, KeyFormatSet, Respell, StoreError};
 use crate::transition::{Change, rewrite};
 use bytes::Bytes;
 use std::borrow::Cow;
@@ -80,14 +80,13 @@ impl Shared {
 
     /// Asks the store. One that was never used is told to have sealed keys, if anything is to be sealed.
     async fn learn_keys(&self, keyring: Option<&Keyring>) -> Result<Known, StoreError> {
-        let kept = self.in_time(self.store.recall(KeyFormat::SECRET.into())).await?;
+        let kept = self.store.recall(KeyFormat::SECRET.into()).await?;
         let kept = match (kept, keyring.and_then(Keyring::sealing_key)) {
             (Some(kept), _) => kept,
             (None, None) => return Ok(Known::Plain),
             (None, Some(key)) => {
                 let secret = seal_secret(key, KeyFormat::SECRET, &new_secret());
-                let set = self.store.set_key_format(KeyFormat::Sealed { secret }, None);
-                match self.in_time(set).await? {
+                match self.store.set_key_format(KeyFormat::Sealed { secret }, None).await? {
                     KeyFormatSet::InForce(KeyFormat::Sealed { secret }) => secret,
                     KeyFormatSet::NotAllowed(why) => {
                         tracing::warn!(why, "client keys cannot be sealed in this store");
@@ -145,7 +144,7 @@ impl Engine {
     /// # Errors
     /// As [`seals_client_keys`](Self::seals_client_keys).
     pub async fn check_keyring(&self, keyring: Option<&Keyring>) -> Result<(), StoreError> {
-        let kept = self.shared.in_time(self.shared.store.recall(KeyFormat::SECRET.into())).await?;
+        let kept = self.shared.store.recall(KeyFormat::SECRET.into()).await?;
         kept.map_or(Ok(()), |kept| client_keys(keyring, kept).map(drop))
     }
 
@@ -194,12 +193,11 @@ impl Engine {
         let Some(keyring) = self.shared.keyring() else { return Ok(0) };
         let mut count = 0;
         for name in SEALED_SECRETS {
-            let mut kept = self.shared.in_time(self.shared.store.recall(name.into())).await?;
+            let mut kept = self.shared.store.recall(name.into()).await?;
             while let Some(found) = kept.take()
                 && let Some(next) = resealed(&keyring, name, &found)?
             {
-                let replaced = self.shared.store.replace(name.into(), found, next.clone());
-                kept = self.shared.in_time(replaced).await?;
+                kept = self.shared.store.replace(name.into(), found, next.clone()).await?;
                 count += usize::from(kept.as_ref() == Some(&next));
             }
         }
@@ -216,7 +214,7 @@ impl Engine {
     /// The store did not answer, or a record does not open. Nothing was done.
     pub async fn convert_client_keys(&self) -> Result<KeysConverted, StoreError> {
         let keyring = self.shared.keyring();
-        let kept = self.shared.in_time(self.shared.store.recall(KeyFormat::SECRET.into())).await?;
+        let kept = self.shared.store.recall(KeyFormat::SECRET.into()).await?;
         let sealing = keyring.as_deref().and_then(Keyring::sealing_key);
         let (format, respell) = match (kept, sealing) {
             (Some(kept), Some(_)) => {
@@ -237,8 +235,7 @@ impl Engine {
                 (KeyFormat::Plain, respelling(keyring.clone(), open))
             }
         };
-        let set = self.shared.store.set_key_format(format, Some(respell));
-        let set = unless_it_panics(set).await;
+        let set = self.shared.store.set_key_format(format, Some(respell)).await;
         self.shared.client_keys.forget();
         Ok(match set? {
             KeyFormatSet::InForce(format) => KeysConverted::Done(matches!(format, KeyFormat::Sealed { .. })),

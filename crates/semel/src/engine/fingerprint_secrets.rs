@@ -151,7 +151,7 @@ impl Shared {
         let place = Place::now(keyring);
         let name = place.name(0);
         let own = [Uuid::new_v4().into_bytes(), Uuid::new_v4().into_bytes()].concat();
-        let kept = self.in_time(self.store.remember(name.clone(), place.kept(&name, &own))).await?;
+        let kept = self.store.remember(name.clone(), place.kept(&name, &own)).await?;
         Ok(Opened::of(place.opened(keyring, &name, kept)?)?.secret)
     }
 
@@ -179,7 +179,7 @@ impl Shared {
         let mut found = Vec::new();
         while found.len() < MOST {
             let name = place.name(found.len());
-            let Some(kept) = self.in_time(self.store.recall(name.clone())).await? else { break };
+            let Some(kept) = self.store.recall(name.clone()).await? else { break };
             found.push(Opened::of(place.opened(keyring, &name, kept)?)?);
         }
         Ok(found)
@@ -238,7 +238,7 @@ impl Engine {
             while !there.iter().any(|other| other.secret == secret) && there.len() < MOST {
                 let name = target.name(there.len());
                 let kept = target.kept(&name, &bytes);
-                let kept = self.shared.in_time(self.shared.store.remember(name.clone(), kept)).await?;
+                let kept = self.shared.store.remember(name.clone(), kept).await?;
                 there.push(Opened::of(target.opened(keyring, &name, kept)?)?);
                 count += usize::from(there.last().is_some_and(|last| last.secret == secret));
             }

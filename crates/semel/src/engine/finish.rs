@@ -127,7 +127,7 @@ struct Finishing {
 impl Finishing {
     async fn in_time(&mut self) -> Result<Finish, FinishError> {
         let Some((held, act)) = &mut self.work else { return Err(FinishError) };
-        let timeout = held.shared.store_timeout;
+        let timeout = held.shared.store.timeout();
         let finish = tokio::time::timeout(timeout, held.write_outcome(act)).await.map_err(|_| FinishError)?;
         self.work = None;
         Ok(finish)
@@ -215,7 +215,7 @@ impl Engine {
             let deadline = moment_after(policy.lease);
             let mut pause = FIRST_PAUSE;
             while tokio::time::Instant::now() < deadline {
-                if let Ok((_, Some(record))) = shared.batcher.read(&key).await
+                if let Ok((_, Some(record))) = shared.store.read(&key).await
                     && claim.holds(&record)
                 {
                     let release = Act::Release { windows: Windows::from(&*policy) };

@@ -37,7 +37,7 @@ use crate::fingerprint::FingerprintSecret;
 use crate::observe::{Event, Observer};
 use crate::record::Record;
 use crate::seal::Keyring;
-use crate::store::{Batcher, Store, StoreError};
+use crate::store::{Store, StoreError, StoreHandle};
 use bytes::Bytes;
 use client_keys::LearntKeys;
 use fingerprint_secrets::FingerprintSecrets;
@@ -66,8 +66,7 @@ pub struct Engine {
 }
 
 struct Shared {
-    store: Arc<dyn Store>,
-    batcher: Batcher,
+    store: StoreHandle,
     recipes: Recipes,
     waiters: Waiters,
     watched: RwLock<Arc<Watched>>,
@@ -78,7 +77,6 @@ struct Shared {
     fingerprint_secrets: FingerprintSecrets,
     keyring: RwLock<Option<Arc<Keyring>>>,
     client_keys: LearntKeys,
-    store_timeout: Duration,
     observer: Option<Arc<dyn Observer>>,
 }
 
@@ -154,7 +152,7 @@ impl Engine {
     pub fn with_options(store: Arc<dyn Store>, options: EngineOptions) -> Self {
         Self {
             shared: Arc::new(Shared {
-                batcher: Batcher::observed(&store, options.store_timeout, options.observer.as_ref()),
+                store: StoreHandle::observed(store, options.store_timeout, options.observer.clone()),
                 recipes: Recipes::default(),
                 waiters: Waiters::new(options.max_waiters, options.max_waiters_per_tenant),
                 watched: RwLock::new(Arc::new(Watched::new(options.quotas))),
@@ -165,23 +163,21 @@ impl Engine {
                 fingerprint_secrets: FingerprintSecrets::default(),
                 keyring: RwLock::new(options.keyring.map(Arc::new)),
                 client_keys: LearntKeys::default(),
-                store_timeout: options.store_timeout,
                 observer: options.observer,
-                store,
             }),
         }
     }
 
     /// The store, for what the engine does not do: listing, watching, reaping.
     #[must_use]
-    pub fn store(&self) -> &Arc<dyn Store> {
+    pub fn store(&self) -> &StoreHandle {
         &self.shared.store
     }
 
     /// How long a call to the store may take.
     #[must_use]
     pub fn store_timeout(&self) -> Duration {
-        self.shared.store_timeout
+        self.shared.store.timeout()
     }
 
     /// Who is told what happens, for whoever works with this engine and has something to tell too.
@@ -199,8 +195,7 @@ impl Engine {
             .secret
             .get_or_try_init(|| async {
                 let own = Bytes::from([Uuid::new_v4().into_bytes(), Uuid::new_v4().into_bytes()].concat());
-                let remembered = self.shared.store.remember("secret/keyed-hashes".into(), own);
-                let secret = self.shared.in_time(remembered).await?;
+                let secret = self.shared.store.remember("secret/keyed-hashes".into(), own).await?;
                 FingerprintSecret::new(&secret).map_err(|error| StoreError::Damaged(error.to_string()))
             })
             .await

@@ -3,7 +3,7 @@
 use super::Shared;
 use crate::fingerprint::Recipe;
 use crate::identity::RecipeId;
-use crate::store::{StoreError, StoreFuture, unless_it_panics};
+use crate::store::StoreError;
 use bytes::Bytes;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -30,8 +30,7 @@ impl Shared {
         if self.recipes.known(id).is_some() {
             return Ok(());
         }
-        let keep = self.store.remember(name_of(id), Bytes::from(recipe.to_text().to_owned()));
-        self.in_time(keep).await?;
+        self.store.remember(name_of(id), Bytes::from(recipe.to_text().to_owned())).await?;
         self.recipes.learn(id, Arc::new(recipe.clone()));
         Ok(())
     }
@@ -41,7 +40,7 @@ impl Shared {
         if let Some(recipe) = self.recipes.known(id) {
             return Ok(Some(recipe));
         }
-        let Some(text) = self.in_time(self.store.recall(name_of(id))).await? else {
+        let Some(text) = self.store.recall(name_of(id)).await? else {
             return Ok(None);
         };
         let recipe = std::str::from_utf8(&text).ok().and_then(|text| Recipe::from_text(text).ok());
@@ -60,12 +59,6 @@ impl Shared {
             self.recipes.learn(keyed.id(), Arc::clone(keyed));
         }
         Ok(keyed)
-    }
-
-    pub(super) async fn in_time<T>(&self, call: StoreFuture<'_, T>) -> Result<T, StoreError> {
-        tokio::time::timeout(self.store_timeout, unless_it_panics(call))
-            .await
-            .unwrap_or_else(|_| Err(StoreError::Unavailable("the store did not answer in time".into())))
     }
 }
 

@@ -52,7 +52,7 @@ impl Engine {
             };
             let swap = Swap { expected: record.expected(), next, history };
             let operation = &record.key.operation;
-            match self.shared.batcher.swap(&swap).await {
+            match self.shared.store.swap(&swap).await {
                 Ok((now, Swapped::Done)) => {
                     let settled = swap.next.at(now);
                     self.settled(&settled);
@@ -95,7 +95,7 @@ impl Engine {
     /// # Errors
     /// The store did not answer in time.
     pub async fn find(&self, id: OperationId) -> Result<(Timestamp, Option<Record>), StoreError> {
-        let answer = self.shared.in_time(self.shared.store.find(vec![id])).await?;
+        let answer = self.shared.store.find(vec![id]).await?;
         Ok((answer.now, answer.items.into_iter().next().flatten()))
     }
 }

@@ -268,10 +268,10 @@ async fn decide_and_write(
         let answer = match change {
             Change::Put { next, history } => {
                 let swap = Swap { expected, next, history };
-                let swapped = shared.batcher.swap(&swap).await;
+                let swapped = shared.store.swap(&swap).await;
                 swapped.map(|(now, swapped)| (swapped, Some(swap.next.at(now))))
             }
-            Change::Remove => shared.batcher.remove(&expected).await.map(|(_, swapped)| (swapped, None)),
+            Change::Remove => shared.store.remove(&expected).await.map(|(_, swapped)| (swapped, None)),
         };
         let count_error = || {
             let record = seen.lock().unwrap_or_else(PoisonError::into_inner);

@@ -30,7 +30,7 @@ impl Engine {
         while Instant::now() < deadline {
             tokio::time::sleep_until((Instant::now() + pause).min(deadline)).await;
             pause = (pause * 3 / 2).min(LONGEST_PAUSE);
-            let (now, record) = self.shared.batcher.read(&asked.key).await?;
+            let (now, record) = self.shared.store.read(&asked.key).await?;
             let Some(record) = record else {
                 // The owner released it, or an open transaction hides it: the client may try again.
                 if operation_id.is_some() {

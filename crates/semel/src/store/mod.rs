@@ -1,14 +1,17 @@
 //! What a store has to do: create, swap, remove and read, in batches.
 
-mod batcher;
+mod batches;
+mod bounded;
+mod call;
 mod damage;
+mod handle;
 mod memory;
 
-pub use batcher::Batcher;
+pub use bounded::{Access, bounded};
 pub use damage::PassedOver;
+pub use handle::StoreHandle;
 pub use memory::{ManualClock, MemoryStore};
 
-use crate::caught::{Panicked, caught};
 use crate::clock::{ClockReport, ClockRequest};
 use crate::history::{HistoryEntry, HistoryLine};
 use crate::identity::{OperationId, RecordKey};
@@ -22,11 +25,6 @@ use std::time::Duration;
 
 /// The future of a store's call.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
-
-/// What the call answers. A panic in it is an answer that is lost: it may have been done before.
-pub(crate) async fn unless_it_panics<T>(call: StoreFuture<'_, T>) -> Result<T, StoreError> {
-    caught(call).await.unwrap_or_else(|Panicked| Err(StoreError::Lost("the store panicked".into())))
-}
 
 /// An answer, and what time it was by the store's clock when it was found. All moments in what was written count from it: windows from
 /// `latest`, everything else from `now`.

@@ -51,6 +51,17 @@ async fn a_store_that_panics_while_a_recipe_is_kept_is_a_store_that_failed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_recipe_whose_write_is_not_answered_in_time_may_have_been_kept() {
+    let shop = Shop::new();
+    shop.store.next(Call::Remember, [Fault::Hang]);
+    let asked = json!({ "amount": "10.00" });
+    let refused = shop.ask(&command(&plain(), &asked)).await;
+    assert!(matches!(refused, Err(BeginError::Store(StoreError::Lost(_)))), "{refused:?}");
+    assert_eq!(shop.store.batches(Call::Create), [0; 0], "nothing was reserved");
+    assert!(matches!(shop.ask(&command(&plain(), &asked)).await, Ok(Decision::Execute(_))));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_recipe_that_is_not_to_be_had_gives_no_verdict() {
     let shop = Shop::new();
     let subject = json!({ "amount": "10.00" });

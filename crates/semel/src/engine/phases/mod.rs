@@ -293,7 +293,7 @@ impl Phases {
     /// Commits a recovery point that cannot be had again: tries on for as long as a call to the store may take. It may be as little
     /// as a sign of life of our own, under way at the same moment, that holds the record.
     async fn commit_for_certain<E>(&mut self, journal: &Journal) -> Result<(), PhaseError<E>> {
-        let deadline = Instant::now() + self.shared.store_timeout;
+        let deadline = Instant::now() + self.shared.store.timeout();
         let mut pause = FIRST_PAUSE;
         loop {
             match self.commit(journal.clone()).await {
@@ -377,7 +377,7 @@ impl Phases {
     /// Nobody can say, or it is not there. The next attempt goes on from what is.
     pub async fn lost<T: Checkpoint>(&mut self, name: &str, lost: StoreError) -> Result<T, StoreError> {
         let id = self.claim.operation_id;
-        let found = self.shared.in_time(self.shared.store.find(vec![id])).await;
+        let found = self.shared.store.find(vec![id]).await;
         let record = found.ok().and_then(|answer| answer.items.into_iter().flatten().next());
         if let Some(record) = record.filter(|record| self.claim.holds(record))
             && let Ok(journal) = Journal::of(&record, &self.acts)

@@ -5,7 +5,7 @@
 
 use super::bucket::Bucket;
 use super::{Admission, Quota};
-use crate::store::{Store, StoreError};
+use crate::store::{StoreError, StoreHandle};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -53,22 +53,21 @@ impl Account {
     /// Waits until the keys were counted for once, and has them counted again beside the requests when that is too long ago.
     pub(super) async fn counted(
         self: &Arc<Self>,
-        store: &Arc<dyn Store>,
+        store: &StoreHandle,
         tenant: &str,
         most: u64,
-        patience: Duration,
     ) -> Result<(), StoreError> {
         let counted = self.counted.notified();
         tokio::pin!(counted);
         // Before looking: what is told after that is not missed.
         counted.as_mut().enable();
         if let Some((counting, since)) = self.next_count() {
-            tokio::spawn(counting.count(Arc::clone(store), tenant.to_owned(), most, since));
+            tokio::spawn(counting.count(store.clone(), tenant.to_owned(), most, since));
         }
         if self.known().live.is_some() {
             return Ok(());
         }
-        let in_time = tokio::time::timeout(patience, counted).await.is_ok();
+        let in_time = tokio::time::timeout(store.timeout(), counted).await.is_ok();
         let known = self.known();
         match (&known.live, &known.failed) {
             (Some(_), _) => Ok(()),
@@ -121,11 +120,9 @@ impl Account {
 struct Counting(Arc<Account>);
 
 impl Counting {
-    async fn count(self, store: Arc<dyn Store>, tenant: String, most: u64, since: u64) {
+    async fn count(self, store: StoreHandle, tenant: String, most: u64, since: u64) {
         let begun = Instant::now();
-        let counted = tokio::time::timeout(LONGEST_COUNT, store.count_live(tenant, most)).await;
-        let counted =
-            counted.unwrap_or_else(|_| Err(StoreError::Unavailable("counting took too long".into())));
+        let counted = store.count_live(tenant, most, LONGEST_COUNT).await;
         let mut known = self.0.known();
         match counted {
             Ok(live) => {
@@ -193,8 +190,8 @@ mod tests {
             let _time = runtime().enter();
             Account::new(&Quota { live_keys: Some(1), new_keys: None })
         };
-        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        let counted = || account.counted(&store, "tenant", 1, Duration::from_secs(60));
+        let store = StoreHandle::new(Arc::new(MemoryStore::new()), Duration::from_secs(60));
+        let counted = || account.counted(&store, "tenant", 1);
         let ending = runtime();
         {
             let _here = ending.enter();

@@ -96,7 +96,7 @@ impl Shared {
         }
         let account = watched.accounts.of(tenant, &quota);
         if let Some(most) = quota.live_keys {
-            account.counted(&self.store, tenant, most, self.store_timeout).await?;
+            account.counted(&self.store, tenant, most).await?;
         }
         Ok(account.admit(&quota))
     }

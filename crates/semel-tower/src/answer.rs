@@ -39,8 +39,8 @@ impl Config {
                 Problem::new(
                     Code::KeyReused,
                     self.profile,
-                    "This key was used before for a different request. Send the first request's body unchanged, or use a new \
-                     key for a new operation.",
+                    "This key was already used for a different request. Send the original request unchanged, or \
+                     use a new key for a new operation.",
                 )
                 .with_operation_id(operation_id),
             ),
@@ -48,8 +48,8 @@ impl Config {
                 Problem::new(
                     Code::QuotaExceeded,
                     self.profile,
-                    "There are as many new keys from you as may be for now, so nothing was carried out. Send the same request again after \
-                     a while, with the same key. What you sent before is answered as ever.",
+                    "Quota for new idempotency keys exceeded; nothing was executed. Send the same request again \
+                     later, with the same key. Retries of earlier requests are not affected.",
                 )
                 .with_retry_after(retry_after),
             ),
@@ -57,15 +57,16 @@ impl Config {
                 Problem::new(
                     Code::KeyExpired,
                     self.profile,
-                    "This key was used before, and the time in which its answer is repeated is over. Find out what became of \
-                     that operation, and use a new key for a new one.",
+                    "This key was used by an operation whose retention window is over. Look up the result of that \
+                     operation; use a new key for a new operation.",
                 )
                 .with_operation_id(operation_id),
             ),
             Decision::CannotTell { operation_id } => {
                 let mut problem = self.unknown(operation_id);
-                problem.detail = "This key was used before, and this instance cannot tell whether it was for the same request, \
-                                  because its rules of comparison are not known here. Send it again later, unchanged."
+                problem.detail = "This instance cannot compare this request with the first one under this key, \
+                                  because it does not know the fingerprint recipe. Send the same request again \
+                                  later."
                     .into();
                 self.problem(problem)
             }
@@ -79,7 +80,8 @@ impl Config {
                 Ok(kept) => *bytes = kept,
                 Err(NoRoom) => {
                     return no_room(
-                        "The answer is there, but not the memory to send it now. Send the same request again after a while.",
+                        "Not enough memory to send the stored response at the moment. Send the same request again \
+                         later.",
                     );
                 }
             }
@@ -138,7 +140,8 @@ impl Config {
         Problem::new(
             Code::ResponseNotStored,
             self.profile,
-            "The operation was carried out once and will not be again, but its answer was not stored. Fetch what it made instead.",
+            "The operation has ended and will not be executed again, but its response was not stored. Fetch the \
+             resource instead.",
         )
         .with_operation_id(operation_id)
     }
@@ -152,7 +155,8 @@ impl Config {
         let mut problem = Problem::new(
             Code::InProgress,
             self.profile,
-            "The first request with this key is still being worked on. Send the same request again after a while to get its answer.",
+            "The first request with this key is still in progress. Send the same request again later to get its \
+             answer.",
         )
         .with_retry_after(retry_after);
         if let Some(operation_id) = operation_id {
@@ -177,8 +181,8 @@ impl Config {
         Problem::new(
             Code::OutcomeUnknown,
             self.profile,
-            "It is not known whether the operation was carried out. It will not be carried out again; send the same request again \
-             later to learn how it ended. Do not use a new key.",
+            "It is not known whether the operation was executed. While that is so, it will not be executed again. \
+             Send the same request again later to learn the outcome; do not use a new key.",
         )
         .with_operation_id(operation_id)
     }
@@ -202,8 +206,8 @@ impl Config {
 
     /// For a request that was cut off by the end of the process.
     pub(crate) fn unknown_at_exit(&self) -> Response<Body> {
-        let detail = "The service is stopping, and it is not known whether the operation was carried out. Send the same request \
-                      again later.";
+        let detail = "The process is shutting down, and it is not known whether the operation was executed. Send \
+                      the same request again later.";
         self.problem(Problem::new(Code::OutcomeUnknown, self.profile, detail).for_first_request())
     }
 
@@ -235,7 +239,7 @@ impl Config {
         self.problem(Problem::new(
             Code::StoreUnavailable,
             self.profile,
-            "The memory of past requests cannot be reached, so nothing was carried out. Send the same request again after a while.",
+            "The idempotency store is unavailable; nothing was executed. Send the same request again later.",
         ))
     }
 
@@ -243,8 +247,8 @@ impl Config {
         Problem::new(
             Code::RecordDamaged,
             self.profile,
-            "What is stored of this operation is damaged and cannot be repeated. It will not be carried out again. Ask the \
-             operators of this service.",
+            "The stored record of this operation is damaged. The request was not executed. Contact the operator \
+             of this API.",
         )
     }
 
@@ -256,7 +260,8 @@ impl Config {
         let mut response = self.problem(Problem::new(
             Code::ScopeUnresolved,
             self.profile,
-            "It is not known whose request this is, so its key means nothing. Authenticate, and send the same request again.",
+            "The caller could not be identified, so the key cannot be looked up. Authenticate, and send the \
+             request again with the same key.",
         ));
         // A 401 has to name a scheme; which one the application wants, only it knows.
         response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
@@ -274,7 +279,8 @@ impl Config {
         let mut problem = Problem::new(
             Code::ScopeUnresolved,
             self.profile,
-            "It cannot be found out now whose request this is, so nothing was carried out. Send the same request again after a while.",
+            "The caller cannot be identified at the moment; nothing was executed. Send the same request again \
+             later.",
         )
         .with_retryable(true)
         .with_retry_after(RETRY_SCOPE);
@@ -284,7 +290,8 @@ impl Config {
 
     pub(crate) fn no_room_for_request(&self) -> Response<Body> {
         no_room(
-            "There is no memory for a body of this size now, and nothing was carried out. Send the same request again after a while.",
+            "Not enough memory for a body of this size at the moment; nothing was executed. Send the same request \
+             again later.",
         )
     }
 
@@ -292,7 +299,7 @@ impl Config {
         self.problem(Problem::new(
             Code::RequestTooLarge,
             self.profile,
-            format!("The request body is longer than the {limit} bytes that a protected request may have."),
+            format!("The request body is larger than the limit of {limit} bytes."),
         ))
     }
 
@@ -312,4 +319,29 @@ fn no_room(detail: &'static str) -> Response<Body> {
     let mut response = plain(StatusCode::SERVICE_UNAVAILABLE, true, detail).map(Body::from);
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use semel::problem::Code;
+    use std::fs;
+
+    /// String literals that go over several lines, as one line.
+    fn joined(source: &str) -> String {
+        source.split("\\\n").map(str::trim_start).collect()
+    }
+
+    #[test]
+    fn the_pages_of_the_codes_show_what_the_layer_says() {
+        let here = env!("CARGO_MANIFEST_DIR");
+        let source = joined(include_str!("answer.rs")) + &joined(include_str!("service.rs"));
+        // Their details hold numbers, or are the gateway's.
+        let others = [Code::KeyInvalid, Code::RequestTooLarge, Code::UpstreamUnreachable];
+        for code in Code::ALL.into_iter().filter(|code| !others.contains(code)) {
+            let page = fs::read_to_string(format!("{here}/../../docs/errors/{code}.md")).unwrap();
+            let (_, detail) = page.split_once("\"detail\": \"").unwrap();
+            let (detail, _) = detail.split_once('"').unwrap();
+            assert!(source.contains(detail), "{code}: {detail}");
+        }
+    }
 }

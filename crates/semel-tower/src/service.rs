@@ -128,8 +128,8 @@ impl Config {
             Ok(None) if protection.key == KeyRequirement::Optional => Admission::PassWithoutKey,
             Ok(None) => refuse(
                 Code::KeyMissing,
-                "This operation needs an Idempotency-Key header. Make one key per operation (a UUID, say), and send the \
-                 same key with every retry of it."
+                "This operation requires an Idempotency-Key header. Create one key per operation (for example a \
+                 UUID), and send the same key with every retry."
                     .into(),
             ),
             Err(error) => refuse(Code::KeyInvalid, error.to_string()),

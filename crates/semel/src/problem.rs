@@ -10,7 +10,7 @@
 //! let problem = Problem::new(
 //!     Code::InProgress,
 //!     Profile::Ietf,
-//!     "The first request with this key is still being worked on.",
+//!     "The first request with this key is still in progress.",
 //! )
 //! .with_operation_id(OperationId::random());
 //! let response = problem.into_response(&DocsBase::default());

@@ -5,55 +5,57 @@ use semel::problem::Code;
 pub(super) fn explained(code: Code) -> &'static str {
     match code {
         Code::KeyMissing => {
-            "This operation needs a key, and the request has none. Nothing was carried out. Make a key, and send it with this request and \
-             with every retry of it."
+            "This operation requires a key, and the request has none. Nothing was executed. Create a key, and \
+             send it with this request and every retry of it."
         }
         Code::KeyInvalid => {
-            "The key does not have the form that a key must have; the detail says why. Nothing was carried out. Send a well-formed key, \
-             such as a UUID."
+            "The key is malformed; the detail says why. Nothing was executed. Send a well-formed key, for example \
+             a UUID."
         }
         Code::KeyReused => {
-            "The key was used before, for a different request. Nothing was carried out. Send the first request unchanged, or use a new \
-             key for a new operation."
+            "The key was already used for a different request. Nothing was executed. Send the original request \
+             unchanged, or use a new key for a new operation."
         }
         Code::InProgress => {
-            "The first request with this key is still being worked on. Wait as long as Retry-After says, and send the same again to \
-             get its answer."
+            "The first request with this key is still in progress. Wait for Retry-After, then send the same \
+             request again to get its answer."
         }
         Code::OutcomeUnknown => {
-            "It is not known whether the operation was carried out. It will not be carried out again while that is so. Keep the key, \
-             and send the same again later to learn how it ended. A new key could carry it out twice."
+            "It is not known whether the operation was executed. While that is so, it will not be executed again. \
+             Keep the key, and send the same request again later to learn the outcome. A new key could execute it \
+             twice."
         }
         Code::KeyExpired => {
-            "The key was used before, and the time in which its answer is repeated is over. Nothing was carried out now. Look up what \
-             became of the operation; use a new key for a new one."
+            "The key was used by an operation whose retention window is over. Nothing was executed now. Look up \
+             the result of that operation; use a new key for a new one."
         }
         Code::ResponseNotStored => {
-            "The operation was carried out once and will not be again, but its answer was too large or too private to be kept, or is \
-             kept no longer. Fetch what it made."
+            "The operation has ended and will not be executed again, but its response was not stored: too large, \
+             not meant to be kept, or kept no longer. Fetch the resource."
         }
         Code::ScopeUnresolved => {
-            "It cannot be told whose request this is. Nothing was carried out. Authenticate, and send the same request again with the \
-             same key."
+            "The caller could not be identified. Nothing was executed. Authenticate, and send the request again \
+             with the same key."
         }
         Code::StoreUnavailable => {
-            "The memory of past requests cannot be reached. Nothing was carried out. Send the same again after a while."
+            "The idempotency store is unavailable. Nothing was executed. Send the same request again later."
         }
         Code::UpstreamUnreachable => {
-            "The service could not be reached, and nothing of the request was sent to it. Send the same again after a while."
+            "The service could not be reached, and nothing of the request was sent to it. Send the same request \
+             again later."
         }
         Code::RequestTooLarge => {
-            "The body is larger than this operation accepts. Nothing was carried out. Send less, with a new key."
+            "The body is larger than this operation accepts. Nothing was executed. Send a smaller request."
         }
         Code::RecordDamaged => {
-            "What is stored of this operation is damaged. It will not be carried out again. Ask the operators of this API, and name the \
-             operation id."
+            "The stored record of this operation is damaged. Nothing was executed. Contact the operator of this \
+             API, and name the operation id."
         }
         Code::QuotaExceeded => {
-            "You have as many keys as you may for now, or make new ones too fast. Nothing was carried out, and nothing is remembered of the \
-             request. Wait as long as Retry-After says, and send the same again. Retries of what you sent before are answered as ever."
+            "Your quota for new keys is exceeded. Nothing was executed, and nothing was recorded. Wait for \
+             Retry-After, then send the same request again. Retries of earlier requests are not affected."
         }
-        // A code of a later version of the engine: its title says the essential.
-        _ => "The detail of the document says what happened and what to do.",
+        // A code of a later version of the engine: its title has to do.
+        _ => "The detail says what happened and what to do.",
     }
 }

@@ -25,7 +25,7 @@ pub enum Code {
     KeyInvalid,
     /// The key already stands for a different request.
     KeyReused,
-    /// The first request with this key is still being worked on.
+    /// The first request with this key is still in progress.
     InProgress,
     /// The work may or may not have been done, and nobody knows yet.
     OutcomeUnknown,

@@ -20,6 +20,7 @@ mod responses;
 pub mod route;
 mod secret;
 mod setting;
+mod stack;
 mod store;
 pub mod tenant;
 pub mod tls;

@@ -73,9 +73,12 @@ pub struct ServiceTurn {
     pub status: Option<u16>,
 }
 
+/// Work that runs with a trace, or with none: see [`Trace::within`].
+pub type Within<F> = tokio::task::futures::TaskLocalFuture<Option<Arc<Trace>>, F>;
+
 impl Trace {
     /// Runs `work` with this trace, or with none.
-    pub fn within<F: Future>(trace: Option<Arc<Self>>, work: F) -> impl Future<Output = F::Output> {
+    pub fn within<F: Future>(trace: Option<Arc<Self>>, work: F) -> Within<F> {
         CURRENT.scope(trace, work)
     }
 

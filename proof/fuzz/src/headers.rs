@@ -38,7 +38,7 @@ pub fn target(data: &[u8]) {
 }
 
 fn requests(headers: &HeaderMap, lines: &Lines<'_>) {
-    let tenants = passing::Decisive::with([HeaderName::from_static(TENANT)]);
+    let tenants = passing::Decisive::with([&HeaderName::from_static(TENANT)]);
     let misspelt = headers.keys().any(|name| passing::is_misspelt_key(name.as_str()));
     let refused = misspelt || tenants.is_named_by_connection(headers);
     let mut passed = headers.clone();

@@ -230,7 +230,7 @@ mod tests {
             ("Semel-Attempt", "x"),
             ("X-Sum", "x"),
         ]);
-        clean_trailers(&mut trailers, &Decisive::with([HeaderName::from_static("x-account")]));
+        clean_trailers(&mut trailers, &Decisive::with([&HeaderName::from_static("x-account")]));
         assert_eq!(names(&trailers), ["x-sum"]);
     }
 

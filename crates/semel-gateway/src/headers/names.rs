@@ -115,7 +115,7 @@ pub(crate) struct Decisive(Arc<[Box<str>]>);
 
 impl Decisive {
     /// The usual ones, and these: the headers by which this gateway tells tenants apart.
-    pub(crate) fn with(names: impl IntoIterator<Item = HeaderName>) -> Self {
+    pub(crate) fn with<'a>(names: impl IntoIterator<Item = &'a HeaderName>) -> Self {
         Self(names.into_iter().map(|name| folded(name.as_str()).into()).collect())
     }
 
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn connection_may_not_name_what_says_whose_request_it_is() {
-        let decisive = Decisive::with([HeaderName::from_static("x-account-id")]);
+        let decisive = Decisive::with([&HeaderName::from_static("x-account-id")]);
         let named = |options| {
             let mut headers = HeaderMap::new();
             headers.append(CONNECTION, HeaderValue::from_static("close"));

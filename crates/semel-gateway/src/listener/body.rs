@@ -48,7 +48,7 @@ enum Kind {
         /// Where its length is watched.
         length: Option<Box<Length>>,
         /// What trailers may not say.
-        decisive: Decisive,
+        decisive: Option<Decisive>,
     },
     Whole(Option<Bytes>),
 }
@@ -69,7 +69,7 @@ struct Waiting {
 struct TooLong;
 
 impl RequestBody {
-    pub(crate) fn incoming(body: Incoming, headers: &HeaderMap, link: Link, decisive: Decisive) -> Self {
+    pub(crate) fn incoming(body: Incoming, headers: &HeaderMap, link: Link) -> Self {
         // hyper knows of bodies that are none: they need no following.
         Self(if body.is_end_stream() {
             link.body_is_whole();
@@ -85,9 +85,16 @@ impl RequestBody {
                 is_waited_for: false,
                 progress: None,
                 length: None,
-                decisive,
+                decisive: None,
             }
         })
+    }
+
+    /// Says what its trailers may not say, besides what they never may.
+    pub(crate) fn clean_trailers_by(&mut self, rules: &Decisive) {
+        if let Kind::Incoming { decisive, .. } = &mut self.0 {
+            *decisive = Some(rules.clone());
+        }
     }
 
     /// Says how long it may be. What the layer has read has a limit of its own.
@@ -210,7 +217,10 @@ impl Body for RequestBody {
                 if let Some(Ok(frame)) = &mut frame
                     && let Some(trailers) = frame.trailers_mut()
                 {
-                    clean_trailers(trailers, decisive);
+                    match decisive {
+                        Some(decisive) => clean_trailers(trailers, decisive),
+                        None => clean_trailers(trailers, &Decisive::default()),
+                    }
                 }
                 if let Some(progress) = progress {
                     progress.fetch_add(1, Relaxed);

@@ -5,15 +5,14 @@ use super::core_threads::Dealer;
 use super::pace::Pace;
 use super::stream::ClientStream;
 use super::streams::{Overdue, Streams};
-use super::{AnswerBody, Arrival, Client, IDEMPOTENCY_KEY, Link, told_to_stop};
+use super::{AcceptedRequest, Answers, Client, IDEMPOTENCY_KEY, Link, told_to_stop};
 use crate::limits::Limits;
-use http::{Request, Response};
+use http::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use std::convert::Infallible;
-use std::future::Future;
+use std::cell::RefCell;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,17 +37,15 @@ const SIGN_OF_LIFE_WITHIN: Duration = Duration::from_secs(20);
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Serves a connection to its end.
-pub(super) async fn serve<F>(
+pub(super) async fn serve(
     stream: ClientStream,
     client: Client,
     limits: Arc<Limits>,
-    answer: Arc<impl Fn(Arrival) -> F>,
+    service: impl Answers,
     mut stopping: watch::Receiver<bool>,
     dealer: Dealer,
     connected: &Connected,
-) where
-    F: Future<Output = Response<AnswerBody>> + Send + 'static,
-{
+) {
     let peer = client.peer.0;
     let streams = Streams::new(client.begun);
     let mut http = http2::Builder::new(dealer);
@@ -64,11 +61,11 @@ pub(super) async fn serve<F>(
         .keep_alive_timeout(SIGN_OF_LIFE_WITHIN);
     connected.speaks_http2(&streams);
     let (begins, body_timeout, pace) = (Arc::clone(&streams), limits.body_timeout, Pace::of(&limits));
+    let service = RefCell::new(service);
     let service = service_fn(move |request: Request<Incoming>| {
         let has_key = request.headers().contains_key(IDEMPOTENCY_KEY);
         let under_way = Link::of_stream(body_timeout, pace).begin_at(has_key, Some(begins.begin(pace)));
-        let answering = answer(Arrival { request, client: client.clone(), under_way });
-        async move { Ok::<_, Infallible>(answering.await) }
+        service.borrow_mut().call(AcceptedRequest::new(request, client.clone(), under_way))
     });
     let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
     let mut overdue = pin!(streams.overdue(&limits));

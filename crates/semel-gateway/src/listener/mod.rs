@@ -28,16 +28,19 @@ pub(crate) use tunnel::OtherEnd;
 pub(crate) use write_timeout::Impatient;
 
 use crate::capacity::{Party, Permit, Shares};
-use crate::headers::Introduction;
+use crate::headers::{Asked, Introduction};
 use crate::limits::Limits;
 use crate::tls::{ServerTls, identity_of};
 use arc_swap::{ArcSwap, ArcSwapOption};
+use bytes::Bytes;
 use connected::Connected;
 use core_threads::{Dealer, Lanes};
+use http::request::Parts;
 use http::{HeaderName, Request, Response};
 use hyper::body::Incoming;
 use semel_tower::ShownCredential;
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -48,6 +51,7 @@ use stream::Protocol;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::Instant;
+use tower::Service;
 
 /// How long, and for how many bytes, a client that is still sending is listened to after its answer. Closing at once would reset the
 /// connection, and take the answer from it.
@@ -70,11 +74,44 @@ fn buffer_size(limits: &Limits) -> usize {
     limits.header_bytes.max(64 * 1024)
 }
 
-/// A request, and the connection that it came over.
-pub(crate) struct Arrival {
-    pub(crate) request: Request<Incoming>,
+/// A request whose head has been read, and the connection that it came over.
+pub(crate) struct AcceptedRequest {
+    pub(crate) parts: Parts,
+    pub(crate) body: RequestBody,
     pub(crate) client: Client,
     pub(crate) under_way: UnderWay,
+    /// What the client asks its connection for, once that is known.
+    pub(crate) asked: Asked,
+}
+
+impl AcceptedRequest {
+    fn new(request: Request<Incoming>, client: Client, under_way: UnderWay) -> Self {
+        let (parts, body) = request.into_parts();
+        let body = RequestBody::incoming(body, &parts.headers, under_way.link().clone());
+        Self { parts, body, client, under_way, asked: Asked::default() }
+    }
+
+    /// Answers it, without anything of its body being read.
+    pub(crate) fn answer(self, answer: Response<Bytes>) -> Response<AnswerBody> {
+        answer.map(|bytes| AnswerBody::new(semel_tower::Body::from(bytes), self.under_way))
+    }
+}
+
+/// What answers the requests of a connection. Each connection has a clone of its own.
+pub(crate) trait Answers:
+    Service<AcceptedRequest, Response = Response<AnswerBody>, Error = Infallible, Future: Send + 'static>
+    + Clone
+    + Send
+    + 'static
+{
+}
+
+impl<S> Answers for S where
+    S: Service<AcceptedRequest, Response = Response<AnswerBody>, Error = Infallible, Future: Send + 'static>
+        + Clone
+        + Send
+        + 'static
+{
 }
 
 /// Whose connection it is.
@@ -114,19 +151,16 @@ impl Connections {
     }
 
     /// Accepts and serves until `stop`. What is served then is let go on; see [`closed`](Self::closed).
-    pub(crate) async fn serve<F>(
+    pub(crate) async fn serve(
         &self,
         listener: TcpListener,
         lanes: &Lanes,
-        answer: impl Fn(Arrival) -> F + Send + Sync + 'static,
+        service: impl Answers,
         stop: impl Future<Output = ()>,
-    ) where
-        F: Future<Output = Response<AnswerBody>> + Send + 'static,
-    {
-        let answer = Arc::new(answer);
+    ) {
         let serve = |accepted: Accepted, slot: Slot| {
             let (limits, tls) = (self.limits.load_full(), self.tls.load_full());
-            let (answer, stopping) = (Arc::clone(&answer), self.stopping.subscribe());
+            let (service, stopping) = (service.clone(), self.stopping.subscribe());
             let Accepted { stream, peer } = accepted;
             // Out of this runtime, and into that of its lane.
             let stream = stream.into_std();
@@ -135,7 +169,7 @@ impl Connections {
                 match stream.and_then(TcpStream::from_std) {
                     Ok(stream) => tokio::select! {
                         biased;
-                        () = serve_connection(stream, peer, limits, tls, answer, stopping, dealer, connected) => {}
+                        () = serve_connection(stream, peer, limits, tls, service, stopping, dealer, connected) => {}
                         () = connected.makes_room() => {
                             tracing::debug!(%peer, "an idle connection makes room for another client's");
                         }
@@ -215,18 +249,16 @@ async fn accept(listener: &TcpListener) -> Accepted {
 
 /// Serves one connection to its end.
 #[allow(clippy::too_many_arguments, reason = "each is used once, by one of two protocols")]
-async fn serve_connection<F>(
+async fn serve_connection(
     stream: TcpStream,
     peer: SocketAddr,
     limits: Arc<Limits>,
     tls: Option<Arc<ServerTls>>,
-    answer: Arc<impl Fn(Arrival) -> F>,
+    service: impl Answers,
     mut stopping: watch::Receiver<bool>,
     dealer: Dealer,
     connected: &Connected,
-) where
-    F: Future<Output = Response<AnswerBody>> + Send + 'static,
-{
+) {
     let begun = Instant::now();
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%peer, %error, "TCP_NODELAY cannot be set");
@@ -247,9 +279,9 @@ async fn serve_connection<F>(
         begun,
     };
     match opened.protocol {
-        Protocol::Http1 => http1::serve(opened.stream, client, limits, answer, stopping, connected).await,
+        Protocol::Http1 => http1::serve(opened.stream, client, limits, service, stopping, connected).await,
         Protocol::Http2 => {
-            http2::serve(opened.stream, client, limits, answer, stopping, dealer, connected).await;
+            http2::serve(opened.stream, client, limits, service, stopping, dealer, connected).await;
         }
     }
 }

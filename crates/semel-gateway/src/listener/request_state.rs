@@ -221,8 +221,12 @@ impl UnderWay {
     }
 
     /// It counts as in flight until its answer has gone out.
-    pub(crate) fn hold(&mut self, in_flight: &Arc<InFlight>) {
-        self.in_flight = Some(Arc::clone(in_flight));
+    pub(crate) fn hold(&mut self, in_flight: InFlight) {
+        self.in_flight = Some(Arc::new(in_flight));
+    }
+
+    pub(crate) fn in_flight(&self) -> Option<&Arc<InFlight>> {
+        self.in_flight.as_ref()
     }
 
     /// There is an answer: from now on only its sending is left, and that is pointless without a client.

@@ -123,7 +123,7 @@ impl Spans<'_> {
 
     async fn export(&mut self, batch: &mut Vec<Ended>, stopped: &mut watch::Receiver<()>) {
         let count = batch.len() as u64;
-        let body = Bytes::from(export(&self.resource, &self.telling.load().names, batch));
+        let body = Bytes::from(export(self.resource, &self.telling.load().names, batch));
         batch.clear();
         let mut pause = FIRST_PAUSE;
         let mut retries = RETRIES;

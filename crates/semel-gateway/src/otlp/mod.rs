@@ -19,20 +19,18 @@ mod span;
 pub(crate) use span::Names;
 
 use crate::config::TelemetryConfig;
-use crate::layers::entrance::Entrance;
-use crate::listener::{AnswerBody, Arrival};
 use crate::metrics::{Survey, TelemetryMeters};
 use arc_swap::ArcSwap;
 use collector::Collector;
 use context::Context;
 use encoding::Resource;
 use exporting::{Exporting, MetricsExport, WAITING};
-use http::{Method, Response};
+use http::request::Parts;
+use http::{Method, StatusCode};
 use semel::trace::Trace;
 use semel_http::tls::TlsError;
 use semel_http::{Client, Options, Resend};
 use span::{Ended, shortened};
-use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{mpsc, oneshot};
@@ -105,7 +103,6 @@ impl Exporter {
 }
 
 /// Traces requests.
-#[derive(Clone)]
 pub(crate) struct Tracing {
     queue: mpsc::Sender<Ended>,
     ratio: f64,
@@ -113,51 +110,30 @@ pub(crate) struct Tracing {
 }
 
 impl Tracing {
-    /// Answers a request, and notes how.
-    pub(crate) fn answer(
-        &self,
-        entrance: &Entrance,
-        mut arrival: Arrival,
-    ) -> impl Future<Output = Response<AnswerBody>> + Send + use<> {
-        let headers = arrival.request.headers_mut();
-        let context = Context::of(headers, self.ratio);
+    /// Begins to trace a request: passes its context on to the service. `None`: it is not sampled.
+    pub(crate) fn begin(&self, parts: &mut Parts, scheme: &'static str) -> Option<Recording> {
+        let context = Context::of(&parts.headers, self.ratio);
         // A trace that is not recorded goes through as it came.
         if context.sampled || context.parent.is_none() {
-            context.pass_on(Ended::services(&context), headers);
+            context.pass_on(Ended::services(&context), &mut parts.headers);
         }
-        let recording = context.sampled.then(|| self.record(context, &arrival));
-        let trace = recording.as_ref().map(|recording| Arc::clone(&recording.trace));
-        let answering = match &trace {
-            Some(trace) => Trace::during(Arc::clone(trace), || entrance.answer(arrival)),
-            None => entrance.answer(arrival),
-        };
-        async move {
-            let answer = Trace::within(trace, answering).await;
-            if let Some(mut recording) = recording {
-                recording.status = Some(answer.status().as_u16());
-            }
-            answer
-        }
-    }
-
-    fn record(&self, context: Context, arrival: &Arrival) -> Recording {
-        Recording {
+        context.sampled.then(|| Recording {
             context,
             started: SystemTime::now(),
             begun: Instant::now(),
-            method: arrival.request.method().clone(),
-            scheme: arrival.client.introduction.scheme(),
-            path: shortened(arrival.request.uri().path()),
+            method: parts.method.clone(),
+            scheme,
+            path: shortened(parts.uri.path()),
             status: None,
             trace: Arc::default(),
             queue: self.queue.clone(),
             meters: self.meters.clone(),
-        }
+        })
     }
 }
 
 /// A request that is being answered. Its span is told when this is dropped: with the answer, or when the client hangs up.
-struct Recording {
+pub(crate) struct Recording {
     context: Context,
     started: SystemTime,
     begun: Instant,
@@ -168,6 +144,18 @@ struct Recording {
     trace: Arc<Trace>,
     queue: mpsc::Sender<Ended>,
     meters: TelemetryMeters,
+}
+
+impl Recording {
+    /// What is noted of the request on its way.
+    pub(crate) fn trace(&self) -> Arc<Trace> {
+        Arc::clone(&self.trace)
+    }
+
+    /// There is an answer.
+    pub(crate) fn answered(&mut self, status: StatusCode) {
+        self.status = Some(status.as_u16());
+    }
 }
 
 impl Drop for Recording {

@@ -6,8 +6,6 @@ use super::start_error::StartError;
 use super::state::Instance;
 use crate::config::Config;
 use crate::contract::Contract;
-use crate::listener::PeerAddress;
-use crate::route::Disguised;
 use crate::tenant::external_host;
 use crate::tls::{ClientTls, ServerTls};
 use crate::upstream::{Transport, Upstream};
@@ -28,7 +26,6 @@ pub(crate) fn gateway_of(instance: &Instance, config: &Config) -> Result<Gateway
     let upstream = Upstream::over(&config.upstream, &config.limits, transport)?
         .trusting(move |peer| trusted.trusts(peer))
         .problems(config.docs.clone(), config.profile);
-    let contract = Contract::new(config);
     let routes = Arc::new(config.routes.clone());
     let selecting = Arc::clone(&routes);
     let asked = config.scope.clone();
@@ -41,18 +38,12 @@ pub(crate) fn gateway_of(instance: &Instance, config: &Config) -> Result<Gateway
         .profile(config.profile)
         .docs(config.docs.clone())
         .body_memory(instance.body_memory.clone());
-    let scope = config.scope.clone();
-    let forwarding = config.scope.clone();
     open_files::raise_limit(&config.limits);
     let tls = config.tls.clone().map(ServerTls::start).transpose()?;
-    let gateway = Gateway::new(&layer, upstream, config.limits.clone())
-        .tenant_headers(config.scope.headers().cloned())
-        .contract(move |method, headers| contract.respond(method, headers))
-        .trusting(move |peer| forwarding.trusts(peer))
-        .check(move |PeerAddress(peer), parts| {
-            scope.drop_untrusted(peer.ip(), &mut parts.headers);
-            routes.disguised(parts).map(Disguised::into_response)
-        })
+    let gateway = Gateway::new(layer, upstream, config.limits.clone())
+        .contract(Contract::new(config))
+        .tenants(config.scope.clone())
+        .routes(routes)
         .traced(instance.tracing.clone());
     Ok(match tls {
         Some(tls) => gateway.over_tls(tls),

@@ -2,7 +2,7 @@
 
 use super::bind::listen;
 use super::build::gateway_of;
-use super::live::{Seat, Stopped};
+use super::live::{LiveGateway, Stopped};
 use super::reloader::Reloader;
 use super::restart::Process;
 use super::serving_to_the_end;
@@ -24,7 +24,7 @@ use tokio::sync::oneshot;
 
 /// A gateway that listens, and is ready to answer.
 pub struct Running {
-    seat: Arc<Seat>,
+    seat: Arc<LiveGateway>,
     listener: TcpListener,
     exporter: Option<Exporter>,
     admin_seat: AdminSeat,
@@ -56,7 +56,7 @@ impl Running {
         let office = instance.office(&config, None)?;
         let beside = instance.beside(Process::Gateway, &config).await?;
         let exporter = instance.export(Process::Gateway, &config, &office)?;
-        let seat = Seat::of(gateway_of(&instance, &config)?);
+        let seat = LiveGateway::new(gateway_of(&instance, &config)?);
         let admin_seat = AdminSeat::of(instance.admin(Process::Gateway, &config, &office));
         let lanes = Lanes::start().map_err(StartError::Lanes)?;
         instance.liveness.watch(lanes.pulse());

@@ -1,38 +1,33 @@
-//! The gateway: the layer of `semel-tower` around the proxy, behind the entrance, on a listener.
+//! The gateway that answers, and how another one takes its place between two requests.
 
-use crate::layers::entrance::Entrance;
+use crate::capacity::Shares;
+use crate::contract::Contract;
 use crate::limits::Limits;
 use crate::listener::core_threads::Lanes;
-use crate::listener::{AnswerBody, Arrival, Connections, PeerAddress};
+use crate::listener::{AcceptedRequest, AnswerBody, Connections};
 use crate::otlp::Tracing;
+use crate::route::Routes;
+use crate::stack::{Parts, Stack};
+use crate::tenant::ScopeConfig;
 use crate::tls::ServerTls;
 use crate::upstream::Upstream;
 use arc_swap::ArcSwap;
-use bytes::Bytes;
-use http::request::Parts;
-use http::{HeaderMap, HeaderName, Method, Response};
+use http::Response;
 use semel::Engine;
 use semel_tower::IdempotencyLayer;
+use std::convert::Infallible;
 use std::future::Future;
 use std::io;
-use std::net::IpAddr;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use tokio::net::TcpListener;
-use tower::Layer as _;
+use tower::Service;
 
-/// The gateway, ready to run.
+/// A gateway, ready to run.
 pub struct Gateway {
-    entrance: Entrance,
-    engine: Engine,
+    parts: Parts,
     limits: Arc<Limits>,
-    tracing: Option<Tracing>,
     tls: Option<Arc<ServerTls>>,
-}
-
-/// The gateway that answers, in whose place another one can be put between two requests.
-pub(crate) struct Seat {
-    incumbent: ArcSwap<Gateway>,
-    connections: Connections,
 }
 
 /// How a gateway ended.
@@ -50,12 +45,19 @@ pub enum Stopped {
 }
 
 impl Gateway {
-    /// A gateway that protects `upstream` by `layer`.
+    /// A gateway that protects `upstream` by `layer`. It trusts loopback, publishes no contract, and knows of no routes.
     #[must_use]
-    pub fn new(layer: &IdempotencyLayer, upstream: Upstream, limits: Limits) -> Self {
-        let entrance = Entrance::new(layer.layer(upstream), limits.requests_in_flight);
-        let (engine, limits) = (layer.engine().clone(), Arc::new(limits));
-        Self { entrance, engine, limits, tracing: None, tls: None }
+    pub fn new(layer: IdempotencyLayer, upstream: Upstream, limits: Limits) -> Self {
+        let parts = Parts {
+            tracing: None,
+            contract: None,
+            tenants: Arc::default(),
+            routes: Arc::new(Routes::unconfigured(false)),
+            in_flight: Shares::new(limits.requests_in_flight),
+            idempotency: layer,
+            upstream,
+        };
+        Self { parts, limits: Arc::new(limits), tls: None }
     }
 
     /// Speaks TLS with clients, and nothing else.
@@ -65,45 +67,31 @@ impl Gateway {
         self
     }
 
-    /// Answers requests for `/.well-known/idempotency`, where the contract is published.
+    /// Publishes this contract.
     #[must_use]
-    pub fn contract(
-        mut self,
-        answer: impl Fn(&Method, &HeaderMap) -> Response<Bytes> + Send + Sync + 'static,
-    ) -> Self {
-        self.entrance.publish(answer);
+    pub fn contract(mut self, contract: Contract) -> Self {
+        self.parts.contract = Some(Arc::new(contract));
         self
     }
 
-    /// Looks at every other request before the layer does: to take out of it what its peer is not believed, or to answer it at once.
+    /// Trusts these peers, and tells tenants apart by these headers: `Connection` may not name them, trailers do not carry them to the
+    /// service, and requests of other peers lose them.
     #[must_use]
-    pub fn check(
-        mut self,
-        check: impl Fn(PeerAddress, &mut Parts) -> Option<Response<Bytes>> + Send + Sync + 'static,
-    ) -> Self {
-        self.entrance.check(check);
+    pub fn tenants(mut self, tenants: ScopeConfig) -> Self {
+        self.parts.tenants = Arc::new(tenants);
         self
     }
 
-    /// Names the headers by which tenants are told apart. As with the key and credentials, `Connection` may not name them, and trailers do
-    /// not carry them to the service.
+    /// Refuses requests that the service could take for one of these routes, though none matches them.
     #[must_use]
-    pub fn tenant_headers(mut self, names: impl IntoIterator<Item = HeaderName>) -> Self {
-        self.entrance.tell_tenants_by(names);
-        self
-    }
-
-    /// Which peers forward the requests of others: what those hold of the gateway's capacity counts for the client whom they name (`X-Forwarded-For`,
-    /// `Forwarded`). Default: loopback.
-    #[must_use]
-    pub fn trusting(mut self, trusts: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Self {
-        self.entrance.trust(Arc::new(trusts));
+    pub fn routes(mut self, routes: Arc<Routes>) -> Self {
+        self.parts.routes = routes;
         self
     }
 
     /// Traces every request.
-    pub(crate) fn traced(mut self, tracing: Option<Tracing>) -> Self {
-        self.tracing = tracing;
+    pub(crate) fn traced(mut self, tracing: Option<Arc<Tracing>>) -> Self {
+        self.parts.tracing = tracing;
         self
     }
 
@@ -121,45 +109,49 @@ impl Gateway {
         force: impl Future<Output = ()>,
     ) -> io::Result<Stopped> {
         let lanes = Lanes::start()?;
-        Ok(Seat::of(self).run(listener, &lanes, stop, force).await)
-    }
-
-    fn answer(&self, arrival: Arrival) -> impl Future<Output = Response<AnswerBody>> + Send + use<> {
-        let answering = match &self.tracing {
-            None => Answering::Untraced(self.entrance.answer(arrival)),
-            Some(tracing) => Answering::Traced(tracing.answer(&self.entrance, arrival)),
-        };
-        async {
-            match answering {
-                Answering::Untraced(answer) => answer.await,
-                Answering::Traced(answer) => answer.await,
-            }
-        }
+        Ok(LiveGateway::new(self).run(listener, &lanes, stop, force).await)
     }
 }
 
-enum Answering<U, T> {
-    Untraced(U),
-    Traced(T),
+/// One configuration's gateway.
+struct Generation {
+    parts: Parts,
+    stack: Stack,
+    limits: Arc<Limits>,
 }
 
-impl Seat {
-    pub(crate) fn of(gateway: Gateway) -> Arc<Self> {
-        let connections =
-            Connections::new(Arc::clone(&gateway.limits), gateway.tls.clone(), gateway.entrance.trusts());
-        Arc::new(Self { incumbent: ArcSwap::from_pointee(gateway), connections })
+impl Generation {
+    fn of(gateway: Gateway) -> Self {
+        let Gateway { parts, limits, .. } = gateway;
+        Self { stack: parts.clone().build(), parts, limits }
+    }
+}
+
+/// The gateway that answers.
+pub(crate) struct LiveGateway {
+    live: Arc<ArcSwap<Generation>>,
+    connections: Connections,
+}
+
+impl LiveGateway {
+    pub(crate) fn new(gateway: Gateway) -> Arc<Self> {
+        let (limits, tls) = (Arc::clone(&gateway.limits), gateway.tls.clone());
+        let connections = Connections::new(limits, tls, gateway.parts.trusts());
+        let live = Arc::new(ArcSwap::from_pointee(Generation::of(gateway)));
+        Arc::new(Self { live, connections })
     }
 
-    /// Requests that begin from now on are the next one's. Those that have begun end where they began, and connections stay as they are:
-    /// whether or not one is in the middle of a request is nothing that this looks at.
+    /// Puts `next` in force. Requests that begin from now on are answered by it; those that have begun end where they began, and
+    /// connections stay as they are, idle or not.
     ///
     /// Both have to protect by the same engine.
-    pub(crate) fn take(&self, mut next: Gateway) {
-        let in_flight = Arc::clone(self.incumbent.load().entrance.in_flight());
+    pub(crate) fn replace(&self, mut next: Gateway) {
+        // What is in flight counts on.
+        let in_flight = Arc::clone(&self.live.load().parts.in_flight);
         in_flight.resize(next.limits.requests_in_flight);
-        next.entrance.share(&in_flight);
-        self.connections.go_by(Arc::clone(&next.limits), next.tls.clone(), next.entrance.trusts());
-        self.incumbent.store(Arc::new(next));
+        next.parts.in_flight = in_flight;
+        self.connections.go_by(Arc::clone(&next.limits), next.tls.clone(), next.parts.trusts());
+        self.live.store(Arc::new(Generation::of(next)));
     }
 
     /// As [`Gateway::run`].
@@ -170,15 +162,14 @@ impl Seat {
         stop: impl Future<Output = ()>,
         force: impl Future<Output = ()>,
     ) -> Stopped {
-        let seat = Arc::clone(&self);
-        let answer = move |arrival| seat.incumbent.load().answer(arrival);
-        self.connections.serve(listener, lanes, answer, stop).await;
+        self.connections.serve(listener, lanes, LiveStack::of(&self.live), stop).await;
         tracing::info!("stopping: no new connections; waiting for what is under way");
-        let Gateway { entrance, engine, limits, .. } = &*self.incumbent.load_full();
+        let Generation { parts, limits, .. } = &*self.live.load_full();
+        let engine: &Engine = parts.idempotency.engine();
         let drained = async {
             self.connections.closed().await;
             // What has no connection any more: requests on their way to a reservation, and then what is reserved.
-            entrance.in_flight().all_back().await;
+            parts.in_flight.all_back().await;
             engine.drained().await;
         };
         tokio::select! {
@@ -190,5 +181,42 @@ impl Seat {
         let operations = engine.outstanding();
         tracing::warn!(operations, "stopped before everything had ended");
         Stopped::CutOff { operations }
+    }
+}
+
+/// The stack in force, as one connection sees it.
+///
+/// A connection has a clone of its own, so that a request counts no references that all threads share, and takes the next one with the
+/// first request after a reload.
+#[derive(Clone)]
+struct LiveStack {
+    live: Arc<ArcSwap<Generation>>,
+    seen: Arc<Generation>,
+    stack: Stack,
+}
+
+impl LiveStack {
+    fn of(live: &Arc<ArcSwap<Generation>>) -> Self {
+        let seen = live.load_full();
+        Self { live: Arc::clone(live), stack: seen.stack.clone(), seen }
+    }
+}
+
+impl Service<AcceptedRequest> for LiveStack {
+    type Response = Response<AnswerBody>;
+    type Error = Infallible;
+    type Future = <Stack as Service<AcceptedRequest>>::Future;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.stack.poll_ready(context)
+    }
+
+    fn call(&mut self, accepted: AcceptedRequest) -> Self::Future {
+        let live = self.live.load();
+        if !Arc::ptr_eq(&live, &self.seen) {
+            self.seen = Arc::clone(&live);
+            self.stack = live.stack.clone();
+        }
+        self.stack.call(accepted)
     }
 }

@@ -17,7 +17,7 @@
 
 use super::background::{Beside, Shifts};
 use super::build::gateway_of;
-use super::live::Seat;
+use super::live::LiveGateway;
 use super::restart::{self, Process};
 use super::start_error::StartError;
 use super::state::{Instance, Office};
@@ -38,7 +38,7 @@ pub(crate) struct Reloader {
     /// Works once this runs.
     pub(crate) first_shift: Option<Beside>,
     /// Where clients are answered; none in a worker.
-    pub(crate) seat: Option<Arc<Seat>>,
+    pub(crate) seat: Option<Arc<LiveGateway>>,
     /// Where operators are answered; none in a worker that listens nowhere.
     pub(crate) admin_seat: Option<(AdminSeat, SocketAddr)>,
     /// None: there is nothing to read anew.
@@ -127,7 +127,7 @@ impl Reloader {
         self.instance.metrics.know(operations.iter().map(String::as_str));
         self.instance.go_by(process, &new, &office);
         if let (Some(seat), Some(gateway)) = (&self.seat, gateway) {
-            seat.take(gateway);
+            seat.replace(gateway);
         }
         if let Some((admin_seat, _)) = &self.admin_seat {
             admin_seat.take(self.instance.admin(process, &new, &office));

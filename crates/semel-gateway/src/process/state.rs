@@ -31,7 +31,7 @@ pub(crate) struct Instance {
     /// What workers go by: those of the configuration in force.
     rules: Arc<ArcSwap<Rules>>,
     /// Traces requests; none: nobody wants to know.
-    pub(crate) tracing: Option<Tracing>,
+    pub(crate) tracing: Option<Arc<Tracing>>,
     /// What is told of the configuration in force, once there is anything to tell it to.
     telling: Option<Arc<ArcSwap<Telling>>>,
     /// What bodies take of the memory.
@@ -114,7 +114,7 @@ impl Instance {
         };
         let telling = Arc::new(ArcSwap::from_pointee(self.told(process, config, office)));
         let (tracing, exporter) = Telemetry::new(telemetry, Arc::clone(&telling), meters)?.start();
-        (self.tracing, self.telling) = (Some(tracing), Some(telling));
+        (self.tracing, self.telling) = (Some(Arc::new(tracing)), Some(telling));
         Ok(Some(exporter))
     }
 

@@ -60,7 +60,7 @@ pub struct Upstream {
 /// What the proxy wants to know of a request's caller: an extension of the request.
 #[derive(Clone)]
 pub(crate) struct Caller {
-    pub(crate) in_flight: Arc<InFlight>,
+    pub(crate) in_flight: Option<Arc<InFlight>>,
     pub(crate) introduction: Arc<Introduction>,
     pub(crate) link: Link,
     pub(crate) asked: Asked,
@@ -183,7 +183,7 @@ impl Shared {
         operation_id: OperationId,
         right: &Right,
     ) -> Result<Response<UpstreamBody>, BoxError> {
-        let in_flight = self.prepare(&mut request).map(|caller| caller.in_flight);
+        let in_flight = self.prepare(&mut request).and_then(|caller| caller.in_flight);
         match self.ask(request, FRESH, in_flight, Some(right)).await {
             Ok(Received::Answer(mut response)) => {
                 // What is stored has no trailers.
@@ -226,7 +226,7 @@ impl Shared {
             let version = request.version();
             caller.asked.ask(request.headers_mut(), version);
         }
-        let in_flight = caller.as_ref().map(|caller| Arc::clone(&caller.in_flight));
+        let in_flight = caller.as_ref().and_then(|caller| caller.in_flight.clone());
         match self.ask(request, Duration::MAX, in_flight, None).await {
             Ok(Received::Answer(mut response)) => {
                 headers::drop_ours(response.headers_mut());

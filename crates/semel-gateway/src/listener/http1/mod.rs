@@ -7,30 +7,27 @@ mod socket;
 
 use super::connected::Connected;
 use super::stream::ClientStream;
-use super::{AnswerBody, Arrival, Client, IDEMPOTENCY_KEY, Link, buffer_size, told_to_stop, tunnel};
+use super::{AcceptedRequest, Answers, Client, IDEMPOTENCY_KEY, Link, buffer_size, told_to_stop, tunnel};
 use crate::limits::Limits;
-use http::{Request, Response};
+use http::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use socket::ClientSocket;
-use std::convert::Infallible;
-use std::future::Future;
+use std::cell::RefCell;
 use std::sync::Arc;
 use tokio::sync::watch;
 
 /// Serves a connection to its end.
-pub(super) async fn serve<F>(
+pub(super) async fn serve(
     stream: ClientStream,
     client: Client,
     limits: Arc<Limits>,
-    answer: Arc<impl Fn(Arrival) -> F>,
+    service: impl Answers,
     mut stopping: watch::Receiver<bool>,
     connected: &Connected,
-) where
-    F: Future<Output = Response<AnswerBody>>,
-{
+) {
     let peer = client.peer.0;
     let link = Link::default();
     connected.speaks_http1(&link);
@@ -39,10 +36,10 @@ pub(super) async fn serve<F>(
     http.header_read_timeout(None).max_header_size(limits.header_bytes).max_buf_size(buffer_size(&limits));
     let socket = ClientSocket::new(stream, peer, client.begun, Arc::clone(&limits), link.clone());
     let links = link.clone();
+    let service = RefCell::new(service);
     let service = service_fn(move |request: Request<Incoming>| {
         let under_way = links.begin(request.headers().contains_key(IDEMPOTENCY_KEY));
-        let answering = answer(Arrival { request, client: client.clone(), under_way });
-        async move { Ok::<_, Infallible>(answering.await) }
+        service.borrow_mut().call(AcceptedRequest::new(request, client.clone(), under_way))
     });
     let mut connection = http.serve_connection(TokioIo::new(socket), service);
     let ended = tokio::select! {
@@ -59,6 +56,8 @@ pub(super) async fn serve<F>(
     }
     if let Some(other_end) = link.take_other_end() {
         let parts = connection.into_parts();
+        // A tunnel may last long: it keeps nothing of the stack that began it.
+        drop(parts.service);
         // Tunnels seldom end by themselves: half of the time is left for what does.
         let grace = limits.drain / 2;
         let passed = tunnel::run(parts.io.into_inner(), parts.read_buf, other_end, stopping, grace).await;

@@ -3,12 +3,15 @@
 use super::store::SlowStore;
 use super::{Answer, Ask, Client, Service};
 use semel::{Engine, Filter, MemoryStore, Policy, Record, Store as _};
+use semel_gateway::contract::Contract;
+use semel_gateway::tenant::ScopeConfig;
 use semel_gateway::tls::{ServerTls, ServerTlsFiles};
 use semel_gateway::upstream::{Transport, Upstream, UpstreamProtocol};
-use semel_gateway::{Gateway, Limits, Stopped};
+use semel_gateway::{Config, Gateway, Limits, Stopped};
 use semel_tower::{IdempotencyLayer, KeyRequirement, Protection};
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -81,16 +84,14 @@ impl Setting {
         };
         let layer = IdempotencyLayer::over(engine.clone()).protect_writes(self.protection).unwrap();
         let upstream = Upstream::over(&url, &self.limits, self.transport).unwrap();
-        let gateway = Gateway::new(&layer, upstream, self.limits)
-            .contract(|method, headers| {
-                http::Response::new(format!("{method} {:?}", headers["accept"]).into())
-            })
-            .check(|peer, parts| {
-                assert!(peer.0.ip().is_loopback());
-                parts.headers.remove("x-not-believed");
-                (parts.uri.path() == "/refused").then(|| http::Response::new("refused".into()))
-            });
-        let gateway = if self.trusts_loopback { gateway } else { gateway.trusting(|_| false) };
+        let documented = format!("upstream = \"http://127.0.0.1:{port}\"\n");
+        let documented = Config::from_toml(&documented, Path::new("semel.toml")).unwrap();
+        let gateway = Gateway::new(layer, upstream, self.limits).contract(Contract::new(&documented));
+        let gateway = if self.trusts_loopback {
+            gateway
+        } else {
+            gateway.tenants(ScopeConfig { trusted_peers: Arc::new([]), ..ScopeConfig::default() })
+        };
         let gateway = match self.tls {
             Some(files) => gateway.over_tls(ServerTls::start(files).unwrap()),
             None => gateway,

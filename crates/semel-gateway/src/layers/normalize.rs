@@ -1,0 +1,120 @@
+//! Brings every request into one form: the host in `Host`, path and query in the target, HTTP/2's spellings as in HTTP/1.1.
+//!
+//! What two readers could take for two different requests is refused.
+
+use super::future::MaybeAnswered;
+use crate::listener::{AcceptedRequest, AnswerBody};
+use crate::responses;
+use crate::route::{Illegible, legible};
+use bytes::Bytes;
+use http::Response;
+use http::header::{CONTENT_LENGTH, COOKIE, HOST};
+use http::request::Parts;
+use http::uri::Scheme;
+use http::{HeaderMap, HeaderValue, Method, Version};
+use std::convert::Infallible;
+use std::task::{Context, Poll};
+use tower::{Layer, Service};
+
+/// Normalizes requests.
+#[derive(Clone)]
+pub(crate) struct NormalizeLayer;
+
+impl<S> Layer<S> for NormalizeLayer {
+    type Service = Normalize<S>;
+
+    fn layer(&self, inner: S) -> Normalize<S> {
+        Normalize { inner }
+    }
+}
+
+/// Made by [`NormalizeLayer`].
+#[derive(Clone)]
+pub(crate) struct Normalize<S> {
+    inner: S,
+}
+
+impl<S> Service<AcceptedRequest> for Normalize<S>
+where
+    S: Service<AcceptedRequest, Response = Response<AnswerBody>, Error = Infallible>,
+{
+    type Response = Response<AnswerBody>;
+    type Error = Infallible;
+    type Future = MaybeAnswered<S::Future>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, mut accepted: AcceptedRequest) -> Self::Future {
+        if let Err(refusal) = normalize(&mut accepted.parts) {
+            return MaybeAnswered::here(accepted.answer(*refusal));
+        }
+        MaybeAnswered::passed_on(self.inner.call(accepted))
+    }
+}
+
+/// Checks whom and what a request asks for, and writes it in one way: the host in `Host`, path and query in the target.
+fn normalize(parts: &mut Parts) -> Result<(), Box<Response<Bytes>>> {
+    let refuse = |detail| Err(Box::new(responses::bad_request(detail)));
+    if parts.method == Method::CONNECT {
+        return Err(Box::new(responses::no_tunnels()));
+    }
+    let mut hosts = parts.headers.get_all(HOST).iter();
+    let host = hosts.next();
+    if hosts.next().is_some() {
+        return refuse("There is more than one Host.");
+    }
+    let is_named = host.is_some() || (parts.version == Version::HTTP_2 && parts.uri.authority().is_some());
+    if !is_named && parts.version != Version::HTTP_10 {
+        return refuse("There is no Host, which HTTP/1.1 requires, nor an :authority, as HTTP/2 has it.");
+    }
+    if parts.version == Version::HTTP_2 {
+        normalize_http2_headers(&mut parts.headers)?;
+    }
+    match (parts.uri.scheme(), parts.uri.authority()) {
+        (None, None) => {}
+        // The target's host counts, whatever `Host` says: RFC 9112.
+        (Some(scheme), Some(authority))
+            if [Scheme::HTTP, Scheme::HTTPS].contains(scheme) && !authority.as_str().contains('@') =>
+        {
+            let Ok(host) = HeaderValue::from_str(authority.as_str()) else {
+                return refuse("The host in the request target is not one.");
+            };
+            parts.headers.insert(HOST, host);
+        }
+        _ => return refuse("The request target is neither a path nor an http address."),
+    }
+    match legible(parts.uri.path()) {
+        Ok(()) => {}
+        Err(Illegible::ControlCharacter) => {
+            return refuse("The path of this request has a control character in it, percent-encoded.");
+        }
+        Err(Illegible::NotUtf8) => {
+            return refuse("The path of this request is not UTF-8 once it is percent-decoded.");
+        }
+    }
+    if parts.uri.path() == "*" && parts.method != Method::OPTIONS {
+        return refuse("The request target * is for OPTIONS alone.");
+    }
+    Ok(())
+}
+
+/// What HTTP/2 may write otherwise, and what its library lets pass that would be ambiguous in HTTP/1.1.
+fn normalize_http2_headers(headers: &mut HeaderMap) -> Result<(), Box<Response<Bytes>>> {
+    let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
+    let is_number =
+        |length: &HeaderValue| !length.is_empty() && length.as_bytes().iter().all(u8::is_ascii_digit);
+    if lengths.next().is_some_and(|length| !is_number(length)) || lengths.next().is_some() {
+        return Err(Box::new(responses::bad_request("The Content-Length is not one plain number.")));
+    }
+    // RFC 9113, section 8.2.3: cookies may come apart, and belong into one line.
+    let cookies: Vec<&[u8]> = headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    if cookies.len() > 1 {
+        // Values joined with values are a value.
+        if let Ok(cookie) = HeaderValue::from_bytes(&cookies.join(&b"; "[..])) {
+            headers.insert(COOKIE, cookie);
+        }
+    }
+    Ok(())
+}

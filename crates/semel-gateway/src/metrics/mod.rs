@@ -433,7 +433,7 @@ fn meaning(event: Event) -> &'static str {
         Event::MissingKey => "Requests without a key where one is required or could be given",
         Event::QuotaRefused => "New keys that were refused because of a quota",
         Event::ExpiredRetry => "Keys that came back after their window",
-        Event::CompletedWithoutResource => "Operations completed without a word on what they made",
+        Event::CompletedWithoutResource => "Completions stored without the type and id of the resource",
         _ => "See the documentation",
     }
 }

@@ -26,7 +26,7 @@ impl ReloadMeters {
         let reloads = registered(
             registry,
             "config_reloads",
-            "Times that the configuration was read anew: taken, or refused and the one in force kept",
+            "Configuration reloads: taken, or refused (the one in force stays)",
             None,
             Family::<OfReload, Counter>::default(),
         );

@@ -1,8 +1,8 @@
-//! Tells others what happened, and takes what others tell: events that have their effect once.
+//! Outbox and inbox: events that are published at least once and have their effect once.
 //!
-//! An [`outbox`] keeps events in the database of the work that they are about, in its transaction, and publishes them through a
-//! [`sink`]: NATS JetStream, RabbitMQ or a webhook. A [`consumer`] takes messages from a broker, and an [`inbox`] sees to it that
-//! each has its effect once.
+//! An [`outbox`] stores events in the transaction of the change that they tell of, and publishes them through a [`sink`]: NATS
+//! JetStream, RabbitMQ or a webhook. A [`consumer`] takes messages from a broker, and an [`inbox`] makes sure that each has its
+//! effect once.
 //!
 //! Any number of publishers and consumers may run and may be killed at any point. What was published may be published again, with
 //! the same id; the inbox knows it by that id.

@@ -1,4 +1,4 @@
-//! The gateway of Semel: any HTTP service, in any language, behind the layer of `semel-tower`.
+//! The gateway of Semel: the layer of `semel-tower` in front of any HTTP service, in any language.
 //!
 //! The way of a request: `listener` (accepts and guards the framing) → the layer of `semel-tower` (decides) → `upstream` (forwards). Beside
 //! it `admin` answers on a listener of its own.

@@ -1,5 +1,4 @@
-//! The PostgreSQL store of Semel: as many instances as there are on one database, and completion in the application's own
-//! transaction.
+//! The PostgreSQL store of Semel: any number of instances on one database, and completion in the application's own transaction.
 //!
 //! - **Batches**: one statement, one commit and one round trip for many requests. No statement reads before it inserts, and none is
 //!   steered by errors.

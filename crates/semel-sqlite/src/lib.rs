@@ -1,8 +1,8 @@
 //! The embedded durable store of Semel: one SQLite file, group commit, and completion in the application's own transaction.
 //!
 //! - **Durable**: an answer is given after the commit is on disk (WAL, `synchronous=FULL`, read back at the start).
-//! - **Group commit**: one writer thread takes everything that waits into one transaction and one sync. A lone request waits
-//!   for nobody.
+//! - **Group commit**: one writer thread commits everything that waits in one transaction with one sync. A lone request does
+//!   not wait.
 //! - **Readers never wait for the writer**, and several processes may share the file.
 //! - **Same transaction**: domain tables may live in the same file; see [`SqliteStore::finish_with`],
 //!   [`SqliteStore::transaction`], and [`act_in`] for an application's own connection.

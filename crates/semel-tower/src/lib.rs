@@ -25,12 +25,12 @@
 //! # Ok(()) }
 //! ```
 //!
-//! A request's way: `service.rs` reads it and starts a task of its own, the engine decides, `execute.rs` runs the handler and stores what
-//! came of it, `answer.rs` tells the client. A client that hangs up cancels nothing but its own waiting.
+//! The path of a request: `service.rs` reads it and spawns a task, the engine decides, `execute.rs` runs the handler and stores the
+//! outcome, `answer.rs` builds the response. A client that hangs up does not cancel the work.
 //!
 //! - [`IdempotencyLayer`] is the configuration, and safe as [`new`](IdempotencyLayer::new) makes it.
 //! - [`Protection`] is how one operation is protected: leases, windows, limits, what counts as the same request.
-//! - [`Operation`] is what a handler holds: its identity, and a voice in what became of it.
+//! - [`Operation`] is what a handler extracts: the identity of the operation, and a way to state its outcome.
 //! - `Operation::complete_with` (feature `sqlite`) and `Operation::complete_in` (feature `postgres`) put domain rows and completion
 //!   into one commit.
 //! - [`Operation::phases`] is for handlers with effects outside: recovery points, and one outside call at a time.

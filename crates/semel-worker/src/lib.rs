@@ -1,13 +1,12 @@
-//! Settling doubt and forgetting on time.
+//! Background work: settles doubt and purges records on time.
 //!
-//! Some things have to be done without a request coming by. [`LeaseWatch`] finds owners that died, [`Reconciler`] asks about
-//! outcomes that nobody knows, [`WebhookIntake`] takes in what others tell about them, and [`Reaper`] forgets what is over. A
-//! [`Worker`] runs the first, second and last of them beside a service; the gateway and `semel worker` run this very one.
-//! When keys change, a [`Rekeyer`] seals anew what is stored.
+//! [`LeaseWatch`] finds owners that died, [`Reconciler`] polls about unknown outcomes, [`WebhookIntake`] receives evidence, and
+//! [`Reaper`] drops answers and purges records. A [`Worker`] runs the first, second and last of them inside a service; the gateway
+//! and `semel worker` run the same one. When keys change, a [`Rekeyer`] seals what is stored with the new key.
 //!
-//! Nothing here decides anything: decisions are `semel::transition`'s, and each is written on condition that the record is still
-//! the one that was judged. That is why any number of workers may run, may be killed at any point, and may have any clock: moments
-//! are the store's, and this crate decides nothing by the time of day.
+//! Nothing here decides: `semel::transition` does, and each decision is written only if the record is still the one that was
+//! judged. So any number of workers may run, be killed at any point, and have any clock: times are the store's, and this crate
+//! decides nothing by the time of day.
 
 mod count;
 mod document;

@@ -1,10 +1,10 @@
 //! The engine of Semel: retry anything, it happens once.
 //!
-//! For one (tenant, operation, key) at most one execution is under way; once it has ended, every retry gets its answer; a key that
-//! comes back with another request is refused; and where nobody can know whether the work was done, the outcome is
-//! [`Unknown`](State::Unknown) and stays so until there is evidence.
+//! For one (tenant, operation, key) at most one execution is in progress. Once it has ended, every retry gets its answer. A key that
+//! returns with a different request is refused. If nobody can know whether the work was done, the outcome is
+//! [`Unknown`](State::Unknown) until there is evidence.
 //!
-//! Services use it through the layer of `semel-tower`. Whoever needs less uses the [`Engine`]:
+//! HTTP services use it through the layer of `semel-tower`. Other code uses the [`Engine`]:
 //!
 //! ```
 //! use semel::fingerprint::{Command, Recipe};

@@ -5,29 +5,18 @@ use http::header::{
     ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName,
     HeaderValue, LINK, LOCATION, RETRY_AFTER,
 };
+use semel::headers::{is_hop_by_hop, is_own};
 use semel::{OperationId, Resource};
 
-/// The client's key.
-pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// Marks an answer that is a replay.
-pub(crate) const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
-/// The operation's id, to the service and to the client.
-pub const OPERATION_ID: HeaderName = HeaderName::from_static("semel-operation-id");
-/// The attempt, to the service.
-pub const ATTEMPT: HeaderName = HeaderName::from_static("semel-attempt");
-/// The service's word on what became of the operation.
-pub const OUTCOME: HeaderName = HeaderName::from_static("semel-outcome");
-/// The service's word on what it made, as `payment/pay_1`.
-pub const RESOURCE: HeaderName = HeaderName::from_static("semel-resource");
-/// The service's word on the schema of its answer.
-pub const SCHEMA_VERSION: HeaderName = HeaderName::from_static("semel-schema-version");
+pub use semel::headers::{ATTEMPT, OPERATION_ID, OUTCOME, RESOURCE, SCHEMA_VERSION};
+pub(crate) use semel::headers::{IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED};
 
 /// Kept for retries without being asked to.
 const KEPT: [HeaderName; 6] = [CONTENT_TYPE, CONTENT_ENCODING, CONTENT_LANGUAGE, LOCATION, ETAG, LINK];
 
-/// Never kept, whatever a policy says: cookies and credentials are one caller's, and hop-by-hop fields one connection's. The length
+/// Never kept, whatever a policy says: cookies and credentials are one caller's, as hop-by-hop fields are one connection's. The length
 /// is that of the stored body.
-const NEVER_KEPT: [&str; 17] = [
+const NEVER_KEPT: [&str; 10] = [
     "set-cookie",
     "set-cookie2",
     "authorization",
@@ -37,13 +26,6 @@ const NEVER_KEPT: [&str; 17] = [
     "www-authenticate",
     "proxy-authenticate",
     "cookie",
-    "connection",
-    "keep-alive",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
     "content-length",
 ];
 
@@ -86,11 +68,11 @@ impl KeptHeaders {
 
 /// Whether a field may ever be replayed.
 pub(crate) fn may_be_kept(name: &HeaderName) -> bool {
-    !NEVER_KEPT.contains(&name.as_str()) && !is_ours(name)
+    !NEVER_KEPT.contains(&name.as_str()) && !is_hop_by_hop(name.as_str()) && !is_ours(name)
 }
 
 fn is_ours(name: &HeaderName) -> bool {
-    name.as_str().starts_with("semel-") || *name == IDEMPOTENT_REPLAYED
+    is_own(name.as_str()) || *name == IDEMPOTENT_REPLAYED
 }
 
 /// Drops every `Semel-*` field: what a client sends under such a name must not pass for ours, and what a service tells us is

@@ -58,6 +58,8 @@ mod engine;
 #[cfg(feature = "std")]
 pub mod fingerprint;
 #[cfg(feature = "std")]
+pub mod headers;
+#[cfg(feature = "std")]
 pub mod key;
 #[cfg(feature = "std")]
 pub mod observe;

@@ -1,10 +1,9 @@
 //! Whom capacity is counted for.
 
 use http::HeaderMap;
-use http::header::{FORWARDED, HeaderName};
+use http::header::FORWARDED;
+use semel::headers::X_FORWARDED_FOR;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-
-const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// A client, as capacity is counted: an IPv4 address, or the /64 of an IPv6 address, which is what one connection to the Internet has.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -38,7 +37,7 @@ impl Party {
 
 /// The addresses that a request was forwarded for, the last one first; `None` for what is not an address.
 fn forwarded_for(headers: &HeaderMap) -> impl Iterator<Item = Option<IpAddr>> {
-    let older = headers.get_all(FORWARDED_FOR);
+    let older = headers.get_all(X_FORWARDED_FOR);
     let is_older = older.iter().next().is_some();
     let standard = headers.get_all(FORWARDED);
     let from_older = older.iter().rev().flat_map(elements).map(address);

@@ -7,6 +7,7 @@ use super::section::{Given, Kind, Section};
 use crate::setting::Wrong;
 use crate::tenant::{Network, ScopeConfig, TenantFrom};
 use http::HeaderName;
+use semel::headers::{IDEMPOTENCY_KEY, is_own};
 
 const SOURCE: Kind = Kind { what: "a source of the tenant", example: "header:x-account-id" };
 const PEER: Kind = Kind { what: "an address or a network", example: "127.0.0.0/8" };
@@ -86,7 +87,7 @@ fn header(text: &str) -> Result<TenantFrom, Wrong> {
             format!("`{name}` is a credential, and the names of tenants are stored and shown in clear");
         return Err(Wrong::new(problem, "write \"credential\": it is hashed then"));
     }
-    if name == "idempotency-key" || name.as_str().starts_with("semel-") {
+    if name == IDEMPOTENCY_KEY || is_own(name.as_str()) {
         let problem = format!("`{name}` is Semel's own and says nothing of the caller");
         return Err(Wrong::new(problem, "name the header in which the proxy in front tells the account"));
     }

@@ -3,13 +3,10 @@
 use super::hop_by_hop::remove_all;
 use super::names::is_identity;
 use http::header::{FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue};
+use semel::headers::{X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO};
 use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
-
-const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
-const HOST_ASKED: HeaderName = HeaderName::from_static("x-forwarded-host");
 
 /// What is said of a client: worked out once for a connection, as long as it asks for the same host.
 #[derive(Default)]
@@ -42,11 +39,11 @@ impl Introduction {
         }
         add(headers, FORWARDED, words.element);
         if let Some(address) = words.address {
-            add(headers, FOR, address);
+            add(headers, X_FORWARDED_FOR, address);
         }
-        headers.entry(PROTO).or_insert(HeaderValue::from_static(self.scheme()));
+        headers.entry(X_FORWARDED_PROTO).or_insert(HeaderValue::from_static(self.scheme()));
         if let Some(host) = words.host {
-            headers.entry(HOST_ASKED).or_insert(host);
+            headers.entry(X_FORWARDED_HOST).or_insert(host);
         }
     }
 
@@ -174,7 +171,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         Introduction::over(true).announce(&mut headers, "192.0.2.1".parse().ok(), false);
         assert_eq!(headers[FORWARDED], "for=192.0.2.1;proto=https");
-        assert_eq!(headers[PROTO], "https");
+        assert_eq!(headers[X_FORWARDED_PROTO], "https");
     }
 
     #[test]

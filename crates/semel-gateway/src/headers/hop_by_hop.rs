@@ -1,10 +1,11 @@
 //! Which header fields go from one side to the other.
 
-use super::names::{Decisive, is_hop_by_hop, is_method_override, is_mistakable, is_ours};
+use super::names::{Decisive, is_hop_by_hop, is_method_override, is_mistakable};
 use http::Version;
 use http::header::{
     CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
+use semel::headers::is_own;
 
 /// Drops what is about one connection alone: the fields that `Connection` names, and those that are always so. What of them is asked
 /// of the service again, [`Asked`] knows.
@@ -97,13 +98,13 @@ fn has_token(headers: &HeaderMap, name: &HeaderName, is_it: impl Fn(&[u8]) -> bo
 
 /// Drops what a service says to us alone.
 pub(crate) fn drop_ours(headers: &mut HeaderMap) {
-    remove_all(headers, |name| is_ours(name.as_str()));
+    remove_all(headers, |name| is_own(name.as_str()));
 }
 
 /// Drops what a client may not say: Semel's own fields, and fields that a service could take for them or for others of ours. Behind
 /// CGI and its heirs, `Semel_Attempt` and `Semel-Attempt` are one variable.
 pub(crate) fn drop_claims(headers: &mut HeaderMap) {
-    remove_all(headers, |name| is_ours(name.as_str()) || is_mistakable(name.as_str()));
+    remove_all(headers, |name| is_own(name.as_str()) || is_mistakable(name.as_str()));
 }
 
 /// Drops of a client's trailers what it could not have said in its headers either, and what counts in a head alone: a service may take
@@ -111,7 +112,7 @@ pub(crate) fn drop_claims(headers: &mut HeaderMap) {
 pub(crate) fn clean_trailers(trailers: &mut HeaderMap, decisive: &Decisive) {
     remove_all(trailers, |name| {
         let name = name.as_str();
-        is_ours(name)
+        is_own(name)
             || is_mistakable(name)
             || is_hop_by_hop(name)
             || is_method_override(name)
@@ -121,7 +122,7 @@ pub(crate) fn clean_trailers(trailers: &mut HeaderMap, decisive: &Decisive) {
 
 /// Drops of a service's trailers what is for us alone.
 pub(crate) fn clean_answered_trailers(trailers: &mut HeaderMap) {
-    remove_all(trailers, |name| is_ours(name.as_str()) || is_hop_by_hop(name.as_str()));
+    remove_all(trailers, |name| is_own(name.as_str()) || is_hop_by_hop(name.as_str()));
 }
 
 /// Removes all fields of these names.

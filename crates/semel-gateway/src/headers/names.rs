@@ -1,10 +1,9 @@
 //! What header fields are, by their names.
 
 use http::header::{CONNECTION, HeaderMap, HeaderName};
+use semel::headers::{self, IDEMPOTENCY_KEY, is_own};
 use std::borrow::Cow;
 use std::sync::Arc;
-
-pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 /// A name as CGI and its heirs see it: there `X-Real-IP`, `X_Real_IP` and, to PHP, `X.Real.IP` are one variable.
 pub(crate) fn folded(name: &str) -> Cow<'_, str> {
@@ -18,28 +17,23 @@ fn is_usual(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'-'
 }
 
-/// Whether a field is about one connection alone.
+/// Whether a field is about one connection alone: hop-by-hop, or between a client and a proxy.
 pub(crate) fn is_hop_by_hop(name: &str) -> bool {
-    matches!(name, "connection" | "keep-alive" | "te" | "trailer" | "transfer-encoding" | "upgrade")
-        || name.starts_with("proxy-")
-}
-
-/// Whether a field is Semel's own.
-pub(crate) fn is_ours(name: &str) -> bool {
-    name.starts_with("semel-")
+    headers::is_hop_by_hop(name) || name.starts_with("proxy-")
 }
 
 /// Whether a service could take a field for one of ours, or for another that is judged here by its name, though we do not.
 pub(crate) fn is_mistakable(name: &str) -> bool {
     match folded(name) {
         Cow::Borrowed(_) => false,
-        Cow::Owned(seen_as) => is_ours(&seen_as) || is_hop_by_hop(&seen_as) || is_decisive(&seen_as),
+        Cow::Owned(seen_as) => is_own(&seen_as) || is_hop_by_hop(&seen_as) || is_decisive(&seen_as),
     }
 }
 
 /// Whether a field is the key under a name that we do not read, and that a service behind CGI would.
 pub(crate) fn is_misspelt_key(name: &str) -> bool {
-    name.len() == IDEMPOTENCY_KEY.len() && name != IDEMPOTENCY_KEY && folded(name) == IDEMPOTENCY_KEY
+    let key = IDEMPOTENCY_KEY;
+    name.len() == key.as_str().len() && name != key && folded(name) == key.as_str()
 }
 
 /// Whether a field tells a service of another method than the request's own. Some frameworks believe it unless told not to.
@@ -98,15 +92,15 @@ pub(crate) fn is_identity(name: &str) -> bool {
 fn is_decisive(name: &str) -> bool {
     matches!(
         name,
-        IDEMPOTENCY_KEY
-            | "authorization"
+        "authorization"
             | "x-api-key"
             | "cookie"
             | "host"
             | "content-length"
             | "content-type"
             | "content-encoding"
-    ) || is_identity(name)
+    ) || name == IDEMPOTENCY_KEY
+        || is_identity(name)
 }
 
 /// The fields that say which request it is, or whose: nobody may have them dropped on the way, or add them at the end.
@@ -145,7 +139,7 @@ mod tests {
         for name in ["idempotency_key", "idempotency.key", "idempotency~key"] {
             assert!(is_misspelt_key(name) && is_mistakable(name), "{name}");
         }
-        assert!(!is_misspelt_key(IDEMPOTENCY_KEY) && !is_misspelt_key("idempotency_keys"));
+        assert!(!is_misspelt_key(IDEMPOTENCY_KEY.as_str()) && !is_misspelt_key("idempotency_keys"));
         for name in
             ["x_real_ip", "x-forwarded_for", "semel_attempt", "x_api_key", "transfer_encoding", "proxy_x"]
         {

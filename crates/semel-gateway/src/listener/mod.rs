@@ -36,7 +36,7 @@ use bytes::Bytes;
 use connected::Connected;
 use core_threads::{Dealer, Lanes};
 use http::request::Parts;
-use http::{HeaderName, Request, Response};
+use http::{Request, Response};
 use hyper::body::Incoming;
 use semel_tower::ShownCredential;
 use std::collections::VecDeque;
@@ -57,8 +57,6 @@ use tower::Service;
 /// connection, and take the answer from it.
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES: usize = 4 * 1024 * 1024;
-
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// Connections that are accepted and wait for others to end, at most. Past it they are closed: those of clients below their share do not wait here.
 const WAITING: usize = 1024;

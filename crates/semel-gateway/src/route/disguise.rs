@@ -2,11 +2,12 @@
 
 use super::spelling::{any_reading, is_canonical, is_plain};
 use super::{Declared, Kind, Route, Routes};
-use crate::headers::{IDEMPOTENCY_KEY, TARGETS, folded, is_method_override};
+use crate::headers::{TARGETS, folded, is_method_override};
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode};
+use semel::headers::IDEMPOTENCY_KEY;
 use semel_tower::{KeyRequirement, Protection};
 use std::borrow::Cow;
 

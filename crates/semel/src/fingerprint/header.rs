@@ -1,6 +1,8 @@
 //! The headers that never count, whoever asks for them.
 
-/// Headers that are never part of a fingerprint, by whole name or, with a dash at its end, by how the name begins.
+use crate::headers::{OWN_PREFIX, is_hop_by_hop};
+
+/// Headers that, besides hop-by-hop ones, are never part of a fingerprint, by whole name or, with a dash at its end, by how the name begins.
 const NEVER: &[(&str, &str)] = &[
     ("authorization", CREDENTIAL),
     ("proxy-authorization", CREDENTIAL),
@@ -24,14 +26,7 @@ const NEVER: &[(&str, &str)] = &[
     ("accept", PREFERENCE),
     ("accept-", PREFERENCE),
     ("prefer", PREFERENCE),
-    ("semel-", "it is set by the gateway, not by the client"),
-    ("connection", ATTEMPT),
-    ("keep-alive", ATTEMPT),
-    ("proxy-connection", ATTEMPT),
-    ("te", ATTEMPT),
-    ("trailer", ATTEMPT),
-    ("transfer-encoding", ATTEMPT),
-    ("upgrade", ATTEMPT),
+    (OWN_PREFIX, "it is set by the gateway, not by the client"),
     ("content-length", ATTEMPT),
     ("date", ATTEMPT),
     ("expect", ATTEMPT),
@@ -46,6 +41,9 @@ const ATTEMPT: &str = "it belongs to one attempt, so that no retry would match";
 /// Why a header can never be part of a fingerprint, if it cannot.
 pub(super) fn never_counts(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_lowercase();
+    if is_hop_by_hop(&name) {
+        return Some(ATTEMPT);
+    }
     NEVER
         .iter()
         .find(|(never, _)| name == *never || (never.ends_with('-') && name.starts_with(never)))

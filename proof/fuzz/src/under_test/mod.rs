@@ -4,6 +4,7 @@
 #![allow(
     dead_code,
     unreachable_pub,
+    unused_imports,
     reason = "each is a whole file of its crate, of which a part is called here"
 )]
 

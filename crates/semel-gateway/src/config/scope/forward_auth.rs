@@ -7,6 +7,7 @@ use crate::config::tls;
 use crate::setting::Wrong;
 use crate::tenant::ForwardAuthConfig;
 use http::HeaderName;
+use semel::headers::is_hop_by_hop;
 use semel_http::{Endpoint, InvalidEndpoint};
 use std::ops::Range;
 use std::time::Duration;
@@ -71,20 +72,10 @@ fn address(text: &str) -> Result<Endpoint, Wrong> {
 
 /// A header of the request that is sent along.
 fn sent(text: &str) -> Result<HeaderName, Wrong> {
-    // Of one connection, or of one body: a question has neither.
-    const NOT_SENT: [&str; 9] = [
-        "connection",
-        "content-length",
-        "expect",
-        "host",
-        "keep-alive",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    ];
+    // Of one body, as hop-by-hop fields are of one connection: a question has neither.
+    const NOT_SENT: [&str; 3] = ["content-length", "expect", "host"];
     let name = header_name(text, SENT.example)?;
-    if NOT_SENT.contains(&name.as_str()) {
+    if NOT_SENT.contains(&name.as_str()) || is_hop_by_hop(name.as_str()) {
         return Err(Wrong::new(format!("`{name}` is about one request or one connection"), "take it out"));
     }
     if name.as_str().starts_with("x-forwarded-") || name == "forwarded" {

@@ -7,13 +7,14 @@ mod socket;
 
 use super::connected::Connected;
 use super::stream::ClientStream;
-use super::{AcceptedRequest, Answers, Client, IDEMPOTENCY_KEY, Link, buffer_size, told_to_stop, tunnel};
+use super::{AcceptedRequest, Answers, Client, Link, buffer_size, told_to_stop, tunnel};
 use crate::limits::Limits;
 use http::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use semel::headers::IDEMPOTENCY_KEY;
 use socket::ClientSocket;
 use std::cell::RefCell;
 use std::sync::Arc;

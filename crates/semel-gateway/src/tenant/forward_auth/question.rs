@@ -6,16 +6,13 @@ use crate::upstream::Caller;
 use http::header::{FORWARDED, HOST};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue};
+use semel::headers::{X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO};
 use std::net::IpAddr;
 
 const METHOD: HeaderName = HeaderName::from_static("x-forwarded-method");
 const ASKED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 /// What a trusted peer may have said of those before it.
-const INTRODUCED: [HeaderName; 3] = [
-    HeaderName::from_static("x-forwarded-for"),
-    HeaderName::from_static("x-forwarded-proto"),
-    HeaderName::from_static("x-forwarded-host"),
-];
+const INTRODUCED: [HeaderName; 3] = [X_FORWARDED_FOR, X_FORWARDED_PROTO, X_FORWARDED_HOST];
 
 /// The header fields of the question, in the order in which they are sent.
 pub(super) struct Question(HeaderMap);

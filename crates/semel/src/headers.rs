@@ -1,0 +1,43 @@
+//! Header names that Semel reads and writes, and which fields are hop-by-hop: every crate takes them from here.
+
+use http::HeaderName;
+
+/// The client's key.
+pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// Marks an answer that is a replay.
+pub const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+/// The operation's id, to the service and to the client.
+pub const OPERATION_ID: HeaderName = HeaderName::from_static("semel-operation-id");
+/// The attempt, to the service.
+pub const ATTEMPT: HeaderName = HeaderName::from_static("semel-attempt");
+/// What became of the operation, as the service says.
+pub const OUTCOME: HeaderName = HeaderName::from_static("semel-outcome");
+/// What the service made, as `payment/pay_1`.
+pub const RESOURCE: HeaderName = HeaderName::from_static("semel-resource");
+/// The schema of the service's answer.
+pub const SCHEMA_VERSION: HeaderName = HeaderName::from_static("semel-schema-version");
+
+/// The addresses that a request was forwarded for.
+pub const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+/// The scheme that the client used.
+pub const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+/// The host that the client asked for.
+pub const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+
+/// How the names of Semel's own fields begin.
+pub const OWN_PREFIX: &str = "semel-";
+
+/// Whether a field of this name, in lower case, is Semel's own.
+#[must_use]
+pub fn is_own(name: &str) -> bool {
+    name.starts_with(OWN_PREFIX)
+}
+
+/// Whether a field of this name, in lower case, is about one connection alone: RFC 9110, section 7.6.1.
+#[must_use]
+pub fn is_hop_by_hop(name: &str) -> bool {
+    matches!(
+        name,
+        "connection" | "keep-alive" | "proxy-connection" | "te" | "trailer" | "transfer-encoding" | "upgrade"
+    )
+}

@@ -49,13 +49,13 @@ impl Pace {
         match error {
             Some(error) => {
                 if self.failed == 0 {
-                    tracing::warn!(%error, "{who} cannot work, the store fails it: trying on");
+                    tracing::warn!(%error, "{who}: store unavailable, retrying");
                 }
                 self.failed = self.failed.saturating_add(1);
             }
             None => {
                 if self.failed > 0 {
-                    tracing::info!(times = self.failed, "{who} works again");
+                    tracing::info!(times = self.failed, "{who}: store available again");
                 }
                 self.failed = 0;
             }

@@ -25,9 +25,9 @@ impl PassedOver {
         let StoreError::Damaged(what) = error else { return Err(error) };
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.len() < MOST && told.insert(what.clone()) {
-            tracing::error!(%what, "a stored record is damaged: it is passed over, and the others are seen to");
+            tracing::error!(%what, "damaged record skipped");
             if told.len() == MOST {
-                tracing::error!("no more damaged records are told of: there are too many");
+                tracing::error!("too many damaged records: further ones are not logged");
             }
         }
         Ok(())

@@ -124,7 +124,11 @@ pub(crate) fn replace(
     value: &[u8],
 ) -> Result<(Option<bytes::Bytes>, bool), Fault> {
     let sql = "UPDATE semel_remembered SET value = ?3 WHERE name = ?1 AND value = ?2 RETURNING 1";
-    let written =
-        conn.prepare_cached(sql)?.query_row(params![name, expected, value], |_| Ok(())).optional()?;
-    Ok((statements::recall(conn, name)?, written.is_some()))
+    // What is replaced is a secret: it is not to be found in the file any more.
+    conn.pragma_update(None, "secure_delete", true)?;
+    let written = conn
+        .prepare_cached(sql)
+        .and_then(|mut replace| replace.query_row(params![name, expected, value], |_| Ok(())).optional());
+    conn.pragma_update(None, "secure_delete", false)?;
+    Ok((statements::recall(conn, name)?, written?.is_some()))
 }

@@ -30,6 +30,9 @@ pub enum StartError {
     /// Whether and how the store's client keys are sealed cannot be found out, so that no key could be looked up.
     #[error("client keys cannot be looked up in the store: {0}")]
     ClientKeys(semel::StoreError),
+    /// The store has a secret that the configured keys do not open.
+    #[error("the store's secrets do not open: {0}")]
+    Keyring(semel::StoreError),
     /// Doubt cannot be settled as the configuration says.
     #[error(transparent)]
     Settling(#[from] SettlingError),

@@ -65,6 +65,7 @@ impl Instance {
         let nobodys: Rules = Arc::new(|_| None);
         let engine = Engine::with_options(store, options);
         engine.seals_client_keys().await.map_err(StartError::ClientKeys)?;
+        engine.check_keyring(config.encryption.as_ref()).await.map_err(StartError::Keyring)?;
         Ok(Self {
             engine,
             metrics,

@@ -6,6 +6,7 @@
     reason = "what goes wrong here is a failed test"
 )]
 
+mod credentials;
 mod forms;
 mod hosts;
 mod multipart;

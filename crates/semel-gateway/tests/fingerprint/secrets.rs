@@ -9,11 +9,11 @@ use semel_sqlite::SqliteStore;
 use semel_worker::{RekeyOptions, Rekeyer};
 use std::sync::Arc;
 
-const KEY: &str = "one-key-one-secret";
-const ROUTE: &str = "[[route]]\noperation = \"pay\"\nmatch = \"POST /payments\"\n";
+pub(crate) const KEY: &str = "one-key-one-secret";
+pub(crate) const ROUTE: &str = "[[route]]\noperation = \"pay\"\nmatch = \"POST /payments\"\n";
 
 /// An `[encryption]` with these keys, each of 32 times the same byte; the first seals.
-fn encryption(keys: &[(&str, u8)]) -> String {
+pub(crate) fn encryption(keys: &[(&str, u8)]) -> String {
     let keys: Vec<_> = keys
         .iter()
         .map(|(id, byte)| format!("{{ id = \"{id}\", key = \"{}\" }}", format!("{byte:02x}").repeat(32)))
@@ -21,7 +21,7 @@ fn encryption(keys: &[(&str, u8)]) -> String {
     format!("{ROUTE}[encryption]\nkeys = [{}]\n", keys.join(", "))
 }
 
-async fn opened(shop: &Shop) -> Arc<dyn Store> {
+pub(crate) async fn opened(shop: &Shop) -> Arc<dyn Store> {
     Arc::new(SqliteStore::open(shop.file()).await.unwrap())
 }
 

@@ -3,7 +3,7 @@
 use axum::Router;
 use axum::extract::State;
 use axum::routing::post;
-use semel_gateway::{Config, Running};
+use semel_gateway::{Config, Running, StartError};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -120,6 +120,17 @@ impl Shop {
 
     /// A gateway with these sections, on the shop's file.
     pub(crate) async fn door(&self, sections: &str) -> Door {
+        let running = self.try_door(sections).await.unwrap();
+        let address = running.address();
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let serving = tokio::spawn(async move {
+            running.serve(async { drop(stopped.await) }, std::future::pending()).await;
+        });
+        Door { address, serving, stop: Some(stop) }
+    }
+
+    /// The same, or why it does not start.
+    pub(crate) async fn try_door(&self, sections: &str) -> Result<Running, StartError> {
         let toml = format!(
             "upstream = \"http://{}\"\nlisten = \"127.0.0.1:0\"\nstore = \"sqlite:{}\"\nstore_timeout = \"20s\"\n\
              [admin]\nlisten = \"127.0.0.1:0\"\n{sections}",
@@ -128,13 +139,7 @@ impl Shop {
         );
         let config =
             Config::from_toml(&toml, Path::new("semel.toml")).unwrap_or_else(|errors| panic!("{errors}"));
-        let running = Running::start(config).await.unwrap();
-        let address = running.address();
-        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-        let serving = tokio::spawn(async move {
-            running.serve(async { drop(stopped.await) }, std::future::pending()).await;
-        });
-        Door { address, serving, stop: Some(stop) }
+        Running::start(config).await
     }
 
     /// How often the service was made to do anything.

@@ -12,9 +12,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use uuid::Uuid;
 
-/// The names of secrets that are sealed in the store by the keyring.
-const SEALED_SECRETS: [&str; 1] = [KeyFormat::SECRET];
-
 /// The format of the store's keys, as far as this engine knows it.
 #[derive(Default)]
 pub(super) struct LearntKeys {
@@ -139,13 +136,14 @@ impl Engine {
         Ok(matches!(self.shared.learnt_keys().await?, Known::Sealed(_)))
     }
 
-    /// Whether an engine with this keyring could look keys up in the store, before it is given one.
+    /// Whether an engine with this keyring could look keys up in the store and tell callers apart, before it is given one.
     ///
     /// # Errors
     /// As [`seals_client_keys`](Self::seals_client_keys).
     pub async fn check_keyring(&self, keyring: Option<&Keyring>) -> Result<(), StoreError> {
         let kept = self.shared.store.recall(KeyFormat::SECRET.into()).await?;
-        kept.map_or(Ok(()), |kept| client_keys(keyring, kept).map(drop))
+        kept.map_or(Ok(()), |kept| client_keys(keyring, kept).map(drop))?;
+        self.shared.check_hash_secret(keyring).await
     }
 
     /// The key of a record as the store has it, for whoever asks the store itself.
@@ -185,14 +183,16 @@ impl Engine {
         self.shared.client_keys.forget();
     }
 
-    /// Seals the secrets in the store by the key that seals now; how many were sealed otherwise.
+    /// Seals the secrets of client keys and keyed hashes in the store by the key that seals now; how many were sealed otherwise, or not at all. With keys that only open, the
+    /// secret of keyed hashes is put back in the clear; that of client keys goes with [their format](Self::convert_client_keys).
     ///
     /// # Errors
     /// The store did not answer, or a secret does not open.
     pub async fn reseal_secrets(&self) -> Result<usize, StoreError> {
         let Some(keyring) = self.shared.keyring() else { return Ok(0) };
-        let mut count = 0;
-        for name in SEALED_SECRETS {
+        let mut count = usize::from(self.shared.move_hash_secret(&keyring).await?);
+        let of_hashes = self.shared.sealed_hash_secret_name().await?;
+        for name in of_hashes.into_iter().chain([KeyFormat::SECRET]) {
             let mut kept = self.shared.store.recall(name.into()).await?;
             while let Some(found) = kept.take()
                 && let Some(next) = resealed(&keyring, name, &found)?

@@ -8,6 +8,7 @@ mod begin;
 mod client_keys;
 mod fingerprint_secrets;
 mod finish;
+mod hash_secret;
 mod outstanding;
 mod phases;
 mod pulse;
@@ -37,8 +38,7 @@ use crate::fingerprint::FingerprintSecret;
 use crate::observe::{Event, Observer};
 use crate::record::Record;
 use crate::seal::Keyring;
-use crate::store::{Store, StoreError, StoreHandle};
-use bytes::Bytes;
+use crate::store::{Store, StoreHandle};
 use client_keys::LearntKeys;
 use fingerprint_secrets::FingerprintSecrets;
 use finish::MAX_GIVING_BACK;
@@ -50,7 +50,6 @@ use std::fmt;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 use tokio::sync::{OnceCell, Semaphore};
-use uuid::Uuid;
 use waiters::Waiters;
 
 /// So long from now, or as good as never.
@@ -184,21 +183,6 @@ impl Engine {
     #[must_use]
     pub fn observer(&self) -> Option<&Arc<dyn Observer>> {
         self.shared.observer.as_ref()
-    }
-
-    /// The secret of keyed hashes that all instances on this store share: made by the first, kept in the store.
-    ///
-    /// # Errors
-    /// The store did not answer.
-    pub async fn shared_secret(&self) -> Result<&FingerprintSecret, StoreError> {
-        self.shared
-            .secret
-            .get_or_try_init(|| async {
-                let own = Bytes::from([Uuid::new_v4().into_bytes(), Uuid::new_v4().into_bytes()].concat());
-                let secret = self.shared.store.remember("secret/keyed-hashes".into(), own).await?;
-                FingerprintSecret::new(&secret).map_err(|error| StoreError::Damaged(error.to_string()))
-            })
-            .await
     }
 
     /// Waits until no ticket is out and nothing is left to be written, as before the process ends.

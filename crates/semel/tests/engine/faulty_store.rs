@@ -56,6 +56,7 @@ pub(crate) enum Call {
     Count,
     Remember,
     Recall,
+    Replace,
     SetKeyFormat,
 }
 
@@ -263,7 +264,7 @@ impl Store for FaultyStore {
     }
 
     fn replace(&self, name: String, expected: Bytes, value: Bytes) -> StoreFuture<'_, Option<Bytes>> {
-        self.inner.replace(name, expected, value)
+        self.faring(Call::Replace, 1, on!(replace(name, expected, value)))
     }
 
     fn set_key_format(&self, format: KeyFormat, respell: Option<Respell>) -> StoreFuture<'_, KeyFormatSet> {

@@ -11,6 +11,7 @@ mod faulty_store;
 mod fingerprint_secrets;
 mod finishing;
 mod handle;
+mod hash_secret;
 mod leases;
 mod lost_answers;
 mod observed;

@@ -8,11 +8,11 @@ use tokio::sync::{mpsc, oneshot};
 /// Has the configuration read anew. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Reload {
-    asking: mpsc::Sender<Asked>,
+    asking: mpsc::Sender<ReloadRequest>,
 }
 
 /// Somebody who waits for the result.
-pub(crate) type Asked = oneshot::Sender<Result<Reloaded, ReloadError>>;
+pub(crate) type ReloadRequest = oneshot::Sender<Result<Reloaded, ReloadError>>;
 
 /// The new configuration is in force.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -69,7 +69,7 @@ impl ReloadError {
 
 impl Reload {
     /// A way to ask, and where it leads. More than a few who ask at once wait for each other.
-    pub(crate) fn channel() -> (Self, mpsc::Receiver<Asked>) {
+    pub(crate) fn channel() -> (Self, mpsc::Receiver<ReloadRequest>) {
         let (asking, asked) = mpsc::channel(4);
         (Self { asking }, asked)
     }

@@ -3,7 +3,7 @@
 //! The first line of the input is a digit that chooses the recipe, a letter for the body (`j`son, `e`ncoded json, `f`orm, else bytes)
 //! and the query; the rest is the body.
 
-use crate::independent::fingerprint::{Asked, canonical, clean, fingerprint};
+use crate::independent::fingerprint::{ConnectionOptions, canonical, clean, fingerprint};
 use crate::independent::json::Json;
 use crate::independent::shape::Rules;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
@@ -188,7 +188,7 @@ fn request(both: &Both, kind: u8, query: &str, body: &[u8], canonical: Option<&s
     let make = |recipe| semel::fingerprint::fingerprint(recipe, both.secret.as_ref(), &asked);
     let counted = if both.counts_version { vec![("api-version", vec![VERSION])] } else { Vec::new() };
     let expected = |version, recipe: &Recipe| {
-        fingerprint(&Asked {
+        fingerprint(&ConnectionOptions {
             version,
             recipe_text: recipe.to_text(),
             secret: both.secret.as_ref().map(|_| SECRET),

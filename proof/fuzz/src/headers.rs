@@ -55,10 +55,18 @@ fn requests(headers: &HeaderMap, lines: &Lines<'_>) {
     }
 
     let mut asked = HeaderMap::new();
-    passing::ask_again(&passing::Asked::of(Version::HTTP_11, headers), &mut asked, Version::HTTP_11);
+    passing::ask_again(
+        &passing::ConnectionOptions::of(Version::HTTP_11, headers),
+        &mut asked,
+        Version::HTTP_11,
+    );
     assert_eq!(lines_of(&asked), asked_again(lines), "asked again");
     let mut nothing = HeaderMap::new();
-    passing::ask_again(&passing::Asked::of(Version::HTTP_10, headers), &mut nothing, Version::HTTP_2);
+    passing::ask_again(
+        &passing::ConnectionOptions::of(Version::HTTP_10, headers),
+        &mut nothing,
+        Version::HTTP_2,
+    );
     assert!(!nothing.contains_key("upgrade") && !nothing.contains_key("connection"));
 
     let (id, attempt) = (OperationId::from_u128(0x0190_0000_0000_7000_8000_0000_0000_0001), 3);

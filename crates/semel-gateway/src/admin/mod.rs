@@ -26,9 +26,9 @@ mod word;
 
 pub use probes::{Liveness, Readiness};
 pub use server::serve;
-pub(crate) use server::{AdminSeat, serve_at};
+pub(crate) use server::{LiveAdmin, serve_at};
 
-use crate::metrics::{Metrics, Survey};
+use crate::metrics::{Metrics, MetricsSnapshot};
 use crate::reload::Reload;
 use crate::secret::Secret;
 use crate::tls::ServerTls;
@@ -92,8 +92,8 @@ impl Admin {
     }
 
     /// What there is to tell of the process and its store.
-    pub(crate) fn survey(&self) -> Survey {
-        Survey {
+    pub(crate) fn survey(&self) -> MetricsSnapshot {
+        MetricsSnapshot {
             engine: self.engine.clone(),
             metrics: Arc::clone(&self.metrics),
             webhooks: self.webhooks.clone(),
@@ -106,7 +106,7 @@ impl Admin {
 /// What the handlers share.
 struct Shared {
     admin: Admin,
-    survey: Survey,
+    survey: MetricsSnapshot,
 }
 
 /// All routes, each with its description. What brings its own proof of who sends it, as a signed webhook does, goes beside the
@@ -145,7 +145,7 @@ fn router(admin: Admin) -> Router {
     let survey = admin.survey();
     let shared = Arc::new(Shared { admin, survey });
     let (router, mut description) = routes(&shared).split_for_parts();
-    openapi::say_what_goes_together(&mut description);
+    openapi::add_one_of_constraints(&mut description);
     router
         .fallback(async || AdminProblem::no_such_path())
         .method_not_allowed_fallback(async || AdminProblem::method_not_allowed())

@@ -53,7 +53,7 @@ pub(super) fn described() -> OpenApiRouter<Arc<Shared>> {
 }
 
 /// Adds what the types cannot say: which members exclude or need each other.
-pub(super) fn say_what_goes_together(description: &mut utoipa::openapi::OpenApi) {
+pub(super) fn add_one_of_constraints(description: &mut utoipa::openapi::OpenApi) {
     let Some(components) = &mut description.components else { return };
     let some = || ObjectBuilder::new().schema_type(SchemaType::AnyValue);
     let absent = || ObjectBuilder::new().schema_type(SchemaType::Type(Type::Null));
@@ -151,7 +151,7 @@ mod tests {
         let admin = Admin::new(Engine::new(MemoryStore::new()), Arc::new(Metrics::new([])));
         let survey = admin.survey();
         let (_, mut described) = routes(&Arc::new(Shared { admin, survey })).split_for_parts();
-        say_what_goes_together(&mut described);
+        add_one_of_constraints(&mut described);
         let document: serde_json::Value = serde_json::from_slice(&Written::of(&described).0).unwrap();
         assert_eq!(document["openapi"], "3.1.0");
         let paths = document["paths"].as_object().unwrap();

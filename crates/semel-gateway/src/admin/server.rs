@@ -5,7 +5,7 @@ use super::problem::AdminProblem;
 use super::reserve::{Connection, Reserve};
 use super::{Admin, router};
 use crate::listener::pace::Pace;
-use crate::listener::{ClientStream, Impatient};
+use crate::listener::{ClientStream, WriteTimeout};
 use crate::tls::ServerTls;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use axum::Router;
@@ -42,12 +42,12 @@ const BREATH: Duration = Duration::from_millis(100);
 
 /// The admin API that answers, in whose place another one can be put between two requests. Clones are the same.
 #[derive(Clone)]
-pub(crate) struct AdminSeat {
+pub(crate) struct LiveAdmin {
     incumbent: Arc<ArcSwap<Router>>,
     tls: Arc<ArcSwapOption<ServerTls>>,
 }
 
-impl AdminSeat {
+impl LiveAdmin {
     pub(crate) fn of(admin: Admin) -> Self {
         warn_without_token(&admin);
         let tls = Arc::new(ArcSwapOption::new(admin.tls.clone()));
@@ -76,13 +76,13 @@ fn warn_without_token(admin: &Admin) {
 /// # Errors
 /// The listener cannot be used.
 pub async fn serve(listener: TcpListener, admin: Admin, stop: impl Future<Output = ()>) -> io::Result<()> {
-    serve_at(listener, AdminSeat::of(admin), stop).await
+    serve_at(listener, LiveAdmin::of(admin), stop).await
 }
 
 /// The same, with one that can be replaced meanwhile.
 pub(crate) async fn serve_at(
     listener: TcpListener,
-    desk: AdminSeat,
+    desk: LiveAdmin,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let reserve = Reserve::new();
@@ -110,7 +110,7 @@ pub(crate) async fn serve_at(
         tokio::spawn(async move {
             let serving = async {
                 let Some(stream) = open(stream, tls.as_deref()).await else { return };
-                let stream = Impatient::new(stream, Pace::pausing(ANSWER_PATIENCE));
+                let stream = WriteTimeout::new(stream, Pace::pausing(ANSWER_PATIENCE));
                 let serving = http1::Builder::new()
                     .timer(TokioTimer::new())
                     .header_read_timeout(HEADER_PATIENCE)

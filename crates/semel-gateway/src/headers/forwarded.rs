@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// What is said of a client: worked out once for a connection, as long as it asks for the same host.
 #[derive(Default)]
-pub(crate) struct Introduction {
+pub(crate) struct ForwardedHeaders {
     /// Whether the client speaks TLS.
     encrypted: bool,
     last: Mutex<Option<Words>>,
@@ -24,7 +24,7 @@ struct Words {
     element: HeaderValue,
 }
 
-impl Introduction {
+impl ForwardedHeaders {
     /// Of a client that speaks TLS, or does not.
     pub(crate) fn over(encrypted: bool) -> Self {
         Self { encrypted, last: Mutex::default() }
@@ -136,7 +136,7 @@ mod tests {
         for &(name, value) in lines {
             headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
-        let introduction = Introduction::default();
+        let introduction = ForwardedHeaders::default();
         // What was worked out for another is not said of this one.
         introduction.announce(&mut HeaderMap::new(), "198.51.100.1".parse().ok(), false);
         introduction.announce(&mut headers.clone(), peer.parse().ok(), is_trusted);
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn that_a_client_speaks_tls_is_told() {
         let mut headers = HeaderMap::new();
-        Introduction::over(true).announce(&mut headers, "192.0.2.1".parse().ok(), false);
+        ForwardedHeaders::over(true).announce(&mut headers, "192.0.2.1".parse().ok(), false);
         assert_eq!(headers[FORWARDED], "for=192.0.2.1;proto=https");
         assert_eq!(headers[X_FORWARDED_PROTO], "https");
     }

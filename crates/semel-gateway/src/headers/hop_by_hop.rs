@@ -8,7 +8,7 @@ use http::header::{
 use semel::headers::is_own;
 
 /// Drops what is about one connection alone: the fields that `Connection` names, and those that are always so. What of them is asked
-/// of the service again, [`Asked`] knows.
+/// of the service again, [`ConnectionOptions`] knows.
 pub(crate) fn drop_hop_by_hop(headers: &mut HeaderMap) {
     let mut gone: Vec<HeaderName> = Vec::new();
     for value in headers.get_all(CONNECTION) {
@@ -28,7 +28,7 @@ pub(crate) fn drop_hop_by_hop(headers: &mut HeaderMap) {
 
 /// What a client asks its connection for, and an unprotected request may ask of the service too.
 #[derive(Clone, Default)]
-pub(crate) struct Asked {
+pub(crate) struct ConnectionOptions {
     /// It takes trailers.
     trailers: bool,
     /// The trailers that it will send.
@@ -37,7 +37,7 @@ pub(crate) struct Asked {
     pub(crate) upgrade: Option<HeaderValue>,
 }
 
-impl Asked {
+impl ConnectionOptions {
     /// To be read before it is dropped.
     pub(crate) fn of(version: Version, headers: &HeaderMap) -> Self {
         let says = |name, word: &'static str| {
@@ -177,7 +177,7 @@ mod tests {
 
     fn asks(lines: &[(&'static str, &'static str)], version: Version) -> Vec<(String, String)> {
         let mut headers = HeaderMap::new();
-        Asked::of(version, &map(lines)).ask(&mut headers, Version::HTTP_11);
+        ConnectionOptions::of(version, &map(lines)).ask(&mut headers, Version::HTTP_11);
         let mut lines: Vec<_> = headers
             .iter()
             .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()))

@@ -8,9 +8,9 @@ mod forwarded;
 mod hop_by_hop;
 mod names;
 
-pub(crate) use forwarded::Introduction;
+pub(crate) use forwarded::ForwardedHeaders;
 pub(crate) use hop_by_hop::{
-    Asked, announce, clean_answered_trailers, clean_trailers, drop_claims, drop_hop_by_hop, drop_ours,
-    remove_all,
+    ConnectionOptions, announce, clean_answered_trailers, clean_trailers, drop_claims, drop_hop_by_hop,
+    drop_ours, remove_all,
 };
 pub(crate) use names::{Decisive, TARGETS, folded, is_method_override, is_misspelt_key};

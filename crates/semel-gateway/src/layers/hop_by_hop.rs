@@ -3,7 +3,7 @@
 //! Removes hop-by-hop fields and Semel's own; refuses a `Connection` that names a field of the request, and a misspelt key.
 
 use super::future::MaybeAnswered;
-use crate::headers::{Asked, Decisive, drop_claims, drop_hop_by_hop, is_misspelt_key};
+use crate::headers::{ConnectionOptions, Decisive, drop_claims, drop_hop_by_hop, is_misspelt_key};
 use crate::listener::{AcceptedRequest, AnswerBody};
 use crate::responses;
 use bytes::Bytes;
@@ -56,7 +56,7 @@ where
     fn call(&mut self, mut accepted: AcceptedRequest) -> Self::Future {
         let headers = &mut accepted.parts.headers;
         // Read before it is removed.
-        accepted.asked = Asked::of(accepted.parts.version, headers);
+        accepted.asked = ConnectionOptions::of(accepted.parts.version, headers);
         accepted.body.clean_trailers_by(&self.decisive);
         if let Err(refusal) = is_unambiguous(&self.decisive, headers) {
             return MaybeAnswered::here(accepted.answer(*refusal));

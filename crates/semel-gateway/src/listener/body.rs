@@ -2,7 +2,7 @@
 
 use super::length::Length;
 use super::pace::Patience;
-use super::request_state::{BodyFailure, Link, UnderWay};
+use super::request_state::{BodyFailure, RequestState, UnderWay};
 use super::{LINGER, LINGER_BYTES};
 use crate::alarm::Alarm;
 use crate::headers::{Decisive, clean_trailers};
@@ -36,7 +36,7 @@ enum Kind {
         body: Incoming,
         /// How much more may come.
         left: Option<u64>,
-        link: Link,
+        link: RequestState,
         /// Apart, as it is seldom needed: every request's future would have the room for it.
         waiting: Option<Box<Waiting>>,
         /// Whether the client sends it: one that expects to be told to go on may not, until somebody wants to read.
@@ -69,7 +69,7 @@ struct Waiting {
 struct TooLong;
 
 impl RequestBody {
-    pub(crate) fn incoming(body: Incoming, headers: &HeaderMap, link: Link) -> Self {
+    pub(crate) fn incoming(body: Incoming, headers: &HeaderMap, link: RequestState) -> Self {
         // hyper knows of bodies that are none: they need no following.
         Self(if body.is_end_stream() {
             link.body_is_whole();
@@ -269,7 +269,11 @@ fn is_held(length: &Option<Box<Length>>) -> bool {
 }
 
 /// Ready once it is too late: for all of it, where it is to be executed; once it comes too slowly, where it passes.
-fn poll_too_late(waiting: &mut Option<Box<Waiting>>, context: &mut Context<'_>, link: &Link) -> Poll<()> {
+fn poll_too_late(
+    waiting: &mut Option<Box<Waiting>>,
+    context: &mut Context<'_>,
+    link: &RequestState,
+) -> Poll<()> {
     let (Some(allowed), Some(pace)) = (link.body_timeout(), link.pace()) else { return Poll::Pending };
     let waiting = waiting.get_or_insert_default();
     let until = if link.outlives_client() {

@@ -1,6 +1,6 @@
 //! A client's connection among all of them: it may have to make room for others.
 
-use super::request_state::Link;
+use super::request_state::RequestState;
 use super::streams::Streams;
 use crate::capacity::Holder;
 use std::sync::{Arc, OnceLock};
@@ -18,12 +18,12 @@ struct Shared {
 
 /// Where the requests of a connection are known.
 enum Requests {
-    Http1(Link),
+    Http1(RequestState),
     Http2(Arc<Streams>),
 }
 
 impl Connected {
-    pub(super) fn speaks_http1(&self, link: &Link) {
+    pub(super) fn speaks_http1(&self, link: &RequestState) {
         let _known = self.0.requests.set(Requests::Http1(link.clone()));
     }
 

@@ -42,12 +42,12 @@ pub(crate) fn here() -> usize {
 }
 
 /// The threads. They end, with everything on them, when this is dropped.
-pub(crate) struct Lanes {
-    lanes: Arc<[Lane]>,
+pub(crate) struct CoreThreads {
+    lanes: Arc<[CoreThread]>,
     _ends: Vec<oneshot::Sender<()>>,
 }
 
-struct Lane {
+struct CoreThread {
     runtime: Handle,
     connections: AtomicUsize,
     /// The sign of life that was asked for last. There is never more than one under way.
@@ -61,12 +61,12 @@ struct SignOfLife {
 
 /// Asks the core threads for signs of life. Clones ask the same threads.
 #[derive(Clone)]
-pub(crate) struct Pulse(Arc<[Lane]>);
+pub(crate) struct Pulse(Arc<[CoreThread]>);
 
 impl Pulse {
     /// The names of the core threads that are stuck: they have not done anything for 10 s though they were asked to.
     pub(crate) async fn stuck(&self) -> Vec<String> {
-        let signs: Vec<_> = self.0.iter().map(Lane::sign_of_life).collect();
+        let signs: Vec<_> = self.0.iter().map(CoreThread::sign_of_life).collect();
         let until = Instant::now() + PATIENCE;
         let mut stuck = Vec::new();
         for (number, (since, mut given)) in signs.into_iter().enumerate() {
@@ -84,11 +84,11 @@ fn name(number: usize) -> String {
     format!("semel-lane-{number}")
 }
 
-impl Lanes {
+impl CoreThreads {
     /// # Errors
     /// The system has no more threads.
     pub(crate) fn start() -> io::Result<Self> {
-        let started = (0..count()).map(Lane::start).collect::<io::Result<Vec<_>>>()?;
+        let started = (0..count()).map(CoreThread::start).collect::<io::Result<Vec<_>>>()?;
         let (lanes, ends): (Vec<_>, _) = started.into_iter().unzip();
         Ok(Self { lanes: lanes.into(), _ends: ends })
     }
@@ -108,7 +108,7 @@ impl Lanes {
     }
 }
 
-impl Lane {
+impl CoreThread {
     fn start(number: usize) -> io::Result<(Self, oneshot::Sender<()>)> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
@@ -142,17 +142,20 @@ impl Lane {
 
 /// A connection's place on a lane, until it is dropped.
 pub(crate) struct Place {
-    lanes: Arc<[Lane]>,
+    lanes: Arc<[CoreThread]>,
     number: usize,
 }
 
 impl Place {
     /// Runs the connection there.
-    pub(crate) fn run<F>(self, connection: impl FnOnce(Dealer) -> F + Send + 'static)
+    pub(crate) fn run<F>(self, connection: impl FnOnce(RoundRobinExecutor) -> F + Send + 'static)
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let dealer = Dealer { lanes: Arc::clone(&self.lanes), next: Arc::new(AtomicUsize::new(self.number)) };
+        let dealer = RoundRobinExecutor {
+            lanes: Arc::clone(&self.lanes),
+            next: Arc::new(AtomicUsize::new(self.number)),
+        };
         self.lanes[self.number].runtime.clone().spawn(async move {
             connection(dealer).await;
             drop(self);
@@ -168,12 +171,12 @@ impl Drop for Place {
 
 /// Deals out the streams of one connection, its own lane first.
 #[derive(Clone)]
-pub(crate) struct Dealer {
-    lanes: Arc<[Lane]>,
+pub(crate) struct RoundRobinExecutor {
+    lanes: Arc<[CoreThread]>,
     next: Arc<AtomicUsize>,
 }
 
-impl<F> hyper::rt::Executor<F> for Dealer
+impl<F> hyper::rt::Executor<F> for RoundRobinExecutor
 where
     F: Future<Output: Send> + Send + 'static,
 {
@@ -190,10 +193,10 @@ mod tests {
     use std::collections::BTreeSet;
     use tokio::sync::mpsc;
 
-    /// Lanes, however many cores this machine has.
-    fn lanes(count: usize) -> Lanes {
-        let (lanes, ends): (Vec<_>, _) = (0..count).map(|number| Lane::start(number).unwrap()).unzip();
-        Lanes { lanes: lanes.into(), _ends: ends }
+    /// CoreThreads, however many cores this machine has.
+    fn lanes(count: usize) -> CoreThreads {
+        let (lanes, ends): (Vec<_>, _) = (0..count).map(|number| CoreThread::start(number).unwrap()).unzip();
+        CoreThreads { lanes: lanes.into(), _ends: ends }
     }
 
     #[tokio::test]

@@ -1,11 +1,11 @@
 //! One connection of HTTP/2.
 
 use super::connected::Connected;
-use super::core_threads::Dealer;
+use super::core_threads::RoundRobinExecutor;
 use super::pace::Pace;
 use super::stream::ClientStream;
 use super::streams::{Overdue, Streams};
-use super::{AcceptedRequest, Answers, Client, Link, told_to_stop};
+use super::{AcceptedRequest, Answers, Client, RequestState, told_to_stop};
 use crate::limits::Limits;
 use http::Request;
 use hyper::body::Incoming;
@@ -44,7 +44,7 @@ pub(super) async fn serve(
     limits: Arc<Limits>,
     service: impl Answers,
     mut stopping: watch::Receiver<bool>,
-    dealer: Dealer,
+    dealer: RoundRobinExecutor,
     connected: &Connected,
 ) {
     let peer = client.peer.0;
@@ -65,7 +65,8 @@ pub(super) async fn serve(
     let service = RefCell::new(service);
     let service = service_fn(move |request: Request<Incoming>| {
         let has_key = request.headers().contains_key(IDEMPOTENCY_KEY);
-        let under_way = Link::of_stream(body_timeout, pace).begin_at(has_key, Some(begins.begin(pace)));
+        let under_way =
+            RequestState::of_stream(body_timeout, pace).begin_at(has_key, Some(begins.begin(pace)));
         service.borrow_mut().call(AcceptedRequest::new(request, client.clone(), under_way))
     });
     let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));

@@ -22,19 +22,19 @@ mod write_timeout;
 pub(crate) use body::AnswerBody;
 pub use body::RequestBody;
 pub use request_state::PeerAddress;
-pub(crate) use request_state::{BodyFailure, InFlight, Link, UnderWay, UnderWayHolder};
+pub(crate) use request_state::{BodyFailure, InFlight, RequestState, UnderWay, UnderWayHolder};
 pub(crate) use stream::ClientStream;
 pub(crate) use tunnel::OtherEnd;
-pub(crate) use write_timeout::Impatient;
+pub(crate) use write_timeout::WriteTimeout;
 
 use crate::capacity::{Party, Permit, Shares};
-use crate::headers::{Asked, Introduction};
+use crate::headers::{ConnectionOptions, ForwardedHeaders};
 use crate::limits::Limits;
 use crate::tls::{ServerTls, identity_of};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
 use connected::Connected;
-use core_threads::{Dealer, Lanes};
+use core_threads::{CoreThreads, RoundRobinExecutor};
 use http::request::Parts;
 use http::{Request, Response};
 use hyper::body::Incoming;
@@ -79,14 +79,14 @@ pub(crate) struct AcceptedRequest {
     pub(crate) client: Client,
     pub(crate) under_way: UnderWay,
     /// What the client asks its connection for, once that is known.
-    pub(crate) asked: Asked,
+    pub(crate) asked: ConnectionOptions,
 }
 
 impl AcceptedRequest {
     fn new(request: Request<Incoming>, client: Client, under_way: UnderWay) -> Self {
         let (parts, body) = request.into_parts();
         let body = RequestBody::incoming(body, &parts.headers, under_way.link().clone());
-        Self { parts, body, client, under_way, asked: Asked::default() }
+        Self { parts, body, client, under_way, asked: ConnectionOptions::default() }
     }
 
     /// Answers it, without anything of its body being read.
@@ -116,7 +116,7 @@ impl<S> Answers for S where
 #[derive(Clone)]
 pub(crate) struct Client {
     pub(crate) peer: PeerAddress,
-    pub(crate) introduction: Arc<Introduction>,
+    pub(crate) introduction: Arc<ForwardedHeaders>,
     /// What its certificate says, if it showed one.
     pub(crate) certificate: Option<ShownCredential>,
     /// When it connected.
@@ -141,7 +141,7 @@ impl Connections {
     }
 
     /// Connections that are accepted from now on have these limits, and are served with this certificate.
-    pub(crate) fn go_by(&self, limits: Arc<Limits>, tls: Option<Arc<ServerTls>>, trusts: Trusts) {
+    pub(crate) fn apply_config(&self, limits: Arc<Limits>, tls: Option<Arc<ServerTls>>, trusts: Trusts) {
         self.trusts.store(Arc::new(trusts));
         self.slots.resize(limits.connections);
         self.limits.store(limits);
@@ -152,7 +152,7 @@ impl Connections {
     pub(crate) async fn serve(
         &self,
         listener: TcpListener,
-        lanes: &Lanes,
+        lanes: &CoreThreads,
         service: impl Answers,
         stop: impl Future<Output = ()>,
     ) {
@@ -254,7 +254,7 @@ async fn serve_connection(
     tls: Option<Arc<ServerTls>>,
     service: impl Answers,
     mut stopping: watch::Receiver<bool>,
-    dealer: Dealer,
+    dealer: RoundRobinExecutor,
     connected: &Connected,
 ) {
     let begun = Instant::now();
@@ -272,7 +272,7 @@ async fn serve_connection(
     };
     let client = Client {
         peer: PeerAddress(peer),
-        introduction: Arc::new(Introduction::over(tls.is_some())),
+        introduction: Arc::new(ForwardedHeaders::over(tls.is_some())),
         certificate: opened.certificate,
         begun,
     };

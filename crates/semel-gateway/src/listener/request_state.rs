@@ -20,7 +20,7 @@ pub struct PeerAddress(pub SocketAddr);
 /// Shared by a connection and a request on it: by the socket, where HTTP/1.1 has one request at a time; by the stream, where
 /// HTTP/2 has many.
 #[derive(Clone, Default)]
-pub(crate) struct Link(Arc<Shared>);
+pub(crate) struct RequestState(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
@@ -70,7 +70,7 @@ pub(crate) enum BodyFailure {
 /// The body has come as a whole: what fails after it is not its own.
 const WHOLE: u8 = 255;
 
-impl Link {
+impl RequestState {
     /// For one stream of HTTP/2, whose socket cannot tell its body from others.
     pub(in crate::listener) fn of_stream(body_timeout: Duration, pace: Pace) -> Self {
         Self(Arc::new(Shared { body_timeout: Some(body_timeout), pace: Some(pace), ..Shared::default() }))
@@ -195,7 +195,7 @@ impl Link {
 
 /// A request is worked on, as long as this lives.
 pub(crate) struct UnderWay {
-    link: Link,
+    link: RequestState,
     /// Among the streams of its connection.
     place: Option<Place>,
     /// Its part of the requests in flight: until its answer has gone out.
@@ -203,7 +203,7 @@ pub(crate) struct UnderWay {
 }
 
 impl UnderWay {
-    pub(crate) fn link(&self) -> &Link {
+    pub(crate) fn link(&self) -> &RequestState {
         &self.link
     }
 
@@ -248,7 +248,7 @@ pub(crate) type InFlight = Permit<UnderWayHolder>;
 
 /// A request in flight, as far as it can be given up: while its body does not come, or its answer is not taken.
 pub(crate) struct UnderWayHolder {
-    link: Link,
+    link: RequestState,
     request: u64,
     stream: Option<StreamHandle>,
 }

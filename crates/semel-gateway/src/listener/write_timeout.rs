@@ -8,13 +8,13 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Breaks once what is written is taken too slowly. What is read has limits elsewhere.
-pub(crate) struct Impatient<S> {
+pub(crate) struct WriteTimeout<S> {
     stream: S,
     patience: Patience,
     alarm: Alarm,
 }
 
-impl<S> Impatient<S> {
+impl<S> WriteTimeout<S> {
     pub(crate) fn new(stream: S, pace: Pace) -> Self {
         Self { stream, patience: Patience::new(pace), alarm: Alarm::default() }
     }
@@ -40,7 +40,7 @@ impl<S> Impatient<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Impatient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -50,7 +50,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Impatient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Impatient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -96,7 +96,7 @@ mod tests {
     async fn patience_begins_anew_with_everything_that_is_taken() {
         let start = Instant::now();
         let (stream, mut client) = tokio::io::duplex(8);
-        let mut stream = Impatient::new(stream, Pace::pausing(Duration::from_secs(10)));
+        let mut stream = WriteTimeout::new(stream, Pace::pausing(Duration::from_secs(10)));
         stream.write_all(b"12345678").await.unwrap();
         let waiting = tokio::time::timeout(Duration::from_secs(9), stream.write_all(b"9"));
         assert!(waiting.await.is_err());

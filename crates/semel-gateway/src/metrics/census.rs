@@ -16,7 +16,7 @@ const PAGE: usize = 1_000;
 
 /// What is open, by operation.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Census {
+pub struct OpenOperations {
     /// By label.
     pub operations: BTreeMap<String, Open>,
     /// Open records that cannot be read: whose they are is not known. The log names them.
@@ -54,7 +54,7 @@ impl Open {
     }
 }
 
-impl Census {
+impl OpenOperations {
     /// Looks at everything that is open. `label` names what an operation is counted under.
     ///
     /// # Errors

@@ -11,9 +11,9 @@ mod reloads;
 mod survey;
 mod telemetry;
 
-pub use census::{Census, Open};
+pub use census::{Open, OpenOperations};
 pub use logs::count_dropped_log_lines;
-pub(crate) use survey::{Survey, Taken};
+pub(crate) use survey::{MetricsSnapshot, Taken};
 pub(crate) use telemetry::TelemetryMeters;
 
 use arc_swap::ArcSwap;
@@ -244,7 +244,7 @@ impl Metrics {
 
     /// Sets the gauges to what the store says. `None`, where it does not answer, takes them away: an old number that
     /// stands still would look like good news.
-    pub fn set_gauges(&self, census: Option<&Census>) {
+    pub fn set_gauges(&self, census: Option<&OpenOperations>) {
         self.gauges.clear();
         let Some(census) = census else { return };
         self.gauges.damaged.set(census.damaged as f64);
@@ -491,7 +491,8 @@ mod tests {
         let gauge = "api_idempotency_unknown{operation=\"create_payment\"}";
         assert!(!metrics.render().contains(gauge));
         let open = Open { unknown: 3, ..Open::default() };
-        let census = Census { operations: [("create_payment".into(), open)].into(), damaged: 0, whole: true };
+        let census =
+            OpenOperations { operations: [("create_payment".into(), open)].into(), damaged: 0, whole: true };
         metrics.set_gauges(Some(&census));
         assert!(metrics.render().contains(&format!("{gauge} 3\n")));
         metrics.set_gauges(None);

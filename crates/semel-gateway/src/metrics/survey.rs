@@ -1,6 +1,6 @@
 //! What was counted, and what the store says is open: asked for by scrapers, by operators, and by whoever exports it.
 
-use super::{Census, Metrics};
+use super::{Metrics, OpenOperations};
 use semel::{Access, Engine, StoreError};
 use semel_events::outbox::{Counts, Desk, Outlook};
 use semel_worker::WebhookIntake;
@@ -19,12 +19,12 @@ pub(super) struct Last(Mutex<Option<(Instant, Taken)>>);
 /// What the store said.
 #[derive(Clone)]
 pub(crate) struct Taken {
-    pub(crate) census: Result<Arc<Census>, StoreError>,
+    pub(crate) census: Result<Arc<OpenOperations>, StoreError>,
     pub(crate) outlook: Option<Outlook>,
 }
 
 /// Everything that there is to tell of a process, and of its store.
-pub(crate) struct Survey {
+pub(crate) struct MetricsSnapshot {
     pub(crate) engine: Engine,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) webhooks: Option<Arc<WebhookIntake>>,
@@ -32,7 +32,7 @@ pub(crate) struct Survey {
     pub(crate) published: Option<Arc<Counts>>,
 }
 
-impl Survey {
+impl MetricsSnapshot {
     /// Everything, as Prometheus reads it. Without the store the counters are still there, and wanted more than ever.
     pub(crate) async fn text(&self) -> String {
         if let Some(intake) = &self.webhooks {
@@ -55,7 +55,7 @@ impl Survey {
         {
             return look(taken.clone());
         }
-        let taking = Census::take(engine.store(), |operation| metrics.label(operation).to_owned());
+        let taking = OpenOperations::take(engine.store(), |operation| metrics.label(operation).to_owned());
         let patience = engine.store_timeout();
         let census = semel::bounded(Access::Read, patience, taking).await.map(Arc::new);
         if let Err(error) = &census {

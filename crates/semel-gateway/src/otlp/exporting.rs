@@ -2,7 +2,7 @@
 //!
 //! Requests never wait for it: what does not fit into the queue is dropped, and counted.
 
-use super::Telling;
+use super::ExportSource;
 use super::collector::{Collector, NotExported};
 use super::encoding::Resource;
 use super::metrics_encoding::Period;
@@ -33,7 +33,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// Everything that is exported.
 pub(super) struct Exporting {
     pub(super) resource: Resource,
-    pub(super) telling: Arc<ArcSwap<Telling>>,
+    pub(super) telling: Arc<ArcSwap<ExportSource>>,
     pub(super) ended: mpsc::Receiver<Ended>,
     pub(super) traces: Collector,
     pub(super) metrics: Option<MetricsExport>,
@@ -43,7 +43,7 @@ pub(super) struct Exporting {
 pub(super) struct MetricsExport {
     pub(super) collector: Collector,
     pub(super) every: Duration,
-    pub(super) telling: Arc<ArcSwap<Telling>>,
+    pub(super) telling: Arc<ArcSwap<ExportSource>>,
 }
 
 impl Exporting {
@@ -78,7 +78,7 @@ impl Exporting {
 
 struct Spans<'a> {
     resource: &'a Resource,
-    telling: Arc<ArcSwap<Telling>>,
+    telling: Arc<ArcSwap<ExportSource>>,
     ended: mpsc::Receiver<Ended>,
     collector: Collector,
     meters: TelemetryMeters,

@@ -19,7 +19,7 @@ mod span;
 pub(crate) use span::Names;
 
 use crate::config::TelemetryConfig;
-use crate::metrics::{Survey, TelemetryMeters};
+use crate::metrics::{MetricsSnapshot, TelemetryMeters};
 use arc_swap::ArcSwap;
 use collector::Collector;
 use context::Context;
@@ -44,9 +44,9 @@ const FAREWELL: Duration = Duration::from_secs(5);
 const SHORT_FAREWELL: Duration = Duration::from_millis(500);
 
 /// What is told of the configuration in force.
-pub(crate) struct Telling {
+pub(crate) struct ExportSource {
     pub(crate) names: Names,
-    pub(crate) survey: Survey,
+    pub(crate) survey: MetricsSnapshot,
 }
 
 /// The telemetry of one process.
@@ -59,7 +59,7 @@ pub(crate) struct Telemetry {
 impl Telemetry {
     pub(crate) fn new(
         config: &TelemetryConfig,
-        telling: Arc<ArcSwap<Telling>>,
+        telling: Arc<ArcSwap<ExportSource>>,
         meters: TelemetryMeters,
     ) -> Result<Self, TlsError> {
         let (queue, ended) = mpsc::channel(WAITING);

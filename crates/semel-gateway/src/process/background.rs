@@ -7,12 +7,12 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
 /// What is done beside the requests.
-pub(crate) struct Beside {
+pub(crate) struct BackgroundTasks {
     pub(super) worker: Worker,
     pub(super) publishing: Option<Publishing>,
 }
 
-impl Beside {
+impl BackgroundTasks {
     /// Works until `stop`, then waits for the questions and the events that are out, each within its deadline.
     pub(crate) async fn run(self, stop: impl Future<Output = ()>) {
         let (stopping, mut stopped) = watch::channel(());
@@ -34,15 +34,15 @@ impl Beside {
 ///
 /// Two may overlap: any number of workers and publishers may work on one store. Dropped, all of them end on the spot, as in a crash.
 #[derive(Default)]
-pub(crate) struct Shifts {
+pub(crate) struct BackgroundSupervisor {
     working: JoinSet<()>,
     /// Dropped, it ends the shift that works.
     rest: Option<oneshot::Sender<()>>,
 }
 
-impl Shifts {
+impl BackgroundSupervisor {
     /// This one works from now on, if any; the one before ends what is out.
-    pub(crate) fn change(&mut self, next: Option<Beside>) {
+    pub(crate) fn change(&mut self, next: Option<BackgroundTasks>) {
         // Those that have ended need not be remembered.
         while self.working.try_join_next().is_some() {}
         self.rest = next.map(|beside| {

@@ -3,7 +3,7 @@
 use super::live::Gateway;
 use super::open_files;
 use super::start_error::StartError;
-use super::state::Instance;
+use super::state::ProcessState;
 use crate::config::Config;
 use crate::contract::Contract;
 use crate::tenant::external_host;
@@ -14,7 +14,7 @@ use semel_tower::IdempotencyLayer;
 use std::sync::Arc;
 
 /// What requests meet, as a configuration says.
-pub(crate) fn gateway_of(instance: &Instance, config: &Config) -> Result<Gateway, StartError> {
+pub(crate) fn gateway_of(instance: &ProcessState, config: &Config) -> Result<Gateway, StartError> {
     let trusted = config.scope.clone();
     let transport = Transport {
         protocol: config.upstream_protocol,

@@ -7,10 +7,10 @@ use super::reloader::Reloader;
 use super::restart::Process;
 use super::serving_to_the_end;
 use super::start_error::StartError;
-use super::state::Instance;
-use crate::admin::{self, AdminSeat};
+use super::state::ProcessState;
+use crate::admin::{self, LiveAdmin};
 use crate::config::Config;
-use crate::listener::core_threads::Lanes;
+use crate::listener::core_threads::CoreThreads;
 use crate::otlp::Exporter;
 use crate::reload::Reload;
 use std::future::Future;
@@ -27,13 +27,13 @@ pub struct Running {
     seat: Arc<LiveGateway>,
     listener: TcpListener,
     exporter: Option<Exporter>,
-    admin_seat: AdminSeat,
+    admin_seat: LiveAdmin,
     admin_listener: TcpListener,
     address: SocketAddr,
     admin_address: SocketAddr,
     reloader: Reloader,
     reload: Reload,
-    lanes: Lanes,
+    lanes: CoreThreads,
 }
 
 impl Running {
@@ -49,25 +49,25 @@ impl Running {
             tracing::warn!("the store is in memory: what was done is forgotten when the gateway ends");
         }
         let (reload, asked) = Reload::channel();
-        let mut instance = Instance::open(&config, reload.clone()).await?;
+        let mut instance = ProcessState::open(&config, reload.clone()).await?;
         let keyring = config.encryption.as_ref();
         let secret = instance.engine.check_fingerprint_secret(keyring).await;
         secret.map_err(StartError::FingerprintSecret)?;
-        let office = instance.office(&config, None)?;
-        let beside = instance.beside(Process::Gateway, &config).await?;
-        let exporter = instance.export(Process::Gateway, &config, &office)?;
+        let parts = instance.reloadable_parts(&config, None)?;
+        let beside = instance.background_tasks(Process::Gateway, &config).await?;
+        let exporter = instance.export(Process::Gateway, &config, &parts)?;
         let seat = LiveGateway::new(gateway_of(&instance, &config)?);
-        let admin_seat = AdminSeat::of(instance.admin(Process::Gateway, &config, &office));
-        let lanes = Lanes::start().map_err(StartError::Lanes)?;
+        let admin_seat = LiveAdmin::of(instance.admin(Process::Gateway, &config, &parts));
+        let lanes = CoreThreads::start().map_err(StartError::CoreThreads)?;
         instance.liveness.watch(lanes.pulse());
         let (listener, address) = listen(config.listen).await?;
         let (admin_listener, admin_address) = listen(config.admin.listen).await?;
-        instance.go_by(Process::Gateway, &config, &office);
+        instance.apply_config(Process::Gateway, &config, &parts);
         let reloader = Reloader {
             instance,
             config,
-            office,
-            first_shift: beside,
+            parts,
+            first_tasks: beside,
             seat: Some(Arc::clone(&seat)),
             admin_seat: Some((admin_seat.clone(), admin_address)),
             file: None,

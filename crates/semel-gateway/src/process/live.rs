@@ -3,7 +3,7 @@
 use crate::capacity::Shares;
 use crate::contract::Contract;
 use crate::limits::Limits;
-use crate::listener::core_threads::Lanes;
+use crate::listener::core_threads::CoreThreads;
 use crate::listener::{AcceptedRequest, AnswerBody, Connections};
 use crate::otlp::Tracing;
 use crate::route::Routes;
@@ -108,7 +108,7 @@ impl Gateway {
         stop: impl Future<Output = ()>,
         force: impl Future<Output = ()>,
     ) -> io::Result<Stopped> {
-        let lanes = Lanes::start()?;
+        let lanes = CoreThreads::start()?;
         Ok(LiveGateway::new(self).run(listener, &lanes, stop, force).await)
     }
 }
@@ -150,7 +150,7 @@ impl LiveGateway {
         let in_flight = Arc::clone(&self.live.load().parts.in_flight);
         in_flight.resize(next.limits.requests_in_flight);
         next.parts.in_flight = in_flight;
-        self.connections.go_by(Arc::clone(&next.limits), next.tls.clone(), next.parts.trusts());
+        self.connections.apply_config(Arc::clone(&next.limits), next.tls.clone(), next.parts.trusts());
         self.live.store(Arc::new(Generation::of(next)));
     }
 
@@ -158,7 +158,7 @@ impl LiveGateway {
     pub(crate) async fn run(
         self: Arc<Self>,
         listener: TcpListener,
-        lanes: &Lanes,
+        lanes: &CoreThreads,
         stop: impl Future<Output = ()>,
         force: impl Future<Output = ()>,
     ) -> Stopped {

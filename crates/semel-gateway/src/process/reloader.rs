@@ -2,9 +2,9 @@
 //!
 //! # How it works, and where a new section goes
 //!
-//! What lives as long as the process is an [`Instance`]: the store, the engine on it, what was counted. Everything else is made from the
+//! What lives as long as the process is [`ProcessState`]: the store, the engine on it, what was counted. Everything else is made from the
 //! configuration by functions that a start and a reload share: [`gateway_of`](super::build::gateway_of) (what requests meet),
-//! [`Instance::office`] (the admin API, and the rules of doubt) and [`Instance::beside`] (workers and publishers). A reload makes all of it
+//! [`ProcessState::reloadable_parts`] (the admin API, and the rules of doubt) and [`ProcessState::background_tasks`] (workers and publishers). A reload makes all of it
 //! beside what is in force; only when nothing is in the way does it put the new in the place of the old, and that cannot fail. Requests that
 //! have begun end under the configuration that they began with.
 //!
@@ -12,18 +12,18 @@
 //!
 //! - used in one of the three functions alone: `section: _`, and it is reloaded;
 //! - used once at the start (an address, a store): compared there, and a change of it is refused with "needs a restart";
-//! - with a state that a reload must not forget (a counter, a quota, a cache): the state is a field of [`Instance`], the section's numbers are
+//! - with a state that a reload must not forget (a counter, a quota, a cache): the state is a field of [`ProcessState`], the section's numbers are
 //!   handed to it by the function that uses it.
 
-use super::background::{Beside, Shifts};
+use super::background::{BackgroundSupervisor, BackgroundTasks};
 use super::build::gateway_of;
 use super::live::LiveGateway;
 use super::restart::{self, Process};
 use super::start_error::StartError;
-use super::state::{Instance, Office};
-use crate::admin::AdminSeat;
+use super::state::{ProcessState, ReloadableParts};
+use crate::admin::LiveAdmin;
 use crate::config::Config;
-use crate::reload::{Asked, ReloadError, Reloaded};
+use crate::reload::{ReloadError, ReloadRequest, Reloaded};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,26 +31,26 @@ use tokio::sync::{mpsc, oneshot};
 
 /// Whoever exchanges what is in force, one reload after the other.
 pub(crate) struct Reloader {
-    pub(crate) instance: Instance,
+    pub(crate) instance: ProcessState,
     /// In force.
     pub(crate) config: Config,
-    pub(crate) office: Office,
+    pub(crate) parts: ReloadableParts,
     /// Works once this runs.
-    pub(crate) first_shift: Option<Beside>,
+    pub(crate) first_tasks: Option<BackgroundTasks>,
     /// Where clients are answered; none in a worker.
     pub(crate) seat: Option<Arc<LiveGateway>>,
     /// Where operators are answered; none in a worker that listens nowhere.
-    pub(crate) admin_seat: Option<(AdminSeat, SocketAddr)>,
+    pub(crate) admin_seat: Option<(LiveAdmin, SocketAddr)>,
     /// None: there is nothing to read anew.
     pub(crate) file: Option<PathBuf>,
-    pub(crate) asked: mpsc::Receiver<Asked>,
+    pub(crate) asked: mpsc::Receiver<ReloadRequest>,
 }
 
 impl Reloader {
     /// Reloads whenever it is asked to, until `stop`; then waits for what is done beside the requests to end.
     pub(crate) async fn run(mut self, stop: oneshot::Receiver<()>) {
-        let mut shifts = Shifts::default();
-        shifts.change(self.first_shift.take());
+        let mut background = BackgroundSupervisor::default();
+        background.change(self.first_tasks.take());
         let mut stop = std::pin::pin!(stop);
         loop {
             let asked = tokio::select! {
@@ -60,7 +60,7 @@ impl Reloader {
             match asked {
                 Some(asked) => {
                     // Whether or not somebody still wants to know.
-                    let _nobody = asked.send(self.reload(&mut shifts).await);
+                    let _nobody = asked.send(self.reload(&mut background).await);
                 }
                 None => {
                     let _stopped = stop.await;
@@ -69,11 +69,11 @@ impl Reloader {
             }
         }
         self.asked.close();
-        shifts.end().await;
+        background.end().await;
     }
 
-    async fn reload(&mut self, shifts: &mut Shifts) -> Result<Reloaded, ReloadError> {
-        let result = self.try_reload(shifts).await;
+    async fn reload(&mut self, background: &mut BackgroundSupervisor) -> Result<Reloaded, ReloadError> {
+        let result = self.try_reload(background).await;
         self.instance.metrics.count_reload(result.is_ok());
         match &result {
             Ok(reloaded) => {
@@ -90,7 +90,7 @@ impl Reloader {
         result
     }
 
-    async fn try_reload(&mut self, shifts: &mut Shifts) -> Result<Reloaded, ReloadError> {
+    async fn try_reload(&mut self, background: &mut BackgroundSupervisor) -> Result<Reloaded, ReloadError> {
         let file = self.file.clone().ok_or(ReloadError::NoFile)?;
         let mut new = read(file.clone()).await?;
         new.scope.keep_fetched_keys(&self.config.scope);
@@ -116,26 +116,26 @@ impl Reloader {
         checked.map_err(StartError::ClientKeys).map_err(refused)?;
         let gateway = self.seat.as_ref().map(|_| gateway_of(&self.instance, &new));
         let gateway = gateway.transpose().map_err(refused)?;
-        let office = self.instance.office(&new, Some(&self.office)).map_err(refused)?;
+        let parts = self.instance.reloadable_parts(&new, Some(&self.parts)).map_err(refused)?;
         let others_work = self.config.worker != new.worker || self.config.outbox != new.outbox;
         let beside = match others_work {
-            true => Some(self.instance.beside(process, &new).await.map_err(refused)?),
+            true => Some(self.instance.background_tasks(process, &new).await.map_err(refused)?),
             false => None,
         };
         // Nothing below can fail.
         let operations: Vec<_> = new.routes.routes().iter().map(|route| route.operation.clone()).collect();
         self.instance.metrics.know(operations.iter().map(String::as_str));
-        self.instance.go_by(process, &new, &office);
+        self.instance.apply_config(process, &new, &parts);
         if let (Some(seat), Some(gateway)) = (&self.seat, gateway) {
             seat.replace(gateway);
         }
         if let Some((admin_seat, _)) = &self.admin_seat {
-            admin_seat.take(self.instance.admin(process, &new, &office));
+            admin_seat.take(self.instance.admin(process, &new, &parts));
         }
         if let Some(beside) = beside {
-            shifts.change(beside);
+            background.change(beside);
         }
-        (self.config, self.office) = (new, office);
+        (self.config, self.parts) = (new, parts);
         Ok(Reloaded { file: file.display().to_string(), operations })
     }
 }

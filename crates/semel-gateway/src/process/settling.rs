@@ -1,4 +1,4 @@
-//! Beside the requests: leases watched, doubt settled by polls and webhooks, windows closed.
+//! In the background: leases watched, doubt settled by polls and webhooks, windows closed.
 
 use crate::config::{Config, WebhookConfig};
 use crate::route::Routes;

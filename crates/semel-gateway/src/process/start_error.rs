@@ -53,5 +53,5 @@ pub enum StartError {
     #[error(
         "the threads that serve connections cannot be started ({0}): look at the limits on processes and memory"
     )]
-    Lanes(std::io::Error),
+    CoreThreads(std::io::Error),
 }

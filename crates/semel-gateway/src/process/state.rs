@@ -1,6 +1,6 @@
 //! What a gateway and a worker of its own have in common: one store for as long as the process runs, and what a configuration makes of it.
 
-use super::background::Beside;
+use super::background::BackgroundTasks;
 use super::publishing::Publishing;
 use super::restart::Process;
 use super::settling;
@@ -8,7 +8,7 @@ use super::start_error::StartError;
 use crate::admin::{Admin, Liveness, Readiness};
 use crate::config::{Config, port_of};
 use crate::metrics::Metrics;
-use crate::otlp::{Exporter, Names, Telemetry, Telling, Tracing};
+use crate::otlp::{ExportSource, Exporter, Names, Telemetry, Tracing};
 use crate::reload::Reload;
 use crate::store::{OpenedStore, Outbox};
 use crate::tls::ServerTls;
@@ -20,7 +20,7 @@ use semel_worker::{Rules, WebhookIntake};
 use std::sync::Arc;
 
 /// What outlives a reload: see [`reload`](crate::reload).
-pub(crate) struct Instance {
+pub(crate) struct ProcessState {
     pub(crate) engine: Engine,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) readiness: Readiness,
@@ -33,20 +33,20 @@ pub(crate) struct Instance {
     /// Traces requests; none: nobody wants to know.
     pub(crate) tracing: Option<Arc<Tracing>>,
     /// What is told of the configuration in force, once there is anything to tell it to.
-    telling: Option<Arc<ArcSwap<Telling>>>,
+    telling: Option<Arc<ArcSwap<ExportSource>>>,
     /// What bodies take of the memory.
     pub(crate) body_memory: BodyMemory,
     reload: Reload,
 }
 
 /// What one configuration makes of doubt and webhooks, and of the operators' listener.
-pub(crate) struct Office {
+pub(crate) struct ReloadableParts {
     rules: Rules,
     webhooks: Arc<WebhookIntake>,
     tls: Option<Arc<ServerTls>>,
 }
 
-impl Instance {
+impl ProcessState {
     /// Opens the store.
     pub(crate) async fn open(config: &Config, reload: Reload) -> Result<Self, StartError> {
         let names = config.routes.routes().iter().map(|route| route.operation.as_str());
@@ -82,24 +82,28 @@ impl Instance {
     }
 
     /// What the configuration makes of doubt and webhooks, in the place of `earlier`.
-    pub(crate) fn office(&self, config: &Config, earlier: Option<&Office>) -> Result<Office, StartError> {
+    pub(crate) fn reloadable_parts(
+        &self,
+        config: &Config,
+        earlier: Option<&ReloadableParts>,
+    ) -> Result<ReloadableParts, StartError> {
         let rules = settling::rules(&Arc::new(config.routes.clone()))?;
         let mut webhooks = settling::webhooks(self.engine.clone(), &config.webhooks, &rules)?;
         if let Some(earlier) = earlier {
             webhooks = webhooks.counting_on(&earlier.webhooks);
         }
         let tls = config.admin.tls.clone().map(ServerTls::start_http1).transpose()?;
-        Ok(Office { rules, webhooks: Arc::new(webhooks), tls: tls.map(Arc::new) })
+        Ok(ReloadableParts { rules, webhooks: Arc::new(webhooks), tls: tls.map(Arc::new) })
     }
 
     /// What is done beside the requests goes by this from now on.
-    pub(crate) fn go_by(&self, process: Process, config: &Config, office: &Office) {
-        self.rules.store(Arc::new(Arc::clone(&office.rules)));
+    pub(crate) fn apply_config(&self, process: Process, config: &Config, parts: &ReloadableParts) {
+        self.rules.store(Arc::new(Arc::clone(&parts.rules)));
         self.engine.set_keyring(config.encryption.clone());
         self.engine.set_quotas(config.quota.keys.clone());
         self.body_memory.set_limit(config.body_memory);
         if let Some(telling) = &self.telling {
-            telling.store(Arc::new(self.told(process, config, office)));
+            telling.store(Arc::new(self.told(process, config, parts)));
         }
     }
 
@@ -108,27 +112,27 @@ impl Instance {
         &mut self,
         process: Process,
         config: &Config,
-        office: &Office,
+        parts: &ReloadableParts,
     ) -> Result<Option<Exporter>, StartError> {
         let Some((telemetry, meters)) = config.telemetry.as_ref().zip(self.metrics.telemetry()) else {
             return Ok(None);
         };
-        let telling = Arc::new(ArcSwap::from_pointee(self.told(process, config, office)));
+        let telling = Arc::new(ArcSwap::from_pointee(self.told(process, config, parts)));
         let (tracing, exporter) = Telemetry::new(telemetry, Arc::clone(&telling), meters)?.start();
         (self.tracing, self.telling) = (Some(Arc::new(tracing)), Some(telling));
         Ok(Some(exporter))
     }
 
-    fn told(&self, process: Process, config: &Config, office: &Office) -> Telling {
-        Telling { names: names(config), survey: self.admin(process, config, office).survey() }
+    fn told(&self, process: Process, config: &Config, parts: &ReloadableParts) -> ExportSource {
+        ExportSource { names: names(config), survey: self.admin(process, config, parts).survey() }
     }
 
     /// What the process does beside the requests; none: others do.
-    pub(crate) async fn beside(
+    pub(crate) async fn background_tasks(
         &self,
         process: Process,
         config: &Config,
-    ) -> Result<Option<Beside>, StartError> {
+    ) -> Result<Option<BackgroundTasks>, StartError> {
         if !works(process, config) {
             return Ok(None);
         }
@@ -138,19 +142,22 @@ impl Instance {
         };
         let rules = Arc::clone(&self.rules);
         let rules: Rules = Arc::new(move |operation| (***rules.load())(operation));
-        Ok(Some(Beside { worker: settling::worker(self.engine.clone(), config, &rules), publishing }))
+        Ok(Some(BackgroundTasks {
+            worker: settling::worker(self.engine.clone(), config, &rules),
+            publishing,
+        }))
     }
 
     /// The operators' side.
-    pub(crate) fn admin(&self, process: Process, config: &Config, office: &Office) -> Admin {
+    pub(crate) fn admin(&self, process: Process, config: &Config, parts: &ReloadableParts) -> Admin {
         let routes = config.routes.clone();
         let publishes = config.outbox.is_some() && works(process, config);
         Admin {
             token: config.admin.token.clone(),
-            tls: office.tls.clone(),
+            tls: parts.tls.clone(),
             outbox: self.outbox.as_ref().map(|outbox| Arc::clone(&outbox.desk)),
             published: publishes.then(|| Arc::clone(&self.published)),
-            webhooks: (!config.webhooks.is_empty()).then(|| Arc::clone(&office.webhooks)),
+            webhooks: (!config.webhooks.is_empty()).then(|| Arc::clone(&parts.webhooks)),
             policies: Arc::new(move |operation| routes.policy_of(operation)),
             readiness: self.readiness.clone(),
             liveness: self.liveness.clone(),

@@ -5,8 +5,8 @@ use super::reloader::Reloader;
 use super::restart::Process;
 use super::serving_to_the_end;
 use super::start_error::StartError;
-use super::state::Instance;
-use crate::admin::{self, AdminSeat};
+use super::state::ProcessState;
+use crate::admin::{self, LiveAdmin};
 use crate::config::Config;
 use crate::otlp::Exporter;
 use crate::reload::Reload;
@@ -30,22 +30,22 @@ impl Working {
     /// What is in the way, before anything is done.
     pub async fn start(config: Config, admin_listen: Option<SocketAddr>) -> Result<Self, StartError> {
         let (reload, asked) = Reload::channel();
-        let mut instance = Instance::open(&config, reload.clone()).await?;
-        let office = instance.office(&config, None)?;
-        let first_shift = instance.beside(Process::Worker, &config).await?;
+        let mut instance = ProcessState::open(&config, reload.clone()).await?;
+        let parts = instance.reloadable_parts(&config, None)?;
+        let first_tasks = instance.background_tasks(Process::Worker, &config).await?;
         let (listener, admin_seat) = match admin_listen {
             None => (None, None),
             Some(address) => {
                 let (listener, address) = listen(address).await?;
-                let admin_seat = AdminSeat::of(instance.admin(Process::Worker, &config, &office));
+                let admin_seat = LiveAdmin::of(instance.admin(Process::Worker, &config, &parts));
                 (Some(listener), Some((admin_seat, address)))
             }
         };
         // There are no requests to trace here, only numbers.
-        let exporter = instance.export(Process::Worker, &config, &office)?;
-        instance.go_by(Process::Worker, &config, &office);
+        let exporter = instance.export(Process::Worker, &config, &parts)?;
+        instance.apply_config(Process::Worker, &config, &parts);
         let reloader =
-            Reloader { instance, config, office, first_shift, seat: None, admin_seat, file: None, asked };
+            Reloader { instance, config, parts, first_tasks, seat: None, admin_seat, file: None, asked };
         Ok(Self { reloader, reload, exporter, listener })
     }
 

@@ -13,7 +13,7 @@ use std::borrow::Cow;
 
 /// A request that may be a protected one in disguise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Disguised {
+pub enum AmbiguousRequest {
     /// Its path is spelt in another way.
     Path,
     /// Its method is not in upper case.
@@ -29,7 +29,7 @@ impl Routes {
     /// `..`, capital letters, percent-encoding, parameters, the method in lower case, or another method or target in a header.
     /// It must be refused then, for nobody would know whether that operation happened once.
     #[must_use]
-    pub fn disguised(&self, parts: &Parts) -> Option<Disguised> {
+    pub fn disguised(&self, parts: &Parts) -> Option<AmbiguousRequest> {
         let others = Others::of(parts);
         match &self.0 {
             Kind::Unconfigured(protection) => unconfigured(protection, parts, &others),
@@ -39,28 +39,28 @@ impl Routes {
 }
 
 /// Where the path itself names the operation, it has to be spelt in the one way there is.
-fn unconfigured(protection: &Protection, parts: &Parts, others: &Others<'_>) -> Option<Disguised> {
+fn unconfigured(protection: &Protection, parts: &Parts, others: &Others<'_>) -> Option<AmbiguousRequest> {
     let path = parts.uri.path();
     let method = protected_method(parts.method.as_str().as_bytes());
     if method.as_ref().is_some_and(|method| *method != parts.method) {
-        return Some(Disguised::Method);
+        return Some(AmbiguousRequest::Method);
     }
     // Nothing is promised of what brings no key and needs none.
     if protection.key != KeyRequirement::Required && !parts.headers.contains_key(IDEMPOTENCY_KEY) {
         return None;
     }
     if !others.methods.is_empty() && (method.is_some() || others.methods.iter().any(Option::is_some)) {
-        return Some(Disguised::Override);
+        return Some(AmbiguousRequest::Override);
     }
     method?;
     if !others.targets.is_empty() {
-        return Some(Disguised::Target);
+        return Some(AmbiguousRequest::Target);
     }
-    (!is_canonical(path)).then_some(Disguised::Path)
+    (!is_canonical(path)).then_some(AmbiguousRequest::Path)
 }
 
 impl Declared {
-    fn disguised(&self, parts: &Parts, others: &Others<'_>) -> Option<Disguised> {
+    fn disguised(&self, parts: &Parts, others: &Others<'_>) -> Option<AmbiguousRequest> {
         let path = parts.uri.path();
         let method = protected_method(parts.method.as_str().as_bytes());
         let own = self.select(&parts.method, path);
@@ -70,7 +70,7 @@ impl Declared {
             };
             let is_meant = |meant: &Option<Method>| meant.as_ref().is_some_and(is_protected);
             if method.as_ref().is_some_and(is_protected) || others.methods.iter().any(is_meant) {
-                return Some(Disguised::Override);
+                return Some(AmbiguousRequest::Override);
             }
         }
         if !others.targets.is_empty() {
@@ -82,18 +82,18 @@ impl Declared {
                     || self.is_read_as_another(method, target, own)
             };
             if meant.any(is_another) {
-                return Some(Disguised::Target);
+                return Some(AmbiguousRequest::Target);
             }
         }
         let method = method?;
         if method != parts.method && self.select(&method, path).is_some() {
-            return Some(Disguised::Method);
+            return Some(AmbiguousRequest::Method);
         }
         // What is declared to the letter is not looked at again.
         if own.is_some_and(|own| own.pattern.is_exact()) {
             return None;
         }
-        self.is_read_as_another(&method, path, own).then_some(Disguised::Path)
+        self.is_read_as_another(&method, path, own).then_some(AmbiguousRequest::Path)
     }
 
     /// Whether some way to read the path leads to another route than `own`. Takes no memory for a path that is spelt as usual.
@@ -210,7 +210,7 @@ fn path_of(target: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(path)
 }
 
-impl Disguised {
+impl AmbiguousRequest {
     /// What the client is told: 400, with nothing executed.
     #[must_use]
     pub fn into_response(self) -> Response<Bytes> {

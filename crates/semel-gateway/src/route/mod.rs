@@ -10,7 +10,7 @@ mod pattern;
 mod reconcile;
 mod spelling;
 
-pub use disguise::Disguised;
+pub use disguise::AmbiguousRequest;
 pub use fingerprint::{FingerprintConfig, HostRule};
 pub(crate) use pattern::Overlap;
 pub use pattern::Pattern;

@@ -75,7 +75,11 @@ fn another_spelling_of_a_protected_path_is_found_out() {
         ("PATCH", "/PAYMENTS/a%2Fb"),
     ] {
         assert_eq!(selected(&routes, method, target), None, "{method} {target}");
-        assert_eq!(routes.disguised(&request(method, target)), Some(Disguised::Path), "{method} {target}");
+        assert_eq!(
+            routes.disguised(&request(method, target)),
+            Some(AmbiguousRequest::Path),
+            "{method} {target}"
+        );
     }
     for (method, target) in [
         ("POST", "/paymentsx/"),
@@ -88,7 +92,7 @@ fn another_spelling_of_a_protected_path_is_found_out() {
     ] {
         assert_eq!(routes.disguised(&request(method, target)), None, "{method} {target}");
     }
-    assert_eq!(routes.disguised(&request("post", "/payments")), Some(Disguised::Method));
+    assert_eq!(routes.disguised(&request("post", "/payments")), Some(AmbiguousRequest::Method));
     assert_eq!(routes.disguised(&request("Post", "/other")), None);
 }
 
@@ -109,13 +113,13 @@ fn a_method_in_a_header_is_no_way_around_protection() {
         ("POST", "/payments", "x-http-method-override", "(none)"),
     ] {
         let disguised = meaning(method, target, name, meant);
-        assert_eq!(disguised, Some(Disguised::Override), "{method} {target} {name}: {meant}");
+        assert_eq!(disguised, Some(AmbiguousRequest::Override), "{method} {target} {name}: {meant}");
     }
     let mut several = request("DELETE", "/payments/1");
     for meant in ["PUT", "POST", "PATCH"] {
         several.headers.append("x-http-method-override", meant.parse().unwrap());
     }
-    assert_eq!(routes.disguised(&several), Some(Disguised::Override), "of several, any");
+    assert_eq!(routes.disguised(&several), Some(AmbiguousRequest::Override), "of several, any");
     for (method, target, meant) in
         [("POST", "/payments", "POST"), ("POST", "/other", "PATCH"), ("PUT", "/payments", "DELETE")]
     {
@@ -138,9 +142,9 @@ fn without_routes_every_post_and_patch_is_an_operation_of_its_own_name() {
     assert_eq!(routes.disguised(&request("POST", "//a/../b/")), None, "without a key it passes");
     let mut keyed = request("POST", "//a/../b/");
     keyed.headers.insert("idempotency-key", HeaderValue::from_static("k"));
-    assert_eq!(routes.disguised(&keyed), Some(Disguised::Path));
-    assert_eq!(Routes::unconfigured(true).disguised(&request("POST", "//a")), Some(Disguised::Path));
-    assert_eq!(routes.disguised(&request("patch", "/a")), Some(Disguised::Method));
+    assert_eq!(routes.disguised(&keyed), Some(AmbiguousRequest::Path));
+    assert_eq!(Routes::unconfigured(true).disguised(&request("POST", "//a")), Some(AmbiguousRequest::Path));
+    assert_eq!(routes.disguised(&request("patch", "/a")), Some(AmbiguousRequest::Method));
     assert_eq!(routes.metric_label("POST /a"), "unconfigured");
     let key_of = |routes: &Routes| routes.select(&request("POST", "/a")).unwrap().1.key;
     assert_eq!(key_of(&routes), KeyRequirement::Optional);
@@ -149,7 +153,7 @@ fn without_routes_every_post_and_patch_is_an_operation_of_its_own_name() {
 
 #[test]
 fn what_is_refused_is_told_so_in_a_problem_document() {
-    let response = Disguised::Path.into_response();
+    let response = AmbiguousRequest::Path.into_response();
     assert_eq!(
         (response.status(), &response.headers()["content-type"]),
         (StatusCode::BAD_REQUEST, &HeaderValue::from_static("application/problem+json"))

@@ -16,9 +16,9 @@ mod target;
 pub use body::UpstreamBody;
 pub use target::InvalidUpstream;
 
-use crate::headers::{self, Asked, Introduction, drop_hop_by_hop};
+use crate::headers::{self, ConnectionOptions, ForwardedHeaders, drop_hop_by_hop};
 use crate::limits::Limits;
-use crate::listener::{InFlight, Link, OtherEnd, PeerAddress, RequestBody};
+use crate::listener::{InFlight, OtherEnd, PeerAddress, RequestBody, RequestState};
 use crate::responses;
 use crate::tls::ClientTls;
 use bytes::Bytes;
@@ -29,7 +29,7 @@ use http::response::Parts;
 use http::{HeaderValue, Request, Response, StatusCode, Uri, Version};
 use http_body::Body as _;
 use http1::{Connection, Pool};
-use http2::Lines;
+use http2::Http2Pool;
 use semel::problem::{Code, DocsBase, Problem, Profile};
 use semel::trace;
 use semel::{OperationId, Right};
@@ -61,9 +61,9 @@ pub struct Upstream {
 #[derive(Clone)]
 pub(crate) struct Caller {
     pub(crate) in_flight: Option<Arc<InFlight>>,
-    pub(crate) introduction: Arc<Introduction>,
-    pub(crate) link: Link,
-    pub(crate) asked: Asked,
+    pub(crate) introduction: Arc<ForwardedHeaders>,
+    pub(crate) link: RequestState,
+    pub(crate) asked: ConnectionOptions,
 }
 
 /// What is spoken with the service.
@@ -87,9 +87,9 @@ pub struct Transport {
 
 /// The connections to the service.
 #[derive(Clone)]
-enum Way {
+enum UpstreamPool {
     Http1(Arc<Dial>, Arc<Pool>),
-    Http2(Arc<Lines>),
+    Http2(Arc<Http2Pool>),
 }
 
 type Trusts = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
@@ -97,7 +97,7 @@ type Trusts = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
 #[derive(Clone)]
 struct Shared {
     target: Arc<Target>,
-    way: Way,
+    way: UpstreamPool,
     limits: Limits,
     trusts: Trusts,
     docs: DocsBase,
@@ -125,8 +125,8 @@ impl Upstream {
         }
         let dial = Dial { target: Arc::clone(&target), tls, protocol, timeout: limits.connect_timeout };
         let way = match protocol {
-            UpstreamProtocol::Http1 => Way::Http1(Arc::new(dial), Pool::new(limits)),
-            UpstreamProtocol::Http2 => Way::Http2(Lines::new(dial, limits)),
+            UpstreamProtocol::Http1 => UpstreamPool::Http1(Arc::new(dial), Pool::new(limits)),
+            UpstreamProtocol::Http2 => UpstreamPool::Http2(Http2Pool::new(dial, limits)),
         };
         let shared = Shared {
             target,
@@ -265,10 +265,10 @@ impl Shared {
         let is_trusted = peer.is_some_and(|peer| (self.trusts)(peer));
         match &caller {
             Some(caller) => caller.introduction.announce(headers, peer, is_trusted),
-            None => Introduction::default().announce(headers, peer, is_trusted),
+            None => ForwardedHeaders::default().announce(headers, peer, is_trusted),
         }
         let version = match &self.way {
-            Way::Http1(..) => {
+            UpstreamPool::Http1(..) => {
                 headers.entry(HOST).or_insert_with(|| self.target.authority.clone());
                 if has_unknown_length {
                     // Unless it is said, the HTTP library takes a GET or a HEAD for one without a body.
@@ -276,7 +276,7 @@ impl Shared {
                 }
                 Version::HTTP_11
             }
-            Way::Http2(_) => {
+            UpstreamPool::Http2(_) => {
                 target = self.target.with_host(target, headers.remove(HOST));
                 Version::HTTP_2
             }
@@ -296,11 +296,11 @@ impl Shared {
     ) -> Result<Received, Unanswered> {
         let begun = trace::service_begins();
         let answer = match &self.way {
-            Way::Http1(dial, pool) => {
+            UpstreamPool::Http1(dial, pool) => {
                 self.exchange_alone(dial, pool, request, freshness, in_flight, right).await
             }
             // In a box, as what is seldom done is: every request's future would have the room for it.
-            Way::Http2(lines) => {
+            UpstreamPool::Http2(lines) => {
                 Box::pin(exchange_among_others(lines, request, freshness, in_flight, right)).await
             }
         };
@@ -457,7 +457,7 @@ async fn while_it_lasts<T>(
 
 /// Over a connection of HTTP/2, which has any number of others at the same time.
 async fn exchange_among_others(
-    lines: &Arc<Lines>,
+    lines: &Arc<Http2Pool>,
     request: Request<RequestBody>,
     freshness: Duration,
     in_flight: Option<Arc<InFlight>>,

@@ -6,7 +6,7 @@ use super::shape::Rules;
 use ring::{digest, hmac};
 
 /// Everything that counts of a request.
-pub(crate) struct Asked<'a> {
+pub(crate) struct ConnectionOptions<'a> {
     pub(crate) version: u8,
     pub(crate) recipe_text: &'a str,
     pub(crate) secret: Option<&'a [u8]>,
@@ -23,7 +23,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) canonical: Option<&'a str>,
 }
 
-pub(crate) fn fingerprint(asked: &Asked<'_>) -> Vec<u8> {
+pub(crate) fn fingerprint(asked: &ConnectionOptions<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
     piece(&mut bytes, format!("semel fingerprint {}", asked.version).as_bytes());
     part(&mut bytes, "recipe", &sha256(asked.recipe_text.as_bytes())[..16]);

@@ -7,7 +7,7 @@ mod socket;
 
 use super::connected::Connected;
 use super::stream::ClientStream;
-use super::{AcceptedRequest, Answers, Client, Link, buffer_size, told_to_stop, tunnel};
+use super::{AcceptedRequest, Answers, Client, RequestState, buffer_size, told_to_stop, tunnel};
 use crate::limits::Limits;
 use http::Request;
 use hyper::body::Incoming;
@@ -30,7 +30,7 @@ pub(super) async fn serve(
     connected: &Connected,
 ) {
     let peer = client.peer.0;
-    let link = Link::default();
+    let link = RequestState::default();
     connected.speaks_http1(&link);
     let mut http = http1::Builder::new();
     // Reading has its own time limits, in the socket.

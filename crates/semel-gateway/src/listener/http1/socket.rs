@@ -4,7 +4,9 @@ use super::framing::{Framing, Position, Refused};
 use crate::alarm::Alarm;
 use crate::limits::Limits;
 use crate::listener::pace::{Pace, Patience};
-use crate::listener::{BodyFailure, ClientStream, Impatient, LINGER, LINGER_BYTES, Link, buffer_size};
+use crate::listener::{
+    BodyFailure, ClientStream, LINGER, LINGER_BYTES, RequestState, WriteTimeout, buffer_size,
+};
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -18,10 +20,10 @@ const POISON: &[u8] = b"\0\r\n\r\n";
 
 /// What the HTTP library reads from and writes to.
 pub(super) struct ClientSocket {
-    stream: Impatient<ClientStream>,
+    stream: WriteTimeout<ClientStream>,
     peer: SocketAddr,
     limits: Arc<Limits>,
-    link: Link,
+    link: RequestState,
     framing: Framing,
     end: Option<End>,
     waiting: Waiting,
@@ -75,10 +77,10 @@ impl ClientSocket {
         peer: SocketAddr,
         begun: Instant,
         limits: Arc<Limits>,
-        link: Link,
+        link: RequestState,
     ) -> Self {
         Self {
-            stream: Impatient::new(stream, Pace::of(&limits)),
+            stream: WriteTimeout::new(stream, Pace::of(&limits)),
             patience: Patience::new(Pace::of(&limits)),
             peer,
             // The library refuses a head that is too long, with the right status, after having read at most a buffer more.

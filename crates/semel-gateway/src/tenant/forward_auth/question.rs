@@ -1,7 +1,7 @@
 //! What is asked about a request: its credentials, and what it is for.
 
 use crate::PeerAddress;
-use crate::headers::Introduction;
+use crate::headers::ForwardedHeaders;
 use crate::upstream::Caller;
 use http::header::{FORWARDED, HOST};
 use http::request::Parts;
@@ -31,7 +31,7 @@ impl Question {
         let is_trusted = peer.is_some_and(trusts);
         match parts.extensions.get::<Caller>() {
             Some(caller) => caller.introduction.announce(&mut fields, peer, is_trusted),
-            None => Introduction::default().announce(&mut fields, peer, is_trusted),
+            None => ForwardedHeaders::default().announce(&mut fields, peer, is_trusted),
         }
         for name in [HOST, FORWARDED] {
             fields.remove(name);

@@ -27,17 +27,17 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 const TRIES: usize = 3;
 
 /// All connections.
-pub(in crate::upstream) struct Lines {
+pub(in crate::upstream) struct Http2Pool {
     dial: Dial,
     idle_timeout: Duration,
     give_up: Duration,
-    open: Mutex<Vec<Arc<Line>>>,
+    open: Mutex<Vec<Arc<Http2Connection>>>,
     /// One connects for all who want to; when and why it failed last.
     connecting: tokio::sync::Mutex<Option<(Instant, Arc<str>)>>,
 }
 
 /// One connection.
-struct Line {
+struct Http2Connection {
     sender: SendRequest<Piece>,
     traffic: Arc<Traffic>,
     /// No more streams are to begin on it.
@@ -52,9 +52,9 @@ struct Load {
 }
 
 /// One stream's place on a connection.
-pub(super) struct Place(Arc<Line>);
+pub(super) struct Place(Arc<Http2Connection>);
 
-impl Lines {
+impl Http2Pool {
     pub(in crate::upstream) fn new(dial: Dial, limits: &Limits) -> Arc<Self> {
         Arc::new(Self {
             dial,
@@ -142,7 +142,7 @@ impl Lines {
             .handshake(stream);
         let (sender, mut connection) = handshake.await?;
         let mut pings = connection.ping_pong();
-        let line = Arc::new(Line {
+        let line = Arc::new(Http2Connection {
             sender,
             traffic,
             is_over: AtomicBool::new(false),
@@ -181,13 +181,13 @@ impl Lines {
         drop(over);
     }
 
-    fn open(&self) -> MutexGuard<'_, Vec<Arc<Line>>> {
+    fn open(&self) -> MutexGuard<'_, Vec<Arc<Http2Connection>>> {
         // Connections are only moved under the lock: a poisoned one is as good as any.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Line {
+impl Http2Connection {
     fn load(&self) -> MutexGuard<'_, Load> {
         self.load.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -224,7 +224,7 @@ impl Drop for Place {
 }
 
 /// Looks at a connection every so often. On one whose service is silent nothing more is begun; what is there may still be answered.
-async fn watch(lines: Weak<Lines>, line: Weak<Line>, mut pings: Option<PingPong>) {
+async fn watch(lines: Weak<Http2Pool>, line: Weak<Http2Connection>, mut pings: Option<PingPong>) {
     let mut read = 0;
     loop {
         tokio::time::sleep(LOOK_EVERY).await;

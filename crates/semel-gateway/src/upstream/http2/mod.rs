@@ -11,7 +11,7 @@ mod lines;
 mod receiving;
 mod sending;
 
-pub(super) use lines::Lines;
+pub(super) use lines::Http2Pool;
 pub(super) use receiving::StreamBody;
 
 use super::failure::{Failure, GaveUp};
@@ -33,7 +33,7 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::time::Instant;
 
-impl Lines {
+impl Http2Pool {
     /// Sends a request on a connection that was used within `freshness`, or a new one, and waits for the head of its answer. By a right that
     /// ends on the way, what is left of it is not sent.
     pub(super) async fn send(

@@ -63,12 +63,15 @@ impl Tree {
         patch: &Patch,
         work: impl FnOnce() -> Result<T, String>,
     ) -> Result<T, String> {
+        let read = |file: &String| Ok((self.copy.join(file), fs::read(self.copy.join(file))?));
+        let originals: io::Result<Vec<(PathBuf, Vec<u8>)>> = patch.files.iter().map(read).collect();
+        let originals = originals.map_err(|error| format!("{}: {error}", patch.name))?;
         apply(patch, &self.copy, &[])?;
         let done = work();
-        for file in &patch.files {
+        for (file, original) in originals {
             // Written anew, and not set back to its old time: cargo would take the program with the bug for up to date.
-            let original = fs::copy(self.sources.join(file), self.copy.join(file));
-            original.map_err(|error| format!("{file} could not be restored in the copy: {error}"))?;
+            fs::write(&file, original)
+                .map_err(|error| format!("{} could not be restored: {error}", file.display()))?;
         }
         done
     }
@@ -80,6 +83,9 @@ impl Tree {
         collect(&self.copy, Path::new(""), target, &mut there)?;
         for file in there.difference(&files) {
             fs::remove_file(self.copy.join(file))?;
+            // A directory that is left empty would be a member of the workspace without a manifest.
+            let _not_empty =
+                file.ancestors().skip(1).try_for_each(|parent| fs::remove_dir(self.copy.join(parent)));
         }
         for file in &files {
             let (from, to) = (self.sources.join(file), self.copy.join(file));

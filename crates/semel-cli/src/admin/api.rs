@@ -22,7 +22,7 @@ pub(crate) struct Connection {
     #[arg(long, value_name = "URL", env = "SEMEL_ADMIN", default_value = "http://127.0.0.1:8081")]
     admin: String,
 
-    /// For https://: a PEM file of the certificate authorities to trust, in place of the system's.
+    /// For https://: a PEM file of the authorities to trust, not the system's.
     #[arg(long, value_name = "FILE", env = "SEMEL_ADMIN_CA")]
     admin_ca: Option<PathBuf>,
 

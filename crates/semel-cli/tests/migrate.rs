@@ -7,7 +7,7 @@
 )]
 
 use semel_postgres::{OpenError, PgOptions, PgStore, migration_script, migrations};
-use semel_testing::servers::Installed;
+use semel_testing::servers::{Installed, Server};
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
@@ -28,12 +28,7 @@ fn ends(command: &mut Command, status: i32) -> (String, String) {
 
 /// An empty database; its URL.
 fn database(name: &str) -> String {
-    let Ok(url) = std::env::var("SEMEL_TEST_POSTGRES_URL") else {
-        panic!(
-            "this test needs a PostgreSQL server that it may do as it likes with: run `cargo xtask test`, which starts \
-             one, or set SEMEL_TEST_POSTGRES_URL"
-        );
-    };
+    let url = Server::Postgres.url();
     let name = format!("semel_cli_test_{}_{name}", std::process::id());
     psql(&url, &format!("DROP DATABASE IF EXISTS {name}"));
     psql(&url, &format!("CREATE DATABASE {name} TEMPLATE template0"));

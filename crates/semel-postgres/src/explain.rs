@@ -2,17 +2,14 @@
 //! and on many rows with statistics. The plan asked for is the one that is kept (`force_generic_plan`), but for listings, which are
 //! planned anew each time.
 
-#[path = "../tests/database/mod.rs"]
-mod database;
-
 use crate::PgStore;
 use crate::listing::list_sql;
 use crate::statements::{
     COUNT_LIVE, CREATE, CREATE_RESERVATION, DROP_ANSWERS, DUE, FIND, HISTORY, HOLD, PURGE, READ, RECALL,
     REMOVE, RESERVE, SWAP, SWAP_COMPLETION,
 };
-use database::Database;
 use semel::{Filter, State};
+use semel_testing::database::Database;
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Row, raw_sql};
 

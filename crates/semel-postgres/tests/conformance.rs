@@ -6,12 +6,10 @@
     reason = "test code: whatever goes wrong fails the test by a panic"
 )]
 
-mod database;
-
-use database::Database;
 use semel::Store;
 use semel_conformance::{Hands, Lacking, Subject};
 use semel_postgres::{PgOptions, PgStore};
+use semel_testing::database::Database;
 use std::marker::PhantomData;
 use std::sync::Arc;
 

@@ -1,14 +1,13 @@
 //! The power goes: what was not synced is lost, and nothing that was acknowledged may be.
 //!
-//! A kill alone loses nothing that was written, for the kernel still has it. So the child runs under `shim/drop_unsynced.c`,
+//! A kill alone loses nothing that was written, for the kernel still has it. So the child runs under `drop_unsynced.c`,
 //! which keeps beside the store's directory a shadow of it that holds synced writes alone. After the kill the shadow is what
 //! the disk would hold; the next round goes on from there, as a machine does that comes back up.
 #![allow(clippy::expect_used, clippy::print_stdout, reason = "a test fails by a panic, and prints its seed")]
 
-mod shim;
-
 use semel_conformance::kill::{Dice, Ledger, Victim, work};
 use semel_sqlite::{SqliteOptions, SqliteStore};
+use semel_testing::shim;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;

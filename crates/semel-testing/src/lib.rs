@@ -1,8 +1,33 @@
 //! What tests and measurements share.
 //!
-//! [`servers`] start PostgreSQL, NATS and RabbitMQ: in temporary directories, on free ports, gone afterwards. Never a server that
-//! happens to run. With the feature `tls`, [`tls`] has certificates and a server that speaks HTTP over TLS.
+//! - [`servers`]: PostgreSQL, PgBouncer, NATS and RabbitMQ: in temporary directories, on free ports, gone afterwards. Never a server
+//!   that happens to run.
+//! - `database`: an empty PostgreSQL database for each test, and proxies that cut the connection to it.
+//! - `store`: a store that fails when it is told to.
+//! - `http`: clients, servers and services.
+//! - `tls`: certificates, and a server that speaks HTTP over TLS.
+//! - `shim`: libraries that are preloaded into a process and change what the kernel tells it.
+//!
+//! All but the servers are features, so that a crate's tests build only what they use.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "whatever goes wrong here fails the test by a panic"
+)]
+#![allow(
+    missing_docs,
+    reason = "the names of test helpers say what they do; what they do not say is documented"
+)]
 
+#[cfg(feature = "database")]
+pub mod database;
+#[cfg(feature = "http")]
+pub mod http;
 pub mod servers;
+#[cfg(feature = "shim")]
+pub mod shim;
+#[cfg(feature = "store")]
+pub mod store;
 #[cfg(feature = "tls")]
 pub mod tls;

@@ -11,7 +11,7 @@ use std::process::Command;
 const SMALL: &str = "size=192m";
 
 /// What the machine that loses its power runs under: the store's own tests have it too.
-const SHIM: &str = include_str!("../../../crates/semel-sqlite/tests/shim/drop_unsynced.c");
+const SHIM: &str = include_str!("../../../crates/semel-testing/src/shim/drop_unsynced.c");
 
 /// The same for a disk whose syncs fail.
 const FAULTY_SYNC: &str = include_str!("shim/faulty_sync.c");

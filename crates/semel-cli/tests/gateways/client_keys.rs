@@ -140,15 +140,15 @@ async fn a_used_file_is_converted_and_nothing_is_executed_twice() {
 #[tokio::test]
 async fn a_used_database_is_converted_and_nothing_is_executed_twice() {
     let database = Database::new().await;
-    is_converted(&database.url, async || database.dump().await.contains("k3y-of-the-payment")).await;
+    is_converted(&database.url(), async || database.dump().await.contains("k3y-of-the-payment")).await;
 }
 
 #[tokio::test]
 async fn a_new_database_holds_neither_keys_nor_bodies() {
     let (service, database) = (Service::start(), Database::new().await);
     let gateways = [
-        Gateway::configured(&service, &database.url, "", &keys(&["one"], "")).await,
-        Gateway::configured(&service, &database.url, "", &keys(&["one"], "")).await,
+        Gateway::configured(&service, &database.url(), "", &keys(&["one"], "")).await,
+        Gateway::configured(&service, &database.url(), "", &keys(&["one"], "")).await,
     ];
     assert_eq!(gateways[0].send(&payment("first-payment")).await.status, 201);
     assert!(gateways[1].send(&payment("first-payment")).await.is_replay());

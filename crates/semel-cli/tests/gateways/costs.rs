@@ -1,7 +1,7 @@
 //! What a request through the gateway costs: syncs of the disk on SQLite, statements on PostgreSQL.
 
-use crate::shim;
 use crate::support::{Ask, Database, Gateway, PAYMENTS, Service, Way, payment};
+use semel_testing::shim;
 use std::path::Path;
 
 /// What is done beside the requests would be counted with them.

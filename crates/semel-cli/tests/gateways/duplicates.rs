@@ -9,9 +9,10 @@ const CLIENTS: usize = 500;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_five_hundred_duplicates_through_two_gateways_one_is_executed() {
     let (service, database) = (Service::start(), Database::new().await);
+    let url = database.url();
     let gateways = tokio::join!(
-        Gateway::configured(&service, &database.url, "", PAYMENTS),
-        Gateway::configured(&service, &database.url, "", PAYMENTS)
+        Gateway::configured(&service, &url, "", PAYMENTS),
+        Gateway::configured(&service, &url, "", PAYMENTS)
     );
     let gateways = [gateways.0, gateways.1];
     // Held in the service until each gateway has turned a duplicate away, so that they are under way together.
@@ -67,8 +68,8 @@ async fn of_five_hundred_duplicates_through_two_gateways_one_is_executed() {
 #[tokio::test]
 async fn what_differs_under_one_key_is_refused_by_the_other_gateway_too() {
     let (service, database) = (Service::start(), Database::new().await);
-    let one = Gateway::configured(&service, &database.url, "", PAYMENTS).await;
-    let other = Gateway::configured(&service, &database.url, "", PAYMENTS).await;
+    let one = Gateway::configured(&service, &database.url(), "", PAYMENTS).await;
+    let other = Gateway::configured(&service, &database.url(), "", PAYMENTS).await;
     assert_eq!(one.send(&payment("payment-of-one")).await.status, 201);
     let differs: Ask = payment("payment-of-one").body(r#"{"note":"b0dy-of-another"}"#);
     let refused = other.send(&differs).await;

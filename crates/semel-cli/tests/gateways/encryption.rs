@@ -142,7 +142,7 @@ async fn from_plain_to_encrypted_and_through_two_changes_of_keys_every_replay_is
     ];
     for (sections, rekeyed) in &stages {
         for (which, place) in gateways.iter_mut().enumerate() {
-            let new = Gateway::configured(&service, &database.url, "", sections).await;
+            let new = Gateway::configured(&service, &database.url(), "", sections).await;
             load.addresses.lock().unwrap()[which] = Some(new.address);
             if let Some(mut old) = place.replace(new) {
                 old.is_told_to_end();
@@ -158,7 +158,7 @@ async fn from_plain_to_encrypted_and_through_two_changes_of_keys_every_replay_is
         }
         load.has_gone_on().await;
         if let Some(id) = rekeyed {
-            let (status, counts) = rekey(&database.url, sections, &[]).await;
+            let (status, counts) = rekey(&database.url(), sections, &[]).await;
             assert_eq!((status, counts["sealed_by"].as_str()), (Some(0), Some(*id)), "{counts}");
             assert!(counts["rewritten"].as_u64().unwrap() > 0, "{counts}");
         }
@@ -180,13 +180,13 @@ async fn from_plain_to_encrypted_and_through_two_changes_of_keys_every_replay_is
     assert!(dump.contains("sealed-payment-0") && !dump.contains("b0dy-") && !dump.contains(&canary));
 
     let (sections, _) = &stages[stages.len() - 1];
-    let (status, counts) = rekey(&database.url, sections, &[]).await;
+    let (status, counts) = rekey(&database.url(), sections, &[]).await;
     assert_eq!((status, counts["rewritten"].as_u64()), (Some(0), Some(0)), "{counts}");
     assert_eq!(counts["looked_at"].as_u64(), Some(first.len() as u64));
     // Without its key nothing is rewritten, and that is said.
-    let (status, counts) = rekey(&database.url, &keys(&["four"], ""), &[]).await;
+    let (status, counts) = rekey(&database.url(), &keys(&["four"], ""), &[]).await;
     assert_eq!((status, counts["damaged"].as_u64()), (Some(1), Some(first.len() as u64)), "{counts}");
-    let (status, _) = rekey(&database.url, &keys(&["three"], "seal_with = \"none\""), &["--decrypt"]).await;
+    let (status, _) = rekey(&database.url(), &keys(&["three"], "seal_with = \"none\""), &["--decrypt"]).await;
     assert_eq!(status, Some(0));
     assert!(database.dump().await.contains(&canary), "the seals are off again");
 }

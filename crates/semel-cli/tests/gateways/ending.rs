@@ -88,8 +88,8 @@ fn numbered(number: usize) -> Ask {
 async fn killed_in_the_middle_it_leaves_doubt_and_nobody_executes_again() {
     let route = &format!("{PAYMENTS}lease = \"1s\"\ntimeout = \"900ms\"\n");
     let (service, database) = (Service::start(), Database::new().await);
-    let one = Gateway::configured(&service, &database.url, "", route).await;
-    let other = Gateway::configured(&service, &database.url, "", route).await;
+    let one = Gateway::configured(&service, &database.url(), "", route).await;
+    let other = Gateway::configured(&service, &database.url(), "", route).await;
     let ask = payment("payment-of-the-killed").field("x-wait: go");
     let mut client = Client::connect(one.address).await;
     client.write(ask.bytes()).await;
@@ -101,7 +101,7 @@ async fn killed_in_the_middle_it_leaves_doubt_and_nobody_executes_again() {
     assert!(retry.header("retry-after").is_some());
     // The service answers, and there is nobody left to hear it.
     service.let_go("go");
-    let third = Gateway::configured(&service, &database.url, "", route).await;
+    let third = Gateway::configured(&service, &database.url(), "", route).await;
     for gateway in [&other, &third] {
         let retry = send_until_settled(gateway.address, &ask).await;
         assert_eq!((retry.status, retry.code().as_str()), (409, "idempotency_outcome_unknown"));

@@ -5,8 +5,6 @@
 // They are told to end by signals.
 #![cfg(unix)]
 
-#[path = "../../../semel-sqlite/tests/shim/mod.rs"]
-mod shim;
 mod support;
 
 mod client_keys;

@@ -97,7 +97,7 @@ async fn a_gateway_that_ends_while_the_store_is_away_waits_for_it_to_come_back()
     way.becomes(Passing::Open);
     assert_eq!(gateway.ended().await.code(), Some(0));
 
-    let next = Gateway::configured(&service, &database.url, SETTINGS, PAYMENTS).await;
+    let next = Gateway::configured(&service, &database.url(), SETTINGS, PAYMENTS).await;
     let retry = next.send(&ask).await;
     assert!(retry.status == 201 && retry.is_replay(), "{retry:?}");
     assert_eq!(service.executed(), 1);

@@ -16,8 +16,8 @@ fn by(credential: &str, target: &str) -> Ask {
 async fn gateways_agree_on_tenants_and_never_mix_them() {
     let (service, database) = (Service::start(), Database::new().await);
     // At the same moment, on an empty database: they agree on its tables and on the secret.
-    let (one, other) =
-        tokio::join!(Gateway::by_flags(&service, &database.url), Gateway::by_flags(&service, &database.url));
+    let url = database.url();
+    let (one, other) = tokio::join!(Gateway::by_flags(&service, &url), Gateway::by_flags(&service, &url));
     let asks = [
         by(ADA, "/payments"),
         by(BOB, "/payments"),

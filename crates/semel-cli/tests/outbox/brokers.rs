@@ -1,6 +1,5 @@
 //! Brokers as receivers: `semel worker` takes what was appended to NATS and to RabbitMQ, the real ones.
 
-use crate::database::Database;
 use crate::support::{Worker, config_on, until};
 use crate::{Shop, event};
 use async_nats::jetstream::{self, stream};
@@ -10,21 +9,13 @@ use lapin::{Channel, Connection, ConnectionProperties, ExchangeKind};
 use semel_events::message::Event;
 use semel_events::outbox::postgres::append_all;
 use semel_postgres::PgStore;
-use semel_testing::servers::Nats;
+use semel_testing::database::Database;
+use semel_testing::servers::{Nats, Server};
 use sqlx::PgPool;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use tokio::runtime::Runtime;
 use uuid::Uuid;
-
-/// The address of a broker that `cargo xtask test` has started.
-fn address(variable: &str) -> String {
-    std::env::var(variable).unwrap_or_else(|_| {
-        panic!(
-            "these tests need brokers: run `cargo xtask servers cargo test -p semel-cli`, or set {variable}"
-        )
-    })
-}
 
 fn runtime() -> Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
@@ -138,12 +129,12 @@ async fn next(channel: &Channel, queue: &str) -> Option<[String; 3]> {
 #[test]
 fn a_worker_publishes_to_rabbitmq_what_was_appended_on_postgresql() {
     let (directory, runtime) = (tempfile::tempdir().unwrap(), runtime());
-    let url = address("SEMEL_TEST_RABBITMQ_URL");
+    let url = Server::RabbitMq.url();
     let (channel, name) = runtime.block_on(make_queue(&url));
     let (events, database) = (events(), runtime.block_on(Database::new()));
     let pool: PgPool = runtime.block_on(async {
         // Makes the tables.
-        let store = PgStore::connect(&database.url).await.unwrap();
+        let store = PgStore::connect(&database.url()).await.unwrap();
         let mut tx = store.pool().begin().await.unwrap();
         append_all(&mut tx, &events).await.unwrap();
         tx.commit().await.unwrap();
@@ -152,7 +143,7 @@ fn a_worker_publishes_to_rabbitmq_what_was_appended_on_postgresql() {
 
     let outbox = format!("sink = \"{url}\"\nexchange = \"{name}\"");
     let log = directory.path().join("worker.log");
-    let config = config(directory.path(), &database.url, &outbox);
+    let config = config(directory.path(), &database.url(), &outbox);
     let worker = Worker::start_logging(&config, File::create(&log).unwrap());
     let mut told = Vec::new();
     until("the events", || {

@@ -14,10 +14,6 @@ mod publishing;
 mod receiver;
 mod support;
 
-#[allow(dead_code, reason = "shared with the tests of several gateways, which use other parts of it")]
-#[path = "../gateways/support/database.rs"]
-mod database;
-
 use receiver::Receiver;
 use semel_events::message::Event;
 use semel_events::outbox::sqlite::append;

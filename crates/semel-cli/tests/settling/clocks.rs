@@ -40,7 +40,7 @@ fn a_wrong_clock_changes_nothing(worker_off: ClockOff, gateway_off: ClockOff, se
     let service = Service::start();
     let directory = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let store = runtime.block_on(Database::new()).url;
+    let store = runtime.block_on(Database::new()).into_url();
     let file = config_on(&store, directory.path(), "semel.toml", service.address, &routes(&service));
 
     // Two owners die with a lease of four minutes and one of less than a second.

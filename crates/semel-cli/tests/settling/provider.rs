@@ -63,7 +63,7 @@ impl Market {
         }
         rest += more;
         let file = if on_postgres {
-            let store = runtime.block_on(Database::new()).url;
+            let store = runtime.block_on(Database::new()).into_url();
             config_on(&store, directory.path(), "semel.toml", shop_at, &rest)
         } else {
             config(directory.path(), "semel.toml", shop_at, &rest)

@@ -1,7 +1,7 @@
 //! A PostgreSQL that is spoken with by TLS.
 
 use crate::support::Certificate;
-use sqlx::{AssertSqlSafe, Executor as _, PgPool};
+use semel_testing::database::Database;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
@@ -39,14 +39,10 @@ async fn before(server: SocketAddr, certificate: &Certificate) -> SocketAddr {
 
 #[tokio::test]
 async fn the_store_is_spoken_with_by_tls_and_has_to_be_who_it_says() {
-    let url = std::env::var("SEMEL_TEST_POSTGRES_URL").expect(
-        "this test needs a PostgreSQL server that it may do as it likes with: run `cargo xtask test`, which starts one, or set SEMEL_TEST_POSTGRES_URL",
-    );
-    let name = format!("semel_cli_test_{}_tls", std::process::id());
-    let pool = PgPool::connect(&url).await.unwrap();
-    pool.execute(AssertSqlSafe(format!("CREATE DATABASE {name}"))).await.unwrap();
-    let address: http::Uri = url.parse().unwrap();
-    let server = format!("{}:{}", address.host().unwrap(), address.port_u16().unwrap()).parse().unwrap();
+    let database = Database::new().await;
+    let url = database.url();
+    let name = url.rsplit('/').next().unwrap().split('?').next().unwrap();
+    let server = database.authority().parse().unwrap();
 
     let directories = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let [its_own, strangers] = [0, 1].map(|which: usize| Certificate::make(directories[which].path()));

@@ -20,19 +20,18 @@ mod trap;
 #[allow(dead_code, reason = "other tests need more of it")]
 #[path = "../inbox/broker.rs"]
 mod broker;
-#[path = "../../../semel-postgres/tests/database/mod.rs"]
-mod database;
 
 use books::Books;
 use broker::TestStream;
 use plan::{Plan, seed};
+use semel_testing::database::Database;
 use semel_testing::servers::Nats;
 use std::time::Duration;
 
 /// What the requirement says.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_payments_are_told_once_each_on_postgresql() {
-    let [here, there] = [database::Database::new().await, database::Database::new().await];
+    let [here, there] = [Database::new().await, Database::new().await];
     campaign(10_000, &here.url(), &there.url()).await;
 }
 

@@ -4,17 +4,11 @@ use async_nats::jetstream::{self, Context, consumer, stream};
 use semel_events::consumer::{ConsumerOptions, Handler, NatsConsumer, RabbitMqConsumer};
 use semel_events::message::Event;
 use semel_events::sink::{NatsSink, Sink as _};
+use semel_testing::servers::Server;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
-
-/// The address of a broker that `cargo xtask test` has started.
-pub(crate) fn address(variable: &str) -> String {
-    std::env::var(variable).unwrap_or_else(|_| {
-        panic!("these tests need brokers: run `cargo xtask servers cargo test -p semel-events --all-features`, or set {variable}")
-    })
-}
 
 /// A name that nobody else uses.
 pub(crate) fn unique(name: &str) -> String {
@@ -54,7 +48,7 @@ pub(crate) struct TestStream {
 
 impl TestStream {
     pub(crate) async fn new() -> Self {
-        Self::with(&address("SEMEL_TEST_NATS_URL"), |_| ()).await
+        Self::with(&Server::Nats.url(), |_| ()).await
     }
 
     pub(crate) async fn with(url: &str, change: impl FnOnce(&mut stream::Config)) -> Self {

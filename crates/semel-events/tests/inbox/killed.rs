@@ -5,11 +5,12 @@
 //! what is in the ledger in the end is held against what was published.
 #![allow(clippy::print_stdout, reason = "the seed of a run that failed, and the child's word that it works")]
 
-use crate::broker::{TestStream, address, event, until};
+use crate::broker::{TestStream, event, until};
 use crate::ledger::{Ledger, enter_delivery};
 use semel_conformance::kill::Dice;
 use semel_events::consumer::{ConsumerOptions, Delivery, NatsConsumer};
 use semel_events::inbox::PgInbox;
+use semel_testing::servers::Server;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ async fn the_consumer_that_is_killed() {
     let Ok(task) = std::env::var(CHILD) else { return };
     let (stream, database) = task.split_once(' ').unwrap();
     let inbox = PgInbox::new(sqlx::PgPool::connect(database).await.unwrap(), "ledger").unwrap();
-    let client = async_nats::connect(address("SEMEL_TEST_NATS_URL")).await.unwrap();
+    let client = async_nats::connect(Server::Nats.url()).await.unwrap();
     let consumer = NatsConsumer::new(async_nats::jetstream::new(client), stream, "ledger")
         // However often it is delivered: it is not the messages that kill the process.
         .options(ConsumerOptions { deliveries: u32::MAX, ..ConsumerOptions::default() })

@@ -1,9 +1,9 @@
 //! A ledger in PostgreSQL, without a unique key: whatever is entered twice is there twice.
 
-use crate::database::Database;
 use semel_events::consumer::{Delivery, Failure};
 use semel_events::inbox::{MessageId, PgInbox};
 use semel_postgres::PgStore;
+use semel_testing::database::Database;
 use sqlx::PgPool;
 use sqlx::postgres::PgConnection;
 use std::collections::BTreeMap;

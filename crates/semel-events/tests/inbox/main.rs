@@ -10,9 +10,3 @@ mod on_postgres;
 mod on_sqlite;
 mod rabbitmq;
 mod sinks;
-
-#[path = "../../../semel-postgres/tests/database/mod.rs"]
-mod database;
-#[allow(dead_code, reason = "it can cut more than is cut here")]
-#[path = "../../../semel-postgres/tests/postgres/proxy.rs"]
-mod proxy;

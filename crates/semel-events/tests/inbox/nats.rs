@@ -8,7 +8,7 @@ use semel_conformance::kill::Dice;
 use semel_events::consumer::{ConsumerOptions, Delivery, Failure};
 use semel_events::message::Event;
 use semel_events::sink::{Sink as _, Undelivered};
-use semel_testing::servers::Nats;
+use semel_testing::servers::{Nats, Server};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +34,7 @@ async fn publish_again(stream: &TestStream, event: &Event) {
 async fn what_comes_three_times_and_shuffled_is_entered_once() {
     const PAYMENTS: usize = 100;
     let ledger = Ledger::new().await;
-    let url = crate::broker::address("SEMEL_TEST_NATS_URL");
+    let url = Server::Nats.url();
     let stream = TestStream::with(&url, |config| config.duplicate_window = Duration::from_millis(100)).await;
     let events: Vec<_> = (0..PAYMENTS)
         .map(|number| event(&format!("payment/{}", number % 7), &format!("pay_{number}")))
@@ -459,7 +459,7 @@ async fn a_consumer_waits_for_a_stream_that_is_not_there_yet() {
 #[tokio::test]
 async fn what_would_lose_messages_is_refused() {
     let handler = |_: Delivery| async { Ok(()) };
-    let url = crate::broker::address("SEMEL_TEST_NATS_URL");
+    let url = Server::Nats.url();
     let queue = TestStream::with(&url, |config| config.retention = RetentionPolicy::WorkQueue).await;
     let refused = queue.consumer().run(handler, std::future::pending()).await.unwrap_err();
     assert!(refused.to_string().contains("dead letters"), "{refused}");

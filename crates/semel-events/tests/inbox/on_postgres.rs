@@ -1,10 +1,10 @@
 //! Effect and mark in one transaction of PostgreSQL.
 
 use crate::ledger::{Ledger, enter, id};
-use crate::proxy::{Cut, Proxy};
 use semel::StoreError;
 use semel_events::consumer::Failure;
 use semel_events::inbox::{Forgotten, Handled, InboxError, PgInbox, Retention};
+use semel_testing::database::{Cut, Proxy};
 use sqlx::postgres::PgPoolOptions;
 use std::time::Duration;
 use tokio::sync::oneshot;

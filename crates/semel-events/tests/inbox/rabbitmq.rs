@@ -1,6 +1,6 @@
 //! Through RabbitMQ, from the sink to the ledger.
 
-use crate::broker::{Running, address, event, hasty, unique, until};
+use crate::broker::{Running, event, hasty, unique, until};
 use crate::ledger::{Ledger, enter_delivery};
 use lapin::options::{BasicGetOptions, BasicPublishOptions, QueueDeclareOptions, QueueDeleteOptions};
 use lapin::types::{AMQPValue, FieldTable};
@@ -8,7 +8,7 @@ use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
 use semel_conformance::kill::Dice;
 use semel_events::consumer::{ConsumerOptions, Delivery, Failure, RabbitMqConsumer};
 use semel_events::sink::{RabbitMqSink, Sink as _, Undelivered};
-use semel_testing::servers::RabbitMq;
+use semel_testing::servers::{RabbitMq, Server};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -27,7 +27,7 @@ struct Queue {
 impl Queue {
     /// Made, and bound to its exchange.
     async fn new() -> Self {
-        Self::at(address("SEMEL_TEST_RABBITMQ_URL")).await
+        Self::at(Server::RabbitMq.url()).await
     }
 
     async fn at(url: String) -> Self {

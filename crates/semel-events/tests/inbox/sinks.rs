@@ -1,12 +1,13 @@
 //! What becomes of an event that a broker does not take.
 
-use crate::broker::{TestStream, address, event, unique};
+use crate::broker::{TestStream, event, unique};
 use bytes::Bytes;
 use lapin::options::{BasicGetOptions, QueueBindOptions, QueueDeclareOptions};
 use lapin::types::{AMQPValue, FieldTable};
 use lapin::{Channel, Connection, ConnectionProperties};
 use semel_events::message::Event;
 use semel_events::sink::{NatsSink, RabbitMqSink, Sink, Undelivered};
+use semel_testing::servers::Server;
 use std::sync::Arc;
 
 fn large(size: usize) -> Event {
@@ -30,7 +31,7 @@ async fn unreachable(sink: &impl Sink, event: &Event) -> String {
 #[tokio::test]
 async fn nats_refuses_what_is_wrong_with_an_event_and_nothing_else() {
     let small = |config: &mut async_nats::jetstream::stream::Config| config.max_message_size = 1000;
-    let stream = TestStream::with(&address("SEMEL_TEST_NATS_URL"), small).await;
+    let stream = TestStream::with(&Server::Nats.url(), small).await;
     let sink = stream.sink();
     sink.publish(&event("a", "fine")).await.unwrap();
     assert!(refused(&sink, &large(2000)).await.contains("too large"), "by the stream");
@@ -56,7 +57,7 @@ async fn a_full_stream_is_no_fault_of_the_event() {
         config.max_messages = 1;
         config.discard = async_nats::jetstream::stream::DiscardPolicy::New;
     };
-    let stream = TestStream::with(&address("SEMEL_TEST_NATS_URL"), full).await;
+    let stream = TestStream::with(&Server::Nats.url(), full).await;
     stream.sink().publish(&event("a", "first")).await.unwrap();
     unreachable(&stream.sink(), &event("a", "second")).await;
 }
@@ -78,13 +79,11 @@ struct Bound {
 
 async fn bound(kind: &str) -> Bound {
     let connection =
-        Connection::connect(&address("SEMEL_TEST_RABBITMQ_URL"), ConnectionProperties::default())
-            .await
-            .unwrap();
+        Connection::connect(&Server::RabbitMq.url(), ConnectionProperties::default()).await.unwrap();
     let channel = connection.create_channel().await.unwrap();
     let (exchange, queue) = (unique("payments"), unique("ledger"));
     // Makes the exchange.
-    let sink = RabbitMqSink::new(address("SEMEL_TEST_RABBITMQ_URL"), &exchange);
+    let sink = RabbitMqSink::new(Server::RabbitMq.url(), &exchange);
     refused(&sink, &event("a", "")).await;
     let declared = QueueDeclareOptions { auto_delete: true, ..QueueDeclareOptions::default() };
     channel.queue_declare(queue.as_str().into(), declared, FieldTable::default()).await.unwrap();
@@ -98,7 +97,7 @@ async fn bound(kind: &str) -> Bound {
 #[tokio::test]
 async fn rabbitmq_gets_an_event_with_all_that_is_to_be_known_about_it() {
     let Bound { channel, exchange, queue } = bound("PaymentCreated").await;
-    let sink = RabbitMqSink::new(address("SEMEL_TEST_RABBITMQ_URL"), &exchange);
+    let sink = RabbitMqSink::new(Server::RabbitMq.url(), &exchange);
     let told = event("payment/pay_1", "pay_1");
     sink.publish(&told).await.unwrap();
     let got =
@@ -116,7 +115,7 @@ async fn rabbitmq_gets_an_event_with_all_that_is_to_be_known_about_it() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_many_events_at_once_those_that_no_queue_takes_are_refused_and_no_others() {
     let Bound { channel, exchange, queue } = bound("Wanted").await;
-    let sink = Arc::new(RabbitMqSink::new(address("SEMEL_TEST_RABBITMQ_URL"), &exchange));
+    let sink = Arc::new(RabbitMqSink::new(Server::RabbitMq.url(), &exchange));
     let events = (0..200).map(|number| Event {
         kind: if number % 2 == 0 { "Wanted".into() } else { "Unwanted".into() },
         ..event(&format!("payment/{number}"), "x")
@@ -144,7 +143,7 @@ async fn of_many_events_at_once_those_that_no_queue_takes_are_refused_and_no_oth
 #[tokio::test]
 async fn rabbitmq_refuses_what_is_wrong_with_an_event_and_nothing_else() {
     let Bound { channel, exchange, .. } = bound("PaymentCreated").await;
-    let url = address("SEMEL_TEST_RABBITMQ_URL");
+    let url = Server::RabbitMq.url();
     let sink = RabbitMqSink::new(&url, &exchange);
     let why = refused(&sink, &Event { kind: "x".repeat(256), ..event("a", "") }).await;
     assert!(why.contains("255"), "{why}");

@@ -17,9 +17,6 @@ mod subject;
 mod through;
 mod webhook;
 
-#[path = "../../../semel-postgres/tests/database/mod.rs"]
-mod database;
-
 /// Runs the rules on both stores.
 macro_rules! on_both_stores {
     ($($area:ident: $($rule:ident),+ $(,)?;)+) => {

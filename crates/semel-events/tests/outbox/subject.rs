@@ -1,6 +1,5 @@
 //! An outbox under test, in either store.
 
-use crate::database::Database;
 use semel_events::message::Event;
 use semel_events::outbox::postgres::PgOutbox;
 use semel_events::outbox::sqlite::SqliteOutbox;
@@ -9,6 +8,7 @@ use semel_events::outbox::{postgres, sqlite};
 use semel_events::sink::Sink;
 use semel_postgres::PgStore;
 use semel_sqlite::{SqliteOptions, SqliteStore};
+use semel_testing::database::Database;
 use sqlx::PgPool;
 use std::sync::Arc;
 use std::time::Duration;

@@ -8,8 +8,6 @@
 
 mod costs;
 mod crash;
-#[path = "../database/mod.rs"]
-mod database;
 #[path = "../postgres/fixture.rs"]
 mod fixture;
 #[path = "../instance/mod.rs"]

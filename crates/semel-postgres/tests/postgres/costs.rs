@@ -1,11 +1,11 @@
 //! What a request costs at the server: statements, each a turn to the server and back, and each that writes a commit.
 
-use crate::database::Database;
 use crate::fixture::number;
 use crate::instance::{Instance, Request, answer, finish, replayed};
-use crate::proxy::Proxy;
 use semel::{Decision, Outcome};
 use semel_postgres::PgOptions;
+use semel_testing::database::Database;
+use semel_testing::database::Proxy;
 use sqlx::ConnectOptions as _;
 use tokio::task::JoinSet;
 

@@ -1,6 +1,5 @@
 //! A record that cannot be what was written.
 
-use crate::database::Database;
 use crate::fixture::{create, draft, key, number, open, read};
 use crate::sealing::tamper;
 use semel::{Body, RecordKey, State, Store as _, StoreError, StoredResponse, Swap, Swapped, When};
@@ -9,6 +8,7 @@ use semel_conformance::{
     only_what_is_over_in_every_respect_is_purged, what_is_due_is_found_behind_damaged_records,
     writes_go_on_around_a_damaged_record,
 };
+use semel_testing::database::Database;
 use sqlx::{AssertSqlSafe, PgPool, raw_sql};
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,6 +1,5 @@
 //! A rolling deploy: two builds on one database at once, whose recipes or whose tables are of different versions.
 
-use crate::database::Database;
 use crate::fixture::{completion, draft, key, number, read, reserved, swap};
 use crate::instance::{Instance, Request, answer, finish, replayed, request};
 use semel::fingerprint::Recipe;
@@ -11,6 +10,7 @@ use semel::{
 use semel_postgres::{
     OpenError, PgOptions, PgStore, Reserved, act_in, migration_script, migrations, reserve_in,
 };
+use semel_testing::database::Database;
 use sqlx::{AssertSqlSafe, PgPool, raw_sql};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};

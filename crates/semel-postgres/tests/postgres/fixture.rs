@@ -1,7 +1,6 @@
 //! Records to write, and where to write them.
 #![allow(dead_code, reason = "each test binary uses a part of this")]
 
-use crate::database::Database;
 use bytes::Bytes;
 use semel::transition::{Act, Change, Claim, Reservation, Windows, reserve};
 use semel::{
@@ -9,6 +8,7 @@ use semel::{
     StoredResponse, Swap, Swapped,
 };
 use semel_postgres::PgStore;
+use semel_testing::database::Database;
 use sqlx::{PgPool, Row, raw_sql};
 
 pub(crate) async fn open(database: &Database) -> PgStore {

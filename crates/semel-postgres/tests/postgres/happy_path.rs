@@ -1,9 +1,9 @@
 //! Reservations and completions have statements of their own: they write what the general ones write.
 
-use crate::database::Database;
 use crate::fixture::{completion, draft, open};
 use semel::{Created, Draft, Resource, Store, Swap, Swapped, Timestamp, When};
 use semel_postgres::PgStore;
+use semel_testing::database::Database;
 use sqlx::{AssertSqlSafe, PgPool, Row, raw_sql};
 
 /// The same with every moment fixed: too much of it differs from what is plain, and it goes by the general statements.

@@ -1,9 +1,9 @@
 //! Which updates leave the indexes alone (HOT), as the server itself counts them.
 
-use crate::database::Database;
 use crate::fixture::{completion, number, open, reserved, swap};
 use semel::transition::{Change, remark};
 use semel::{Actor, Swap, Swapped};
+use semel_testing::database::Database;
 use sqlx::PgPool;
 use std::time::Duration;
 

@@ -1,11 +1,11 @@
 //! The connection is cut while a write is under way: what was written is found out, never guessed.
 
-use crate::database::Database;
 use crate::fixture::{completion, draft, key, open, read, reserved};
-use crate::proxy::{Cut, Proxy};
 use semel::fingerprint::{Command, Recipe};
 use semel::{Created, Decision, Engine, Incoming, Policy, State, Store, StoreError};
 use semel_postgres::{PgOptions, PgStore};
+use semel_testing::database::Database;
+use semel_testing::database::{Cut, Proxy};
 use std::sync::Arc;
 
 /// A store behind the proxy, over one connection on which every statement was prepared before; and one that goes straight.

@@ -8,8 +8,6 @@
 
 mod costs;
 mod damage;
-#[path = "../database/mod.rs"]
-mod database;
 mod deploys;
 mod fixture;
 mod happy_path;
@@ -22,7 +20,6 @@ mod once;
 mod open;
 mod open_transactions;
 mod phases;
-mod proxy;
 mod same_transaction;
 mod sealing;
 mod shop;

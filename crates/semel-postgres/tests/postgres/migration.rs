@@ -1,9 +1,9 @@
 //! How a database comes to have the tables.
 
-use crate::database::Database;
 use crate::fixture::{draft, number, open};
 use semel::{Body, DueKind, OperationId, State, Store, When};
 use semel_postgres::{PgOptions, PgStore, migration_script, migrations};
+use semel_testing::database::Database;
 use sqlx::{AssertSqlSafe, Row, raw_sql};
 use std::time::Duration;
 

@@ -1,11 +1,11 @@
 //! Purely local operations: reserved and finished in one commit, and executed once.
 
-use crate::database::Database;
 use crate::fixture::{draft, number};
-use crate::proxy::Cut;
 use crate::shop::{Shop, command, completed, pay, retryable};
 use semel::{BeginError, Body, Decision, Outcome, Stale, State, Store, StoreError};
 use semel_postgres::{Once, OnceError};
+use semel_testing::database::Cut;
+use semel_testing::database::Database;
 use sqlx::postgres::PgConnection;
 use sqlx::{Connection, Row};
 use std::sync::Arc;

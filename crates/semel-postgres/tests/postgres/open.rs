@@ -1,9 +1,9 @@
 //! What a store refuses to start on, and what it refuses to write on.
 
-use crate::database::Database;
 use crate::fixture::{completion, draft, number, open, read, reserved, swap};
 use semel::{Store, StoreError, Swapped};
 use semel_postgres::{OpenError, PgOptions, PgStore, reserve_in};
+use semel_testing::database::Database;
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{AssertSqlSafe, Executor, Row, raw_sql};
 

@@ -1,10 +1,10 @@
 //! An application's open transaction holds a key or a row: nobody waits for it, and nobody deadlocks.
 
-use crate::database::Database;
 use crate::fixture::{complete, completion, create, draft, key, number, open, read, reserved, swap};
 use semel::transition::Claim;
 use semel::{Created, Draft, Store, Swap, Swapped};
 use semel_postgres::{PgOptions, PgStore, Reserved, act_in, reserve_in};
+use semel_testing::database::Database;
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{PgPool, raw_sql};
 use std::future::{Future, poll_fn};

@@ -1,9 +1,9 @@
 //! Local phases: the domain row and the recovery point are one commit, and are not run again.
 
-use crate::proxy::Cut;
 use crate::shop::{Shop, completed, pay, retryable};
 use semel::transition::Refusal;
 use semel::{Deduplicated, Finish, Interruption, PhaseError, Stale, State, StoreError};
+use semel_testing::database::Cut;
 use sqlx::postgres::PgConnection;
 use sqlx::raw_sql;
 use std::collections::BTreeMap;

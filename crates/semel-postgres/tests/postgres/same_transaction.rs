@@ -1,10 +1,10 @@
 //! Domain rows and the operation's outcome: one commit, or nothing.
 
-use crate::database::Database;
 use crate::fixture::{complete, draft, number, open, read, reserved, swap};
 use semel::transition::{Act, Claim, Refusal, Windows};
 use semel::{Owner, Policy, Record, State, Store, Swap, Swapped, When};
 use semel_postgres::{ActError, PgOptions, PgStore, Reserved, act_in, commit_with, reserve_in};
+use semel_testing::database::Database;
 use sqlx::postgres::{PgConnection, PgPoolOptions};
 use sqlx::{PgPool, raw_sql};
 use std::time::Duration;

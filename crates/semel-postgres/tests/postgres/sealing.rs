@@ -1,6 +1,5 @@
 //! Sealed answers in a table that somebody can read and write.
 
-use crate::database::Database;
 use crate::fixture::{complete, open};
 use semel::columns::answer_sum;
 use semel::fingerprint::{Command, Recipe};
@@ -8,6 +7,7 @@ use semel::transition::Act;
 use semel::{Decision, Engine, EngineOptions, Incoming, Outcome, Policy, RecordKey};
 use semel_conformance::{CANARY, Tampering, sealing_keys, what_is_sealed_stands_no_tampering};
 use semel_postgres::Once;
+use semel_testing::database::Database;
 use sqlx::{AssertSqlSafe, PgPool, Row, raw_sql};
 use std::sync::Arc;
 

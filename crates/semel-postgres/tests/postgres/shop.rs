@@ -1,13 +1,13 @@
 //! A shop with one operation, whose payments are in the same database as its records.
 
-use crate::database::Database;
 use crate::fixture::{key, number, read};
-use crate::proxy::Proxy;
 use semel::fingerprint::{Command, Recipe};
 use semel::{
     Body, Decision, Engine, EngineOptions, Incoming, Outcome, Policy, Record, Stale, StoredResponse, Ticket,
 };
 use semel_postgres::{PgOptions, PgStore};
+use semel_testing::database::Database;
+use semel_testing::database::Proxy;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions};
 use sqlx::{PgPool, raw_sql};
 use std::sync::Arc;

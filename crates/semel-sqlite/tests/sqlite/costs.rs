@@ -1,13 +1,13 @@
 //! What a request costs at the disk: commits as the store counts them, and syncs as the kernel is asked for them.
 
 use crate::fixture::Place;
-use crate::shim;
 use bytes::Bytes;
 use semel::fingerprint::{Command as Asked, Recipe};
 use semel::{
     Body, Decision, Engine, EngineOptions, Finish, Incoming, Outcome, Policy, RecordKey, StoredResponse,
 };
 use semel_sqlite::SqliteStore;
+use semel_testing::shim;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;

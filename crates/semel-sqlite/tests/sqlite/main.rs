@@ -21,6 +21,4 @@ mod phases;
 mod same_transaction;
 mod sealing;
 mod several_processes;
-#[path = "../shim/mod.rs"]
-mod shim;
 mod trouble;

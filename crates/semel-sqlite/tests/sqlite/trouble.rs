@@ -1,11 +1,11 @@
 //! The file fails: the answer comes in bounded time, says what is certain, and the store works again afterwards.
 
 use crate::fixture::{Place, complete, create, draft, key, read};
-use crate::shim;
 use rusqlite::Connection;
 use semel::transition::Claim;
 use semel::{Created, Draft, State, Store, StoreError};
 use semel_sqlite::{SqliteOptions, SqliteStore, TransactionError};
+use semel_testing::shim;
 use std::path::Path;
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,5 @@
 //! Domain rows and completion in the handler's own transaction: both are there, or neither is.
 
-use crate::client::Answer;
-use crate::faulty_store::Gate;
-use crate::proxy::Cut;
 use crate::shop::{Means, Shop, ask};
 use axum::Router;
 use axum::extract::State;
@@ -11,6 +8,9 @@ use axum::routing::post;
 use http::{HeaderMap, StatusCode};
 use semel::seal::{Keyring, SealingKey};
 use semel::{Stale, State as RecordState};
+use semel_testing::database::Cut;
+use semel_testing::http::once::Answer;
+use semel_testing::store::Gate;
 use semel_tower::{CompleteError, Operation, Reply};
 use sqlx::{PgPool, Row as _};
 use std::sync::Arc;

@@ -1,8 +1,5 @@
 //! A handler with an effect outside, on PostgreSQL: local phase, call, completion, each in its own commit.
 
-use crate::client::Answer;
-use crate::faulty_store::Gate;
-use crate::proxy::Cut;
 use crate::shop::{Means, Shop, ask};
 use axum::Router;
 use axum::extract::State;
@@ -11,6 +8,9 @@ use axum::routing::post;
 use http::{HeaderMap, StatusCode};
 use semel::{Deduplicated, Identity, Stale, State as RecordState};
 use semel_postgres::PgStore;
+use semel_testing::database::Cut;
+use semel_testing::http::once::Answer;
+use semel_testing::store::Gate;
 use semel_tower::{Operation, Replayable, Reply};
 use sqlx::{PgPool, Row as _};
 use std::sync::{Arc, Mutex};

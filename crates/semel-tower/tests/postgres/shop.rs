@@ -1,12 +1,12 @@
 //! A shop on PostgreSQL: the layer before its routes goes straight to the server, its handlers by way of a proxy that can cut them off.
 
-use crate::client::{Answer, Ask, KEY};
-use crate::database::Database;
-use crate::proxy::Proxy;
-use crate::server::Server;
 use axum::Router;
 use semel::{Engine, EngineOptions, Filter, Policy, Record, Stale, Store as _};
 use semel_postgres::PgStore;
+use semel_testing::database::Database;
+use semel_testing::database::Proxy;
+use semel_testing::http::Server;
+use semel_testing::http::once::{Answer, Ask, KEY};
 use semel_tower::{IdempotencyLayer, Protection};
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{PgPool, Row as _, raw_sql};

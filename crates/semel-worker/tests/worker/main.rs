@@ -18,6 +18,3 @@ mod several;
 mod support;
 mod webhooks;
 mod workers;
-
-#[path = "../../../semel-postgres/tests/database/mod.rs"]
-mod database;

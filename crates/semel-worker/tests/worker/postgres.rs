@@ -1,7 +1,6 @@
 //! On PostgreSQL: several processes' workers on one database, whose clock is the only one.
 
 use crate::bank::Bank;
-use crate::database::Database;
 use crate::interposed::Interposed;
 use crate::support::{Shop, key};
 use crate::workers::killed_workers_leave_nothing_behind;
@@ -9,6 +8,7 @@ use semel::observe::Event;
 use semel::{DueKind, DueQuery, Policy, Settling, State, Store};
 use semel_conformance::Hands;
 use semel_postgres::PgStore;
+use semel_testing::database::Database;
 use semel_worker::{Asking, Reaped, ReaperOptions};
 use sqlx::{Connection as _, Row as _};
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! Client keys with a keyring: sealed where the store was never used, looked up all the same, and in one format alone.
 
-use crate::faulty_store::{Call, Fault};
 use crate::support::{Shop, answer, completed, key, replayed};
 use semel::seal::{Keyring, SEALED_KEY, SealingKey};
 use semel::{BeginError, Decision, Filter, KeyFormat, KeysConverted, Store as _, StoreError};
+use semel_testing::store::{Call, Fault};
 
 fn keyring(ids: &[&str]) -> Keyring {
     let key = |id: &&str| SealingKey::new(*id, &[id.as_bytes()[0]; 32]).unwrap();

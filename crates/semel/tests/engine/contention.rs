@@ -13,7 +13,7 @@ fn instances(count: usize) -> Vec<Shop> {
     let memory = MemoryStore::new();
     (0..count)
         .map(|_| {
-            let store = crate::faulty_store::FaultyStore::over(memory.clone());
+            let store = semel_testing::store::FaultyStore::over(memory.clone());
             Shop { engine: Engine::new(store.clone()), store, memory: memory.clone(), ..shop.clone() }
         })
         .collect()

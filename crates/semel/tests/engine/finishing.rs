@@ -1,8 +1,8 @@
 //! An outcome is stored, or tried on until it is: while the store is away, after a panic, after whoever asked has gone.
 
-use crate::faulty_store::{Call, Fault};
 use crate::support::{LEASE, STORE_TIMEOUT, Shop, completed, replayed};
 use semel::{BeginError, Decision, Finish, Happening, Outcome, Policy, Stale, State, StoreError};
+use semel_testing::store::{Call, Fault};
 use std::time::Duration;
 
 #[tokio::test(start_paused = true)]

@@ -1,11 +1,11 @@
 //! One call for many requests, and none that waits for company.
 
-use crate::faulty_store::{Call, Fault, FaultyStore, Gate};
 use semel::transition::{Reservation, reserve};
 use semel::{
     Created, Draft, Fingerprint, KeyFormat, KeyFormatSet, MemoryStore, OperationId, Owner, Policy, RecipeId,
     RecordKey, Respell, StoreError, StoreHandle,
 };
+use semel_testing::store::{Call, Fault, FaultyStore, Gate};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;

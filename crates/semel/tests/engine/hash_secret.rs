@@ -1,11 +1,11 @@
 //! The secret of keyed hashes, which tells callers apart by their credentials: with keys it is never in the store in the clear, and it is the same
 //! secret before and after it is sealed, since another one would make every caller a new tenant, whose retries execute again.
 
-use crate::faulty_store::{Call, Fault, FaultyStore, Gate};
 use bytes::Bytes;
 use semel::fingerprint::FingerprintSecret;
 use semel::seal::{Keyring, SealingKey, sealed_by};
 use semel::{Engine, EngineOptions, MemoryStore, Store, StoreError};
+use semel_testing::store::{Call, Fault, FaultyStore, Gate};
 use std::sync::Arc;
 
 const NAME: &str = "secret/keyed-hashes";

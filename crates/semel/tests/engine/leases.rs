@@ -1,8 +1,8 @@
 //! Signs of life, and what follows when they stop.
 
-use crate::faulty_store::{Call, Fault};
 use crate::support::{LEASE, Shop, completed, replayed};
 use semel::{Decision, Finish, Outcome, RightEnded, State};
+use semel_testing::store::{Call, Fault};
 use std::time::Duration;
 
 #[tokio::test(start_paused = true)]

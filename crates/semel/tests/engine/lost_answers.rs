@@ -1,8 +1,8 @@
 //! A lost acknowledgement is read back, never guessed.
 
-use crate::faulty_store::{Call, Fault, Gate};
 use crate::support::{LEASE, STORE_TIMEOUT, Shop, completed, replayed, retryable};
 use semel::{BeginError, Decision, Finish, Happening, Outcome, Policy, Stale, State, StoreError};
+use semel_testing::store::{Call, Fault, Gate};
 use std::time::Duration;
 
 fn lost(begun: &Result<Decision, BeginError>) -> bool {

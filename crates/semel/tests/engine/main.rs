@@ -7,7 +7,6 @@
 mod client_keys;
 mod contention;
 #[allow(dead_code, reason = "shared with the tests of semel-tower, which use other parts of it")]
-mod faulty_store;
 mod fingerprint_secrets;
 mod finishing;
 mod handle;

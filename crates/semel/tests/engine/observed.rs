@@ -1,9 +1,9 @@
 //! What is counted, and that it is counted once.
 
-use crate::faulty_store::{Call, Fault, Gate};
 use crate::support::{LEASE, STORE_TIMEOUT, Shop, command, completed, retryable, waiting};
 use semel::observe::StoreCall;
 use semel::{Decision, Expired, Outcome, Policy, Resource, Settling, Stale};
+use semel_testing::store::{Call, Fault, Gate};
 use std::time::Duration;
 
 fn with_resource(body: &'static str) -> Outcome {

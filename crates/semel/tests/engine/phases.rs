@@ -23,7 +23,7 @@ async fn an_operation_goes_through_its_phases_and_each_is_a_recovery_point() {
         assert_eq!(end.receipt.unwrap(), desk.bank.only_receipt());
         assert_eq!(desk.shop.record().await.unwrap().recovery_point.as_deref(), Some("mailed"));
         assert_eq!(
-            desk.shop.store.batches(crate::faulty_store::Call::Swap),
+            desk.shop.store.batches(semel_testing::store::Call::Swap),
             [1; 5],
             "two for a call, one for the end"
         );

@@ -1,10 +1,10 @@
 //! Quotas: new keys are refused past them, and nothing else ever is.
 
-use crate::faulty_store::{Call, Fault, Gate};
 use crate::support::{STORE_TIMEOUT, Shop, command, completed, key, replayed, ticket};
 use semel::{
     BeginError, Decision, EngineOptions, Filter, Outcome, Policy, Quota, Quotas, Rate, RecordKey, Store as _,
 };
+use semel_testing::store::{Call, Fault, Gate};
 use std::collections::HashMap;
 use std::time::Duration;
 

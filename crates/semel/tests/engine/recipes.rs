@@ -1,9 +1,9 @@
 //! A retry is compared by the rules that its record was made with.
 
-use crate::faulty_store::{Call, Fault};
 use crate::support::{Shop, completed, key, replayed};
 use semel::fingerprint::{Command, Recipe};
 use semel::{BeginError, Decision, Engine, Incoming, MemoryStore, Policy, Store as _, StoreError};
+use semel_testing::store::{Call, Fault};
 use serde_json::json;
 use std::sync::Arc;
 

@@ -1,6 +1,5 @@
 //! With keys: what reaches the store is sealed, whoever gets it back gets what was given, and nothing else is ever replayed.
 
-use crate::faulty_store::{Call, Fault};
 use crate::support::{LEASE, Shop, answer, completed, key, replayed, waiting};
 use bytes::Bytes;
 use semel::seal::{Keyring, Plain, SealingKey, sealed_by};
@@ -9,6 +8,7 @@ use semel::{
     Actor, BeginError, Body, Decision, Deduplicated, Draft, Finish, Outcome, Owner, Policy, Record, Settled,
     Settling, Stale, State, Store as _, StoreError, Swap, Swapped, When,
 };
+use semel_testing::store::{Call, Fault};
 use std::convert::Infallible;
 use std::time::Duration;
 

@@ -1,11 +1,11 @@
 //! Evidence, carried to a store that loses answers, or comes while somebody else settles.
 
-use crate::faulty_store::{Call, Fault, Gate};
 use crate::support::{Shop, answer, completed, replayed};
 use semel::transition::{About, Evidence, Refusal, Settlement, Windows};
 use semel::{
     Actor, Decision, Happening, Outcome, Owner, Policy, Settled, Settling, State, StoreError, Ticket,
 };
+use semel_testing::store::{Call, Fault, Gate};
 
 fn shop() -> Shop {
     Shop::with(Policy { settling: Settling::Webhook, ..Policy::default() })

@@ -1,6 +1,5 @@
 //! A shop with one operation, on a store that fails as told and a clock that is moved by hand.
 
-use crate::faulty_store::FaultyStore;
 use bytes::Bytes;
 use semel::fingerprint::{Command, Recipe};
 use semel::observe::{Event, Observer, StoreCall};
@@ -10,6 +9,7 @@ use semel::{
     MemoryStore, OperationId, Outcome, Policy, Record, RecordKey, State, Store as _, StoredResponse, Ticket,
     Timestamp,
 };
+use semel_testing::store::FaultyStore;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! A bounded wait for another request's answer.
 
-use crate::faulty_store::Call;
 use crate::support::{LEASE, Shop, answer, command, completed, key, replayed, retryable, waiting};
 use semel::{Decision, EngineOptions, Outcome, Policy, RecordKey, Stale, State};
+use semel_testing::store::Call;
 use std::time::Duration;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;

@@ -5,9 +5,7 @@ use hyper::Method;
 use payment_provider::{Provider, Settings};
 use payments::ProviderPromise;
 use serde_json::Value;
-use sqlx::{AssertSqlSafe, Connection as _, PgConnection, raw_sql};
 use std::process::Stdio;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
@@ -80,27 +78,11 @@ impl Database {
         let directory = tempfile::tempdir().unwrap();
         let url = match kind {
             Kind::Sqlite => format!("sqlite:{}", directory.path().join("payments.db").display()),
-            Kind::Postgres => postgres().await,
+            // Processes that are killed with the test may be connected for a while longer.
+            Kind::Postgres => semel_testing::database::Database::new().await.into_url(),
         };
         Self { url, _directory: directory }
     }
-}
-
-async fn postgres() -> String {
-    static MADE: AtomicU32 = AtomicU32::new(0);
-    let server = std::env::var("SEMEL_TEST_POSTGRES_URL").expect(
-        "these tests need a PostgreSQL server that they may do as they like with: run `cargo xtask test`, which starts one, or set SEMEL_TEST_POSTGRES_URL",
-    );
-    let name = format!("payments_test_{}_{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
-    let mut conn = PgConnection::connect(&server).await.unwrap();
-    for sql in
-        [format!("DROP DATABASE IF EXISTS {name}"), format!("CREATE DATABASE {name} TEMPLATE template0")]
-    {
-        raw_sql(AssertSqlSafe(sql)).execute(&mut conn).await.unwrap();
-    }
-    let (before, settings) = server.split_once('?').unwrap_or((&server, ""));
-    let base = before.rsplit_once('/').map_or(before, |(base, _)| base);
-    format!("{base}/{name}?{settings}")
 }
 
 /// The service as a process of its own. Killed when it is dropped.

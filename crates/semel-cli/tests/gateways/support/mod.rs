@@ -1,23 +1,11 @@
 //! The gateway as a process, a database of its own for each test, and a way to it that can be cut.
 
-mod database;
 mod gateway;
-mod way;
 
-#[allow(dead_code, reason = "these tests need a part of what the proxy's own tests do")]
-#[path = "../../../../semel-gateway/tests/proxy/support/client.rs"]
-mod client;
-#[allow(dead_code, reason = "these tests need a part of what the proxy's own tests do")]
-#[path = "../../../../semel-gateway/tests/proxy/support/service.rs"]
-mod service;
-#[path = "../../../../semel-postgres/tests/statements/mod.rs"]
-mod statements;
-
-pub(crate) use client::{Answer, Ask, Client, try_send};
-pub(crate) use database::Database;
 pub(crate) use gateway::{Gateway, TOKEN, configuration, semel};
-pub(crate) use service::Service;
-pub(crate) use way::{Passing, Way};
+pub(crate) use semel_testing::database::{Database, Passing, Way};
+pub(crate) use semel_testing::http::Service;
+pub(crate) use semel_testing::http::connection::{Answer, Ask, Client, try_send};
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

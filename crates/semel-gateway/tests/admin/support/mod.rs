@@ -1,22 +1,8 @@
 //! A shop behind the layer, and its office: the admin API over the same engine.
 
-#[allow(dead_code, reason = "shared with the tests of semel-tower, which use other parts of it")]
-#[path = "../../../../semel-tower/tests/http/support/client.rs"]
-mod client;
-#[allow(dead_code, reason = "shared with the tests of the engine, which use other parts of it")]
-#[path = "../../../../semel/tests/engine/faulty_store.rs"]
-mod faulty_store;
-#[allow(dead_code, reason = "shared with the tests of semel-tower, which use other parts of it")]
-#[path = "../../../../semel-tower/tests/http/support/server.rs"]
-mod server;
-#[allow(dead_code, reason = "shared with the tests of semel-tower, which use other parts of it")]
-#[path = "../../../../semel-tower/tests/http/support/till.rs"]
-mod till;
-
-pub(crate) use client::{Answer, Ask, KEY};
-pub(crate) use faulty_store::{Call, Fault, FaultyStore, Gate};
-pub(crate) use server::Server;
-pub(crate) use till::Till;
+pub(crate) use semel_testing::http::once::{Answer, Ask, KEY};
+pub(crate) use semel_testing::http::{Server, Till};
+pub(crate) use semel_testing::store::{Call, Fault, FaultyStore, Gate};
 
 use semel::observe::Observer;
 use semel::{

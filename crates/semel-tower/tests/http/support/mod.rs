@@ -1,17 +1,10 @@
 //! A shop with a till behind the layer, and clients that speak to it over sockets.
 
-mod client;
-#[allow(dead_code, reason = "shared with the tests of the engine, which use other parts of it")]
-#[path = "../../../../semel/tests/engine/faulty_store.rs"]
-mod faulty_store;
 pub(crate) mod logs;
-mod server;
-mod till;
 
-pub(crate) use client::{Answer, Ask, KEY};
-pub(crate) use faulty_store::{Call, Fault, FaultyStore, Gate};
-pub(crate) use server::Server;
-pub(crate) use till::Till;
+pub(crate) use semel_testing::http::once::{Answer, Ask, KEY};
+pub(crate) use semel_testing::http::{Server, Till};
+pub(crate) use semel_testing::store::{Call, Fault, FaultyStore, Gate};
 
 use axum::Router;
 use axum::extract::Request;

@@ -1,9 +1,9 @@
 //! A process dies at each step of an operation: what the next one does, for each promise.
 
 use super::desk::{Desk, Kind, Place, Stop};
-use crate::faulty_store::{Call, Fault, Gate};
 use crate::support::{LEASE, replayed};
 use semel::{Decision, Interruption, PhaseError, State};
+use semel_testing::store::{Call, Fault, Gate};
 
 /// Where the first process dies. The writes of the first attempt are, in their order: the charge is sent, its result, the letter is
 /// sent, its result, the end.

@@ -1,12 +1,12 @@
 //! An operation with effects outside: a row of its own, a charge at the bank, a letter by post. Where it stops is up to the test.
 
-use crate::faulty_store::Gate;
 use crate::support::{Shop, answer};
 use semel::transition::{Act, Change, Claim, Refusal, act};
 use semel::{
     AtMostOnce, Deduplicated, Entered, Finish, Found, Identity, Inquiry, Interruption, MemoryStore, Outcome,
     PhaseError, Phases, Policy, Record, Stale, State, Store as _, Swap, Swapped, Ticket, queryable,
 };
+use semel_testing::store::Gate;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -1,10 +1,10 @@
 //! The client was told that it takes too long, and the outcome is unknown: what is under way may end, and nothing else begins.
 
 use super::desk::{Desk, Kind, Place, Silence, Stop};
-use crate::faulty_store::Gate;
 use crate::support::{LEASE, Shop, completed, replayed, retryable};
 use semel::transition::Refusal;
 use semel::{AtMostOnce, Decision, Finish, Interruption, PhaseError, State};
+use semel_testing::store::Gate;
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_answered_after_the_time_out_still_counts_and_nothing_else_begins() {

@@ -1,12 +1,12 @@
 //! The store fails at each write: what was done is known afterwards, or it is doubt; nothing is done twice.
 
 use super::desk::{Desk, End, Kind, Silence, commit};
-use crate::faulty_store::{Call, Fault, Gate};
 use crate::support::{LEASE, STORE_TIMEOUT, Shop, completed};
 use semel::{
     BeginError, Decision, Deduplicated, Entered, Finish, Interruption, OutOfStep, Outcome, PhaseError, State,
     StoreError,
 };
+use semel_testing::store::{Call, Fault, Gate};
 use std::collections::BTreeMap;
 
 /// The writes of an attempt in their order: the charge is sent, its result, the letter is sent, its result, the end.

@@ -1,10 +1,10 @@
 //! An owner that slept through its lease and wakes up after somebody took over: it writes nothing, and begins nothing.
 
 use super::desk::{Desk, Kind, Place, Stop};
-use crate::faulty_store::Gate;
 use crate::support::LEASE;
 use semel::transition::Refusal;
 use semel::{Interruption, PhaseError, State};
+use semel_testing::store::Gate;
 
 /// Where the first owner sleeps.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -1,12 +1,12 @@
 //! A program that does not know its own phases again is stopped, and the outcome is doubt.
 
 use super::desk::{Desk, Kind, Place, Silence};
-use crate::faulty_store::Gate;
 use crate::support::{Shop, completed, retryable};
 use bytes::Bytes;
 use semel::{
     AtMostOnce, Deduplicated, Entered, Identity, Interruption, OutOfStep, PhaseError, Phases, Ticket,
 };
+use semel_testing::store::Gate;
 use std::collections::BTreeMap;
 
 /// A call that is not to be made.

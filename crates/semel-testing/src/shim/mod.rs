@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Compiles the shim of this name, which is beside this file, into `directory`.
-pub(crate) fn compile(name: &str, directory: &Path) -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("../semel-sqlite/tests/shim");
+pub fn compile(name: &str, directory: &Path) -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/shim");
     let (source, shim) = (here.join(format!("{name}.c")), directory.join(format!("{name}.so")));
     let compiled = Command::new("cc")
         .args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-pthread", "-o"])
@@ -19,8 +19,7 @@ pub(crate) fn compile(name: &str, directory: &Path) -> PathBuf {
 
 /// Runs a test of this program once more, in a process under the shim of this name, which finds in `variable` the name of a file that it
 /// has to itself.
-#[allow(dead_code, reason = "not every test that has a shim runs itself again")]
-pub(crate) fn run_again(test: &str, shim: &str, variable: &str) {
+pub fn run_again(test: &str, shim: &str, variable: &str) {
     let place = tempfile::tempdir().expect("a directory");
     let library = compile(shim, place.path());
     let mut command = Command::new(std::env::current_exe().expect("this very test"));

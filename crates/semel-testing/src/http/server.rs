@@ -6,19 +6,19 @@ use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
 
 /// Serves for as long as it lives.
-pub(crate) struct Server {
-    pub(crate) address: SocketAddr,
+pub struct Server {
+    pub address: SocketAddr,
     serving: AbortHandle,
 }
 
 impl Server {
-    pub(crate) async fn start(router: Router) -> Self {
+    pub async fn start(router: Router) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         Self::accepting(listener, |listener| async move { axum::serve(listener, router).await.unwrap() })
     }
 
     /// Serves as told.
-    pub(crate) fn accepting<F>(listener: TcpListener, serve: impl FnOnce(TcpListener) -> F) -> Self
+    pub fn accepting<F>(listener: TcpListener, serve: impl FnOnce(TcpListener) -> F) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
     {

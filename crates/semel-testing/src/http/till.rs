@@ -1,7 +1,7 @@
 //! A till that counts what it did, and answers as the request's `x-…` headers tell it to. Those are no part of what makes two requests
 //! the same, so that a retry can be told to be answered differently.
 
-use super::Gate;
+use crate::store::Gate;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
@@ -11,9 +11,9 @@ use http::{HeaderMap, Method};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-pub(crate) struct Till {
+pub struct Till {
     effects: AtomicU32,
-    pub(crate) gate: Arc<Gate>,
+    pub gate: Arc<Gate>,
     seen: Mutex<Vec<HeaderMap>>,
 }
 
@@ -24,7 +24,7 @@ impl Default for Till {
 }
 
 impl Till {
-    pub(crate) fn router(self: Arc<Self>) -> Router {
+    pub fn router(self: Arc<Self>) -> Router {
         Router::new()
             .route("/payments", any(pay))
             .route("/refunds", post(pay))
@@ -33,17 +33,17 @@ impl Till {
     }
 
     /// How many payments were made.
-    pub(crate) fn effects(&self) -> u32 {
+    pub fn effects(&self) -> u32 {
         self.effects.load(Ordering::SeqCst)
     }
 
     /// The headers of the last request that came this far.
-    pub(crate) fn saw(&self) -> HeaderMap {
+    pub fn saw(&self) -> HeaderMap {
         self.seen.lock().unwrap().last().cloned().expect("a request came this far")
     }
 
     /// How many requests came this far.
-    pub(crate) fn requests(&self) -> usize {
+    pub fn requests(&self) -> usize {
         self.seen.lock().unwrap().len()
     }
 }

@@ -1,6 +1,6 @@
 //! The way to a database: a proxy that can refuse, fall silent, and let through again; and counts what is asked for.
 
-use super::Database;
+use super::empty::Database;
 use super::statements::{Following, Statements};
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 /// What becomes of what is sent that way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Passing {
+pub enum Passing {
     /// It gets through.
     Open,
     /// Connections are cut, and new ones too: the server was stopped.
@@ -19,19 +19,19 @@ pub(crate) enum Passing {
     Silent,
 }
 
-pub(crate) struct Way {
+pub struct Way {
     /// The database's address by this way.
-    pub(crate) url: String,
+    pub url: String,
     passing: watch::Sender<Passing>,
     statements: Statements,
 }
 
 impl Way {
-    pub(crate) async fn to(database: &Database) -> Self {
+    pub async fn to(database: &Database) -> Self {
         let server = database.authority().to_owned();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address: SocketAddr = listener.local_addr().unwrap();
-        let url = database.url.replacen(&server, &address.to_string(), 1);
+        let url = database.url().replacen(&server, &address.to_string(), 1);
         let (passing, state) = watch::channel(Passing::Open);
         let statements = Statements::default();
         let counting = statements.clone();
@@ -45,11 +45,11 @@ impl Way {
     }
 
     /// How many statements were sent that way.
-    pub(crate) fn statements(&self) -> usize {
+    pub fn statements(&self) -> usize {
         self.statements.count()
     }
 
-    pub(crate) fn becomes(&self, passing: Passing) {
+    pub fn becomes(&self, passing: Passing) {
         self.passing.send(passing).unwrap();
     }
 }

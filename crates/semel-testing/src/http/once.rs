@@ -1,6 +1,6 @@
 //! A client that writes its requests byte by byte, so that it can send what no library would, and hang up when it likes.
 
-use super::Server;
+use super::server::Server;
 use bytes::Bytes;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,11 +8,11 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 /// The key of most requests.
-pub(crate) const KEY: &str = "key-0123456789abcdef";
+pub const KEY: &str = "key-0123456789abcdef";
 
 /// A request.
 #[derive(Clone)]
-pub(crate) struct Ask {
+pub struct Ask {
     method: &'static str,
     path: String,
     lines: Vec<Vec<u8>>,
@@ -22,62 +22,62 @@ pub(crate) struct Ask {
 
 impl Ask {
     /// A payment, with the key of most requests.
-    pub(crate) fn payment() -> Self {
+    pub fn payment() -> Self {
         Self::new("POST", "/payments").key(KEY).json(r#"{"amount":"10.00"}"#)
     }
 
-    pub(crate) fn new(method: &'static str, path: &str) -> Self {
+    pub fn new(method: &'static str, path: &str) -> Self {
         Self { method, path: path.into(), lines: Vec::new(), body: Bytes::new(), chunked: false }
     }
 
-    pub(crate) fn key(self, key: &str) -> Self {
+    pub fn key(self, key: &str) -> Self {
         self.without("idempotency-key").header("Idempotency-Key", key)
     }
 
-    pub(crate) fn header(self, name: &str, value: impl AsRef<[u8]>) -> Self {
+    pub fn header(self, name: &str, value: impl AsRef<[u8]>) -> Self {
         let line = [name.as_bytes(), b": ", value.as_ref()].concat();
         self.line(line)
     }
 
     /// A header line as it is, whatever it is.
-    pub(crate) fn line(mut self, line: impl Into<Vec<u8>>) -> Self {
+    pub fn line(mut self, line: impl Into<Vec<u8>>) -> Self {
         self.lines.push(line.into());
         self
     }
 
-    pub(crate) fn without(mut self, name: &str) -> Self {
+    pub fn without(mut self, name: &str) -> Self {
         let named = |line: &Vec<u8>| line.to_ascii_lowercase().starts_with(format!("{name}:").as_bytes());
         self.lines.retain(|line| !named(line));
         self
     }
 
-    pub(crate) fn json(self, body: &'static str) -> Self {
+    pub fn json(self, body: &'static str) -> Self {
         self.without("content-type").header("Content-Type", "application/json").body(body)
     }
 
-    pub(crate) fn body(mut self, body: impl Into<Bytes>) -> Self {
+    pub fn body(mut self, body: impl Into<Bytes>) -> Self {
         self.body = body.into();
         self
     }
 
     /// Without saying beforehand how long the body is.
-    pub(crate) fn chunked(mut self) -> Self {
+    pub fn chunked(mut self) -> Self {
         self.chunked = true;
         self
     }
 
     /// The answer of the till to be: this status.
-    pub(crate) fn status(self, status: u16) -> Self {
+    pub fn status(self, status: u16) -> Self {
         self.without("x-status").header("x-status", status.to_string())
     }
 
     /// The answer of the till to have this header.
-    pub(crate) fn answered_with(self, name: &str, value: &str) -> Self {
+    pub fn answered_with(self, name: &str, value: &str) -> Self {
         self.header("x-respond", format!("{name}={value}"))
     }
 
     /// The till to wait at its gate.
-    pub(crate) fn held(self) -> Self {
+    pub fn held(self) -> Self {
         self.header("x-hold", "1")
     }
 
@@ -110,7 +110,7 @@ impl Ask {
     }
 
     /// Sends it, and stays on the line.
-    pub(crate) async fn begin(&self, server: &Server) -> TcpStream {
+    pub async fn begin(&self, server: &Server) -> TcpStream {
         self.begin_at(server.address).await
     }
 
@@ -122,26 +122,26 @@ impl Ask {
     }
 
     /// Sends it, and reads the answer to its end.
-    pub(crate) async fn send(&self, server: &Server) -> Answer {
+    pub async fn send(&self, server: &Server) -> Answer {
         self.send_to(server.address).await
     }
 
-    pub(crate) async fn send_to(&self, address: SocketAddr) -> Answer {
+    pub async fn send_to(&self, address: SocketAddr) -> Answer {
         Answer::read(self.begin_at(address).await).await
     }
 }
 
 /// An answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Answer {
-    pub(crate) status: u16,
-    pub(crate) headers: Vec<(String, String)>,
-    pub(crate) body: Bytes,
+pub struct Answer {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: Bytes,
 }
 
 impl Answer {
     /// Reads an answer to its end: the server closes.
-    pub(crate) async fn read(mut stream: TcpStream) -> Self {
+    pub async fn read(mut stream: TcpStream) -> Self {
         let mut bytes = Vec::new();
         let reading = tokio::time::timeout(Duration::from_secs(10), stream.read_to_end(&mut bytes));
         if let Err(error) = reading.await.expect("every answer comes in bounded time") {
@@ -169,24 +169,24 @@ impl Answer {
         Self { status, headers, body }
     }
 
-    pub(crate) fn all(&self, name: &str) -> Vec<&str> {
+    pub fn all(&self, name: &str) -> Vec<&str> {
         self.headers.iter().filter(|(found, _)| found == name).map(|(_, value)| value.as_str()).collect()
     }
 
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: &str) -> Option<&str> {
         self.all(name).first().copied()
     }
 
-    pub(crate) fn text(&self) -> &str {
+    pub fn text(&self) -> &str {
         std::str::from_utf8(&self.body).unwrap()
     }
 
-    pub(crate) fn json(&self) -> serde_json::Value {
+    pub fn json(&self) -> serde_json::Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
     }
 
     /// The machine-readable code of a problem, which has all that a problem has to have.
-    pub(crate) fn code(&self) -> String {
+    pub fn code(&self) -> String {
         let problem = self.json();
         assert_eq!(problem["status"], self.status);
         assert!(problem["detail"].as_str().is_some_and(|detail| detail.len() > 20), "{problem}");
@@ -201,11 +201,11 @@ impl Answer {
         code
     }
 
-    pub(crate) fn operation_id(&self) -> &str {
+    pub fn operation_id(&self) -> &str {
         self.header("semel-operation-id").expect("every protected answer names its operation")
     }
 
-    pub(crate) fn is_replay(&self) -> bool {
+    pub fn is_replay(&self) -> bool {
         self.header("idempotent-replayed") == Some("true")
     }
 }

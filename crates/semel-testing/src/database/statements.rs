@@ -6,21 +6,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// How many statements were sent to be parsed or executed. Each one is a turn: the client waits for the server's answer. Signs of life
 /// that a connection is asked for after a pause are not among them.
 #[derive(Clone, Default)]
-pub(crate) struct Statements(Arc<AtomicUsize>);
+pub(super) struct Statements(Arc<AtomicUsize>);
 
 impl Statements {
-    pub(crate) fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.0.load(Ordering::SeqCst)
     }
 
     /// Follows what is sent over one more connection.
-    pub(crate) fn on_a_connection(&self) -> Following {
+    pub(super) fn on_a_connection(&self) -> Following {
         Following { statements: self.clone(), head: Vec::new(), rest: 0, started: false }
     }
 }
 
 /// What one client sends, message by message, in whatever pieces it comes.
-pub(crate) struct Following {
+pub(super) struct Following {
     statements: Statements,
     /// What has come of a message's kind and length.
     head: Vec<u8>,
@@ -31,7 +31,7 @@ pub(crate) struct Following {
 }
 
 impl Following {
-    pub(crate) fn sees(&mut self, mut piece: &[u8]) {
+    pub(super) fn sees(&mut self, mut piece: &[u8]) {
         while !piece.is_empty() {
             if self.rest > 0 {
                 let passed = self.rest.min(piece.len());

@@ -1,10 +1,9 @@
 //! The service behind the gateway: a process of its own, in another language, that can be killed and started again.
 
+use crate::servers::free_port;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -45,41 +44,41 @@ impl Interpreter {
 }
 
 /// A service, running or not. Its executions are counted in a file, so that they outlive it.
-pub(crate) struct Service {
+pub struct Service {
     directory: TempDir,
-    pub(crate) port: u16,
+    pub port: u16,
     process: Option<u32>,
 }
 
 impl Service {
-    pub(crate) fn start() -> Self {
+    pub fn start() -> Self {
         let mut service = Self::stopped();
         service.run();
         service
     }
 
     /// Has a port, and nobody listening there.
-    pub(crate) fn stopped() -> Self {
+    pub fn stopped() -> Self {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("executions"), "").unwrap();
-        Self { directory, port: free_port(), process: None }
+        Self { directory, port: free_port().unwrap(), process: None }
     }
 
     /// Starts it at its port, or anew.
-    pub(crate) fn run(&mut self) {
+    pub fn run(&mut self) {
         self.kill();
         let directory = self.directory.path().display();
         self.process = Some(Interpreter::does(&format!("run {} {directory}", self.port)));
     }
 
-    pub(crate) fn kill(&mut self) {
+    pub fn kill(&mut self) {
         if let Some(process) = self.process.take() {
             Interpreter::does(&format!("kill {process}"));
         }
     }
 
     /// Waits until it has died by itself.
-    pub(crate) fn died(&mut self) {
+    pub fn died(&mut self) {
         Interpreter::does(&format!("wait {}", self.process.take().unwrap()));
     }
 
@@ -88,22 +87,22 @@ impl Service {
     }
 
     /// Lets requests go on that wait for `name`.
-    pub(crate) fn let_go(&self, name: &str) {
+    pub fn let_go(&self, name: &str) {
         std::fs::write(self.path(name), "").unwrap();
     }
 
     /// Every request that it ever began to execute.
-    pub(crate) fn executions(&self) -> Vec<String> {
+    pub fn executions(&self) -> Vec<String> {
         let lines = std::fs::read(self.path("executions")).unwrap();
         String::from_utf8_lossy(&lines).lines().map(str::to_owned).collect()
     }
 
-    pub(crate) fn executed(&self) -> usize {
+    pub fn executed(&self) -> usize {
         self.executions().len()
     }
 
     /// Waits until it has begun to execute so many requests.
-    pub(crate) async fn has_executed(&self, count: usize) {
+    pub async fn has_executed(&self, count: usize) {
         let deadline = Instant::now() + Duration::from_secs(20);
         while self.executed() < count {
             assert!(Instant::now() < deadline, "the service has only seen {:?}", self.executions());
@@ -115,18 +114,5 @@ impl Service {
 impl Drop for Service {
     fn drop(&mut self) {
         self.kill();
-    }
-}
-
-/// A port that stays free until it is used: below those that the system hands out by itself.
-fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    // Test processes that run side by side begin at different places.
-    let start = 20_000 + u16::try_from(std::process::id() % 100).unwrap() * 100;
-    loop {
-        let port = start + NEXT.fetch_add(1, Ordering::Relaxed);
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
     }
 }

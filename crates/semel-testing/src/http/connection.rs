@@ -6,14 +6,14 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 /// The key of most requests.
-pub(crate) const KEY: &str = "key-0123456789abcdef";
+pub const KEY: &str = "key-0123456789abcdef";
 
 /// No answer takes longer; a test that waits for one that never comes fails.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A request.
 #[derive(Clone)]
-pub(crate) struct Ask {
+pub struct Ask {
     line: String,
     fields: Vec<String>,
     body: Vec<u8>,
@@ -21,35 +21,35 @@ pub(crate) struct Ask {
 
 impl Ask {
     /// A payment, with the key of most requests.
-    pub(crate) fn payment() -> Self {
+    pub fn payment() -> Self {
         Self::new("POST /payments").key(KEY).body(r#"{"amount":"10.00"}"#)
     }
 
     /// A method and a target.
-    pub(crate) fn new(line: &str) -> Self {
+    pub fn new(line: &str) -> Self {
         Self { line: line.to_owned(), fields: vec!["Host: shop.example".into()], body: Vec::new() }
     }
 
-    pub(crate) fn key(self, key: &str) -> Self {
+    pub fn key(self, key: &str) -> Self {
         self.without("Idempotency-Key").field(&format!("Idempotency-Key: {key}"))
     }
 
-    pub(crate) fn field(mut self, field: &str) -> Self {
+    pub fn field(mut self, field: &str) -> Self {
         self.fields.push(field.to_owned());
         self
     }
 
-    pub(crate) fn without(mut self, name: &str) -> Self {
+    pub fn without(mut self, name: &str) -> Self {
         self.fields.retain(|field| !field.starts_with(&format!("{name}:")));
         self
     }
 
-    pub(crate) fn body(mut self, body: impl AsRef<[u8]>) -> Self {
+    pub fn body(mut self, body: impl AsRef<[u8]>) -> Self {
         self.body = body.as_ref().to_vec();
         self
     }
 
-    pub(crate) fn head(&self) -> String {
+    pub fn head(&self) -> String {
         let length = if self.body.is_empty() {
             String::new()
         } else {
@@ -58,13 +58,13 @@ impl Ask {
         format!("{} HTTP/1.1\r\n{}\r\n{length}\r\n", self.line, self.fields.join("\r\n"))
     }
 
-    pub(crate) fn bytes(&self) -> Vec<u8> {
+    pub fn bytes(&self) -> Vec<u8> {
         [self.head().as_bytes(), &self.body].concat()
     }
 }
 
 /// Sends a request over a connection of its own to a server that may be going away: none if it never answered.
-pub(crate) async fn try_send(address: SocketAddr, ask: &Ask) -> Option<Answer> {
+pub async fn try_send(address: SocketAddr, ask: &Ask) -> Option<Answer> {
     let mut client = Client::of(TcpStream::connect(address).await.ok()?);
     client.stream.write_all(&ask.bytes()).await.ok()?;
     while find(&client.read, b"\r\n\r\n").is_none() {
@@ -76,23 +76,23 @@ pub(crate) async fn try_send(address: SocketAddr, ask: &Ask) -> Option<Answer> {
 }
 
 /// A connection.
-pub(crate) struct Client {
-    pub(crate) stream: TcpStream,
+pub struct Client {
+    pub stream: TcpStream,
     read: Vec<u8>,
 }
 
 impl Client {
-    pub(crate) async fn connect(address: SocketAddr) -> Self {
+    pub async fn connect(address: SocketAddr) -> Self {
         Self { stream: TcpStream::connect(address).await.unwrap(), read: Vec::new() }
     }
 
     /// The other end of a connection.
-    pub(crate) fn of(stream: TcpStream) -> Self {
+    pub fn of(stream: TcpStream) -> Self {
         Self { stream, read: Vec::new() }
     }
 
     /// Reads a request with a length or without a body; false if there is none any more.
-    pub(crate) async fn read_request(&mut self) -> bool {
+    pub async fn read_request(&mut self) -> bool {
         while find(&self.read, b"\r\n\r\n").is_none() {
             if !self.more().await {
                 return false;
@@ -107,11 +107,11 @@ impl Client {
         true
     }
 
-    pub(crate) async fn write(&mut self, bytes: impl AsRef<[u8]>) {
+    pub async fn write(&mut self, bytes: impl AsRef<[u8]>) {
         self.stream.write_all(bytes.as_ref()).await.unwrap();
     }
 
-    pub(crate) async fn send(&mut self, ask: &Ask) -> Answer {
+    pub async fn send(&mut self, ask: &Ask) -> Answer {
         self.write(ask.bytes()).await;
         if ask.line.starts_with("HEAD ") { self.head().await } else { self.answer().await }
     }
@@ -128,7 +128,7 @@ impl Client {
     }
 
     /// Reads a head as it stands.
-    pub(crate) async fn head_text(&mut self) -> String {
+    pub async fn head_text(&mut self) -> String {
         let end = loop {
             if let Some(end) = find(&self.read, b"\r\n\r\n") {
                 break end + 4;
@@ -139,7 +139,7 @@ impl Client {
     }
 
     /// Reads exactly this.
-    pub(crate) async fn expect(&mut self, bytes: &[u8]) {
+    pub async fn expect(&mut self, bytes: &[u8]) {
         while self.read.len() < bytes.len() {
             assert!(self.more().await, "{} bytes are missing", bytes.len() - self.read.len());
         }
@@ -148,7 +148,7 @@ impl Client {
     }
 
     /// Reads the head of an answer.
-    pub(crate) async fn head(&mut self) -> Answer {
+    pub async fn head(&mut self) -> Answer {
         let end = loop {
             if let Some(end) = find(&self.read, b"\r\n\r\n") {
                 break end;
@@ -161,7 +161,7 @@ impl Client {
     }
 
     /// Reads a whole answer.
-    pub(crate) async fn answer(&mut self) -> Answer {
+    pub async fn answer(&mut self) -> Answer {
         let mut answer = self.head().await;
         if answer.header("transfer-encoding") == Some("chunked") {
             while let Some(chunk) = self.chunk().await {
@@ -180,7 +180,7 @@ impl Client {
     }
 
     /// Reads the next chunk; none after the last.
-    pub(crate) async fn chunk(&mut self) -> Option<Vec<u8>> {
+    pub async fn chunk(&mut self) -> Option<Vec<u8>> {
         let end = loop {
             if let Some(end) = find(&self.read, b"\r\n") {
                 break end;
@@ -198,7 +198,7 @@ impl Client {
     }
 
     /// Reads the next chunk; after the last, adds the trailers to `trailers`.
-    pub(crate) async fn chunk_or_trailers(&mut self, trailers: &mut String) -> Option<Vec<u8>> {
+    pub async fn chunk_or_trailers(&mut self, trailers: &mut String) -> Option<Vec<u8>> {
         let size = loop {
             match find(&self.read, b"\r\n") {
                 Some(_) if self.read.starts_with(b"0\r\n") => break 0,
@@ -223,7 +223,7 @@ impl Client {
     }
 
     /// Reads what comes until the other side closes.
-    pub(crate) async fn rest(&mut self) -> Vec<u8> {
+    pub async fn rest(&mut self) -> Vec<u8> {
         while self.more().await {}
         std::mem::take(&mut self.read)
     }
@@ -235,15 +235,15 @@ fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
 
 /// An answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Answer {
-    pub(crate) status: u16,
-    pub(crate) headers: Vec<(String, String)>,
-    pub(crate) body: Vec<u8>,
+pub struct Answer {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
 }
 
 impl Answer {
     /// Of a connection that was read to its end.
-    pub(crate) fn read(bytes: &[u8]) -> Self {
+    pub fn read(bytes: &[u8]) -> Self {
         let end = find(bytes, b"\r\n\r\n").unwrap();
         let mut answer = Self::of(&String::from_utf8_lossy(&bytes[..end]));
         answer.body = bytes[end + 4..].to_vec();
@@ -260,20 +260,20 @@ impl Answer {
         Self { status, headers: lines.map(field).collect(), body: Vec::new() }
     }
 
-    pub(crate) fn all(&self, name: &str) -> Vec<&str> {
+    pub fn all(&self, name: &str) -> Vec<&str> {
         self.headers.iter().filter(|(found, _)| found == name).map(|(_, value)| value.as_str()).collect()
     }
 
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: &str) -> Option<&str> {
         self.all(name).first().copied()
     }
 
-    pub(crate) fn json(&self) -> serde_json::Value {
+    pub fn json(&self) -> serde_json::Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
     }
 
     /// The machine-readable code of a problem.
-    pub(crate) fn code(&self) -> String {
+    pub fn code(&self) -> String {
         assert_eq!(self.header("content-type"), Some("application/problem+json"), "{self:?}");
         let problem = self.json();
         assert_eq!(problem["status"], self.status);
@@ -281,12 +281,12 @@ impl Answer {
         problem["code"].as_str().unwrap_or_default().to_owned()
     }
 
-    pub(crate) fn is_replay(&self) -> bool {
+    pub fn is_replay(&self) -> bool {
         self.header("idempotent-replayed") == Some("true")
     }
 
     /// A header as the service got it, in an answer that tells.
-    pub(crate) fn told(&self, name: &str) -> Vec<String> {
+    pub fn told(&self, name: &str) -> Vec<String> {
         let headers = self.json()["headers"].clone();
         let headers = headers.as_array().unwrap().iter();
         headers

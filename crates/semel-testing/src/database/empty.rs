@@ -1,11 +1,11 @@
 //! A database for each test: real, empty, and its own.
 //!
-//! `cargo xtask test` starts a private server and tells its address in `SEMEL_TEST_POSTGRES_URL`. Databases are made on it as
-//! they are needed, and used again by later tests of the same process, emptied: making one takes longer than most tests.
-#![allow(dead_code, reason = "each test binary uses a part of this")]
+//! Databases are created on the shared [server](Server::Postgres) as they are needed, and used again by later tests of the same
+//! process, emptied: creating one takes longer than most tests.
 
+use crate::servers::Server;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions};
-use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgPool, raw_sql};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgPool, Row as _, raw_sql};
 use std::str::FromStr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,28 +14,30 @@ static FREE: Mutex<Vec<String>> = Mutex::new(Vec::new());
 static MADE: AtomicU32 = AtomicU32::new(0);
 
 /// An empty database.
-pub(crate) struct Database {
+pub struct Database {
     name: String,
 }
 
-fn address(variable: &str) -> PgConnectOptions {
-    let Ok(url) = std::env::var(variable) else {
-        panic!(
-            "these tests need a PostgreSQL server that they may do as they like with: run `cargo xtask test`, which \
-             starts one, or set {variable}"
-        );
-    };
-    PgConnectOptions::from_str(&url).expect("the variable holds a URL of PostgreSQL")
+fn address(server: Server) -> PgConnectOptions {
+    PgConnectOptions::from_str(&server.url()).expect("the URL of a PostgreSQL server")
+}
+
+/// The URL of another database on the same server.
+fn url_of(server: Server, database: &str) -> String {
+    let url = server.url();
+    let (before, settings) = url.split_once('?').unwrap_or((&url, ""));
+    let base = before.rsplit_once('/').map_or(before, |(base, _)| base);
+    format!("{base}/{database}?{settings}")
 }
 
 impl Database {
     /// Without any table.
-    pub(crate) async fn new() -> Self {
+    pub async fn new() -> Self {
         Self::with("DROP SCHEMA public CASCADE; CREATE SCHEMA public").await
     }
 
     /// Without a record, but for tests that make no tables of their own: taking out the few rows of a test is faster by far.
-    pub(crate) async fn without_records() -> Self {
+    pub async fn without_records() -> Self {
         Self::with(
             "DO $$ BEGIN
                IF to_regclass('semel_records') IS NOT NULL THEN
@@ -70,29 +72,66 @@ impl Database {
         database
     }
 
-    pub(crate) fn options(&self) -> PgConnectOptions {
-        address("SEMEL_TEST_POSTGRES_URL").database(&self.name)
+    pub fn options(&self) -> PgConnectOptions {
+        address(Server::Postgres).database(&self.name)
     }
 
     /// By way of PgBouncer, in transaction mode.
-    pub(crate) fn options_by_pgbouncer(&self) -> PgConnectOptions {
-        address("SEMEL_TEST_PGBOUNCER_URL").database(&self.name)
+    pub fn options_by_pgbouncer(&self) -> PgConnectOptions {
+        address(Server::PgBouncer).database(&self.name)
     }
 
-    pub(crate) fn url(&self) -> String {
-        self.options().to_url_lossy().to_string()
+    pub fn url(&self) -> String {
+        url_of(Server::Postgres, &self.name)
     }
 
-    pub(crate) fn url_by_pgbouncer(&self) -> String {
-        self.options_by_pgbouncer().to_url_lossy().to_string()
+    pub fn url_by_pgbouncer(&self) -> String {
+        url_of(Server::PgBouncer, &self.name)
     }
 
-    pub(crate) async fn connection(&self) -> PgConnection {
+    /// Its URL. No later test uses the database: what the URL is handed to may outlive the test.
+    pub fn into_url(self) -> String {
+        let url = self.url();
+        std::mem::forget(self);
+        url
+    }
+
+    /// Where the server listens: host and port.
+    pub fn authority(&self) -> String {
+        let url = self.url();
+        let place =
+            url.split("://").nth(1).and_then(|rest| rest.split('/').next()).expect("a URL names a host");
+        place.rsplit_once('@').map_or(place, |(_, authority)| authority).to_owned()
+    }
+
+    /// Runs statements; how many rows they affected.
+    pub async fn execute(&self, sql: &str) -> u64 {
+        let mut conn = self.connection().await;
+        raw_sql(AssertSqlSafe(sql.to_owned())).execute(&mut conn).await.unwrap().rows_affected()
+    }
+
+    /// Everything in it, as text; bytes are in hexadecimal digits.
+    pub async fn dump(&self) -> String {
+        let mut conn = self.connection().await;
+        let tables = "SELECT tablename::text FROM pg_tables WHERE schemaname = 'public'";
+        let tables = raw_sql(tables).fetch_all(&mut conn).await.unwrap();
+        let mut dump = String::new();
+        for table in tables {
+            let table: String = table.get(0);
+            let sql = format!("SELECT t::text FROM {table} t");
+            for row in raw_sql(AssertSqlSafe(sql)).fetch_all(&mut conn).await.unwrap() {
+                dump.push_str(&format!("{table} {}\n", row.get::<String, _>(0)));
+            }
+        }
+        dump
+    }
+
+    pub async fn connection(&self) -> PgConnection {
         self.options().connect().await.expect("the server accepts a connection")
     }
 
     /// Connections of the application's own.
-    pub(crate) async fn pool(&self) -> PgPool {
+    pub async fn pool(&self) -> PgPool {
         let options = PgPoolOptions::new().max_connections(10).test_before_acquire(false);
         options.connect_with(self.options()).await.expect("the server accepts a connection")
     }
@@ -107,8 +146,7 @@ impl Drop for Database {
 async fn make() -> String {
     let number = MADE.fetch_add(1, Ordering::Relaxed);
     let name = format!("semel_test_{}_{number}", std::process::id());
-    let mut conn =
-        address("SEMEL_TEST_POSTGRES_URL").connect().await.expect("the server accepts a connection");
+    let mut conn = address(Server::Postgres).connect().await.expect("the server accepts a connection");
     // A server that was named by the variable may have one left over from a process of the same number.
     let sql = format!("DROP DATABASE IF EXISTS {name}");
     raw_sql(AssertSqlSafe(sql)).execute(&mut conn).await.expect("an old database can be dropped");

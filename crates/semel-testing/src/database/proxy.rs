@@ -1,10 +1,7 @@
 //! A network that cuts a connection at the worst moment: once, when the client sends a message of a chosen kind. And counts what passes.
 
-#[path = "../statements/mod.rs"]
-mod statements;
-
+use super::statements::{Following, Statements};
 use sqlx::postgres::PgConnectOptions;
-use statements::{Following, Statements};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -14,7 +11,7 @@ use tokio::sync::Notify;
 
 /// Which message is cut off, once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Cut {
+pub enum Cut {
     /// A prepared statement reaches the server; its answer, commit and all, does not reach the client.
     AnswerOfStatement,
     /// A prepared statement does not reach the server.
@@ -39,7 +36,7 @@ impl Cut {
 
 /// Between a client and the server.
 #[derive(Clone)]
-pub(crate) struct Proxy {
+pub struct Proxy {
     port: u16,
     cut: Arc<Mutex<Option<Cut>>>,
     statements: Statements,
@@ -47,7 +44,7 @@ pub(crate) struct Proxy {
 
 impl Proxy {
     /// A proxy before the server of `options`, and how to connect by way of it.
-    pub(crate) async fn before(options: PgConnectOptions) -> (Self, PgConnectOptions) {
+    pub async fn before(options: PgConnectOptions) -> (Self, PgConnectOptions) {
         let proxy = Self::to(options.get_host().into(), options.get_port()).await;
         let options = options.host("127.0.0.1").port(proxy.port);
         (proxy, options)
@@ -68,16 +65,16 @@ impl Proxy {
     }
 
     /// Cuts off the next message of this kind.
-    pub(crate) fn cut_next(&self, cut: Cut) {
+    pub fn cut_next(&self, cut: Cut) {
         *self.cut.lock().unwrap() = Some(cut);
     }
 
     /// How many statements have passed.
-    pub(crate) fn statements(&self) -> usize {
+    pub fn statements(&self) -> usize {
         self.statements.count()
     }
 
-    pub(crate) fn has_cut(&self) -> bool {
+    pub fn has_cut(&self) -> bool {
         self.cut.lock().unwrap().is_none()
     }
 }

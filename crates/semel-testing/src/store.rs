@@ -13,42 +13,42 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 
 /// A place where somebody stops until a test lets them go on.
-pub(crate) struct Gate {
+pub struct Gate {
     reached: Semaphore,
     opened: Semaphore,
 }
 
 impl Gate {
-    pub(crate) fn new() -> Arc<Self> {
+    pub fn new() -> Arc<Self> {
         Arc::new(Self { reached: Semaphore::new(0), opened: Semaphore::new(0) })
     }
 
     /// Says that it was reached, and waits for it to be opened.
-    pub(crate) async fn pass(&self) {
+    pub async fn pass(&self) {
         self.reached.add_permits(1);
         self.opened.acquire().await.unwrap().forget();
     }
 
     /// Waits until somebody stands at it; if nobody comes, the test has failed.
-    pub(crate) async fn reached(&self) {
+    pub async fn reached(&self) {
         let reaching = tokio::time::timeout(Duration::from_secs(30), self.reached.acquire());
         reaching.await.unwrap().unwrap().forget();
     }
 
     /// Lets one pass.
-    pub(crate) fn open(&self) {
+    pub fn open(&self) {
         self.opened.add_permits(1);
     }
 
     /// Lets everybody pass from now on.
-    pub(crate) fn open_for_good(&self) {
+    pub fn open_for_good(&self) {
         self.opened.add_permits(1 << 20);
     }
 }
 
 /// What a store is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Call {
+pub enum Call {
     Create,
     Swap,
     Remove,
@@ -62,7 +62,7 @@ pub(crate) enum Call {
 
 /// What happens to one call.
 #[derive(Clone)]
-pub(crate) enum Fault {
+pub enum Fault {
     /// Nothing special.
     None,
     /// Nothing is done, and that is said.
@@ -87,7 +87,7 @@ pub(crate) enum Fault {
 
 /// A store in front of another one.
 #[derive(Clone)]
-pub(crate) struct FaultyStore {
+pub struct FaultyStore {
     inner: Arc<dyn Store>,
     plan: Arc<Mutex<Plan>>,
     lanes: usize,
@@ -102,47 +102,47 @@ struct Plan {
 }
 
 impl FaultyStore {
-    pub(crate) fn over(inner: impl Store) -> Self {
+    pub fn over(inner: impl Store) -> Self {
         let lanes = inner.lanes();
         Self { inner: Arc::new(inner), plan: Arc::default(), lanes }
     }
 
     /// The same store, if it could work on so many batches at once.
-    pub(crate) fn with_lanes(mut self, lanes: usize) -> Self {
+    pub fn with_lanes(mut self, lanes: usize) -> Self {
         self.lanes = lanes;
         self
     }
 
     /// The next calls of this kind fare like this, one after the other.
-    pub(crate) fn next(&self, call: Call, faults: impl IntoIterator<Item = Fault>) {
+    pub fn next(&self, call: Call, faults: impl IntoIterator<Item = Fault>) {
         self.plan.lock().unwrap().next.entry(call).or_default().extend(faults);
     }
 
     /// Every call of this kind fares like this, until told otherwise.
-    pub(crate) fn always(&self, call: Call, fault: Fault) {
+    pub fn always(&self, call: Call, fault: Fault) {
         self.plan.lock().unwrap().always.insert(call, fault);
     }
 
     /// From now on nothing fails.
-    pub(crate) fn heal(&self) {
+    pub fn heal(&self) {
         let mut plan = self.plan.lock().unwrap();
         plan.next.clear();
         plan.always.clear();
     }
 
     /// Whoever creates this record finds it damaged.
-    pub(crate) fn damage(&self, key: &RecordKey) {
+    pub fn damage(&self, key: &RecordKey) {
         self.plan.lock().unwrap().damaged = Some(key.clone());
     }
 
     /// The sizes of the batches of this kind that were begun.
-    pub(crate) fn batches(&self, call: Call) -> Vec<usize> {
+    pub fn batches(&self, call: Call) -> Vec<usize> {
         let plan = self.plan.lock().unwrap();
         plan.batches.iter().filter(|(kind, _)| *kind == call).map(|(_, size)| *size).collect()
     }
 
     /// Every batch that was begun, of whatever kind, with its size, in order.
-    pub(crate) fn asked_for(&self) -> Vec<(Call, usize)> {
+    pub fn asked_for(&self) -> Vec<(Call, usize)> {
         self.plan.lock().unwrap().batches.clone()
     }
 

@@ -9,6 +9,14 @@ default:
 verify:
     cargo xtask test
 
+# the tests of one crate, or of these the ones with NAME in their name; servers start when one is asked for
+test crate *name:
+    cargo xtask test {{crate}} {{name}}
+
+# the tests that need no server
+quick:
+    cargo xtask test --quick
+
 # format, and let clippy repair what it can; edits files
 fix:
     cargo clippy --workspace --all-targets --fix --allow-dirty --allow-staged

@@ -1,8 +1,7 @@
 //! The book: `docs/` rendered by mdBook, then every link in the rendered pages followed.
 
 use crate::links;
-use crate::step::{self, Outcome};
-use crate::tools::succeeds;
+use crate::step::{self, Outcome, succeeds};
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::fs;

@@ -17,6 +17,7 @@ mod python;
 mod servers;
 mod step;
 mod test;
+mod tiers;
 mod tools;
 
 use clap::{Parser, Subcommand};
@@ -43,7 +44,18 @@ enum Command {
     ///
     /// What the tests need besides Rust is looked for first. As root on Debian, what is not there is installed; anywhere
     /// else you are told what to install.
-    Test,
+    ///
+    /// With a crate, only its tests run, and servers start when one of them asks for it: `cargo xtask test semel-tower replay`.
+    Test {
+        /// Only the tests of this crate
+        #[arg(value_name = "CRATE")]
+        package: Option<String>,
+        /// Of these, only the tests with this in their name
+        name: Option<String>,
+        /// Only the tests that need no server: PostgreSQL, PgBouncer, NATS, RabbitMQ
+        #[arg(long, conflicts_with = "package")]
+        quick: bool,
+    },
 
     /// Build the book from docs/ and follow every link in it. mdBook is built into the target directory if it is missing.
     Book,
@@ -99,7 +111,9 @@ fn main() -> ExitCode {
         return compiled;
     }
     let outcome = match Cli::parse().command {
-        Command::Test => test::run(),
+        Command::Test { quick: true, .. } => tiers::quick(),
+        Command::Test { package: Some(package), name, .. } => tiers::of_crate(&package, name.as_deref()),
+        Command::Test { .. } => test::run(),
         Command::Book => book::run(),
         Command::Postgres { command } => servers::run_with_postgres(&command),
         Command::Servers { command } => servers::run_with_all(&command),

@@ -4,7 +4,7 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal, stderr, stdout};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How a step went; the message is for the person who has to act on it.
@@ -56,6 +56,11 @@ pub(crate) fn run(name: &str, command: &mut Command) -> Outcome {
     })
 }
 
+/// Runs the command without a heading, and drops what it prints.
+pub(crate) fn succeeds(command: &mut Command) -> bool {
+    command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+}
+
 /// Does the work under a heading and says how long it took.
 pub(crate) fn timed(name: &str, what: &str, work: impl FnOnce() -> Outcome) -> Outcome {
     println!("\n{} {what}", in_bold(&format!("==> {name}:")));
@@ -103,7 +108,6 @@ fn styled(text: &str, style: &str, terminal: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::Stdio;
 
     #[test]
     fn a_failing_command_is_named_with_its_status() {

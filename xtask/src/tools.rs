@@ -3,7 +3,7 @@
 //! As root on Debian (a container, a CI machine) a missing package is installed by name. Anywhere else nothing is
 //! changed and the message says what to do.
 
-use crate::step::{self, Outcome};
+use crate::step::{self, Outcome, succeeds};
 use crate::{nats, python};
 use semel_testing::servers::{POSTGRES_URL, is_root, nats_server, pgbouncer, postgres_bin, rabbitmq_server};
 use std::io::Write as _;
@@ -221,6 +221,11 @@ pub(crate) fn planted() -> Outcome {
     provide(&[&PYTHON, &KILL, &FAKETIME])
 }
 
+/// Checks for what the tests without servers need.
+pub(crate) fn quick() -> Outcome {
+    provide(&[&PYTHON, &KILL, &CURL, &NGINX, &YAML, &C_COMPILER, &MOUNT])
+}
+
 /// Checks for the message brokers that tests need.
 pub(crate) fn brokers() -> Outcome {
     provide(&BROKERS)?;
@@ -371,10 +376,6 @@ fn compiles_c() -> bool {
         .take()
         .map(|mut source| source.write_all(b"#include <stdio.h>\nint main(void) { return 0; }\n"));
     child.wait().is_ok_and(|status| status.success())
-}
-
-pub(crate) fn succeeds(command: &mut Command) -> bool {
-    command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
 #[cfg(test)]

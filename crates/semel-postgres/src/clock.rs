@@ -1,135 +1,257 @@
-//! What time it is: the server's clock, which all instances share, guarded by this process's own steady clock.
+//! What time it is: the server's clock, which all instances share, as far as it is believed.
 //!
-//! Every statement takes `clock_timestamp()` once and counts all its moments from it. A server's clock can be set back, and
-//! after a failover it is another machine's, which may be some milliseconds behind. So each statement is told the highest time
-//! that this handle has been answered, and does not say an earlier one, unless the clock is behind by more than a minute: that
-//! is a clock that was wrong before, and standing still until it comes back could take years.
-//!
-//! A clock that jumps ahead while this process runs is not believed by it: what it is answered is judged by the earliest time, which goes
-//! on by `CLOCK_BOOTTIME`, and it purges nothing. What the server stamps counts from its own clock, the latest time. The hold is this
-//! handle's own: docs/decisions/postgres-time.md says what that leaves open.
+//! [`Keeper`] decides, given the row in `semel_clock`, what the server's clock says, and this process's own steady clock; docs/decisions/clock.md
+//! says why. No statement is sent for it: each one takes `clock_timestamp()` once, reads the row in its own snapshot, and is told what this handle
+//! expects ([`Asked`]). So it stamps by the right time, and purges nothing, even if it is the first to meet a jump. What it found is judged when
+//! its answer comes ([`StoreClock::told`]), and written to the row by [`mark`](crate::mark) where that says something else.
 
-use semel::clock::{Clock, ClockReport, Keeper, Mark, Readings, SystemClock, Terms};
-use semel::{Now, Timestamp};
-use std::sync::atomic::{AtomicI64, Ordering};
+use semel::clock::{Clock, ClockReport, Keeper, Mark, Readings, Terms, Told, Turn};
+use semel::{Now, OperationId, StoreError, Timestamp};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::Notify;
 
-/// By how many milliseconds the server's clock may be behind what was told before it is followed back. The statements have the
-/// same number.
-const BELIEVED: i64 = 60_000;
-
-/// An answer may have taken this long.
-const SLOWEST: Duration = Duration::from_secs(60);
+/// How often a mark is left in the row, also when idle.
+const MARKED: Duration = Duration::from_secs(60);
 
 /// The server's clock and the wall clock of this machine agree if they differ by no more milliseconds than this.
 const AGREE: u64 = 5_000;
 
-/// The highest time that a handle was told, and what it believes of it. Clones share it.
-#[derive(Clone, Debug)]
-pub(crate) struct HighWater {
-    highest: Arc<AtomicI64>,
-    keeper: Arc<Mutex<Keeper>>,
+/// Without an answer for longer than this the server was away, and owners could not renew their leases.
+const AWAY: Duration = Duration::from_secs(5);
+
+/// Far beyond every step, and no number overflows with it.
+const ANYTHING: i64 = i64::MAX / 4;
+
+/// What a statement is told about time: its first parameter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    /// What it does not go back behind, what time is expected, and how far ahead of that the clock is followed.
+    pub(crate) numbers: [i64; 3],
+    sent: Duration,
+    /// Nothing is expected yet: the answer is judged as at a start.
+    is_start: bool,
 }
 
-impl HighWater {
-    pub(crate) fn new(terms: Terms) -> Self {
-        // Behind every clock: the first answer is the server's own.
-        Self { highest: Arc::new(AtomicI64::new(0)), keeper: Arc::new(Mutex::new(Keeper::new(terms, 1))) }
+impl Asked {
+    /// Of whoever has no handle, and goes by the row.
+    pub(crate) const NOTHING: Self = Self { numbers: [0, 0, ANYTHING], sent: Duration::ZERO, is_start: true };
+}
+
+/// What a statement answered about time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answered {
+    /// The earliest time that it may be, by which it stamped and judged.
+    now: i64,
+    /// What the server's clock said.
+    claimed: i64,
+    pub(crate) row: Mark,
+}
+
+impl Answered {
+    /// From the numbers of the statement's moment.
+    pub(crate) fn of(numbers: &[i64]) -> Result<Self, StoreError> {
+        let &[now, claimed, at, behind, by] = numbers else {
+            return Err(StoreError::Damaged("the server did not answer with its time".into()));
+        };
+        Ok(Self { now, claimed, row: Mark { at, behind, by } })
     }
 
-    /// What the next statement does not go back behind.
-    pub(crate) fn floor(&self) -> i64 {
-        self.highest.load(Ordering::Acquire)
+    /// The time that the statement stamped by.
+    pub(crate) fn stamped(self) -> Now {
+        let latest = Timestamp::from_millis(self.now.max(self.claimed));
+        Now { latest, ..Timestamp::from_millis(self.now).into() }
+    }
+}
+
+/// The clock of one handle. Clones share it.
+#[derive(Clone)]
+pub(crate) struct StoreClock(Arc<Inner>);
+
+struct Inner {
+    clock: Arc<dyn Clock>,
+    terms: Terms,
+    state: Mutex<State>,
+    /// The row does not say what is believed.
+    differs: Notify,
+}
+
+struct State {
+    keeper: Keeper,
+    /// Why this instance does not work.
+    wrong: Option<String>,
+    /// Since when the server was asked without an answer.
+    unanswered: Option<Duration>,
+    /// Whether the row says something else than what is believed.
+    differs: bool,
+}
+
+impl std::fmt::Debug for StoreClock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StoreClock").field("terms", &self.0.terms).finish_non_exhaustive()
+    }
+}
+
+impl StoreClock {
+    pub(crate) fn new(clock: Arc<dyn Clock>, terms: Terms) -> Self {
+        let state =
+            State { keeper: Keeper::new(terms, instance()), wrong: None, unanswered: None, differs: false };
+        Self(Arc::new(Inner { clock, terms, state: Mutex::new(state), differs: Notify::new() }))
     }
 
-    /// The time that a statement told.
-    pub(crate) fn told(&self, now: i64) -> Now {
-        // Answers may come out of order; but a clock that was wrong and is right again is followed.
-        let follow = |floor: i64| (now > floor || floor - now > BELIEVED).then_some(now);
-        let _stays = self.highest.fetch_update(Ordering::AcqRel, Ordering::Acquire, follow);
-        let mut keeper = self.keeper();
-        let (boottime, monotonic) = (SystemClock.boottime(), SystemClock.monotonic());
-        let sent = boottime.saturating_sub(SLOWEST);
-        let readings = Readings { claimed: now, sent, boottime, monotonic, told: None };
-        let told = keeper.judge(Mark::NONE, &readings);
-        drop(keeper);
+    /// What the next statement is told, whose answer will be judged.
+    pub(crate) fn ask(&self) -> Asked {
+        let asked = self.expect();
+        self.state().unanswered.get_or_insert(asked.sent);
+        asked
+    }
+
+    /// What a statement is told within a transaction of the application's.
+    fn expect(&self) -> Asked {
+        let sent = self.0.clock.boottime();
+        match self.state().keeper.expectation(sent) {
+            None => Asked { sent, ..Asked::NOTHING },
+            Some((floor, expected, allowance)) => {
+                Asked { numbers: [floor, expected, allowance], sent, is_start: false }
+            }
+        }
+    }
+
+    /// The same, for one that writes: nothing is written by an instance that is wrong.
+    pub(crate) fn ask_to_write(&self) -> Result<Asked, StoreError> {
+        self.check().map(|()| self.ask())
+    }
+
+    /// The same, for one within a transaction of the application's, whose answer is not judged.
+    pub(crate) fn expect_to_write(&self) -> Result<Asked, StoreError> {
+        self.check().map(|()| self.expect())
+    }
+
+    fn check(&self) -> Result<(), StoreError> {
+        let wrong = self.state().wrong.clone();
+        wrong.map_or(Ok(()), |wrong| Err(StoreError::Unavailable(wrong)))
+    }
+
+    /// What is believed, given what a statement answered.
+    pub(crate) fn told(&self, asked: &Asked, answered: &Answered) -> Told {
+        let (boottime, monotonic) = (self.0.clock.boottime(), self.0.clock.monotonic());
+        let Answered { now, claimed, row } = *answered;
+        let told = (!asked.is_start).then_some(now);
+        let mut state = self.state();
+        if state.unanswered.take().is_some_and(|since| boottime.saturating_sub(since) > AWAY) {
+            state.keeper.begin_again(monotonic);
+        }
+        let readings = Readings { claimed, sent: asked.sent, boottime, monotonic, told };
+        let told = state.keeper.judge(row, &readings);
+        state.wrong = told.is_wrong.then(|| wrong(told.mark.behind));
+        state.differs = told.mark.behind != row.behind && !told.is_wrong;
+        if state.differs {
+            self.0.differs.notify_one();
+        }
+        drop(state);
         if let Some(turn) = told.turn {
-            tracing::warn!(?turn, "the server's clock");
+            say(turn);
         }
-        // Set back, the server's own time is what leases are stamped with.
-        let server = Timestamp::from_millis(now);
-        let earliest = if told.mark.is_held() { told.now.earliest.min(server) } else { server };
-        Now { earliest, latest: server, ..told.now }
+        told
     }
 
-    /// Ends a hold: the time that the server claims is the right one.
-    pub(crate) fn accept(&self) {
-        let mut keeper = self.keeper();
-        *keeper = Keeper::new(keeper.terms(), 1);
+    /// The same, for whoever is about to decide by it.
+    pub(crate) fn judged(&self, asked: &Asked, answered: &Answered) -> Result<Now, StoreError> {
+        let told = self.told(asked, answered);
+        if told.is_wrong { Err(StoreError::Unavailable(wrong(told.mark.behind))) } else { Ok(told.now) }
     }
 
-    /// Ends a hold once this machine's kernel has reported a synchronised clock for long enough, and the server's clock agrees with that.
-    /// Whether a hold is open still.
-    pub(crate) fn is_held(&self, now: Now) -> bool {
-        if !now.is_held() {
-            return false;
-        }
-        let agrees = SystemClock.wall_millis().abs_diff(now.latest.as_millis()) <= AGREE;
-        let synchronised = agrees && SystemClock.synchronised() == Some(true);
-        let ended = self.keeper().watch(synchronised, SystemClock.boottime(), SLOWEST * 2);
-        if ended {
-            self.accept();
-        }
-        !ended
+    /// Whether the row says something else than what is believed.
+    pub(crate) fn differs(&self) -> bool {
+        self.state().differs
     }
 
-    pub(crate) fn report(&self, now: Now) -> ClockReport {
-        let keeper = self.keeper();
-        let mut report = ClockReport::trusted(now.earliest, keeper.terms());
-        (report.latest, report.claimed) = (now.latest, now.latest);
-        report.synchronised = SystemClock.synchronised();
-        report.synchronised_for = keeper.watched_for();
+    /// Returns once the row has to be written, or looked at because nobody else did.
+    pub(crate) async fn due(&self) {
+        let _late = tokio::time::timeout(self.period(), self.0.differs.notified()).await;
+    }
+
+    /// What the row is to say now, if that is something else than it does.
+    pub(crate) fn to_write(&self, answered: &Answered, told: &Told, accept: bool) -> Option<Mark> {
+        let row = answered.row;
+        let ends = self.is_synchronised(answered.claimed) || accept;
+        if told.is_wrong {
+            None
+        } else if ends && told.now.is_held() {
+            Some(self.state().keeper.accepting(told))
+        } else {
+            // Of several instances one does it: a mark of half a minute is fresh enough for the others.
+            let age = told.mark.at.saturating_sub(row.at).unsigned_abs();
+            let is_old = u128::from(age) >= MARKED.as_millis() / 2;
+            (row.at <= 0 || is_old || told.mark.behind != row.behind).then_some(told.mark)
+        }
+    }
+
+    /// Whether this machine's kernel has reported a synchronised clock for as long as a hold lasts, and the server's clock agrees with that.
+    fn is_synchronised(&self, claimed: i64) -> bool {
+        let clock = &self.0.clock;
+        let agrees = clock.wall_millis().abs_diff(claimed) <= AGREE;
+        let synchronised = agrees && clock.synchronised() == Some(true);
+        self.state().keeper.watch(synchronised, clock.boottime(), self.period() * 3)
+    }
+
+    /// How often the clock is looked at when nobody else does.
+    fn period(&self) -> Duration {
+        (self.0.terms.hold / 10).clamp(Duration::from_millis(100), MARKED)
+    }
+
+    pub(crate) fn report(&self, answered: &Answered, told: &Told) -> ClockReport {
+        let mut report = ClockReport::trusted(told.now.earliest, self.0.terms);
+        (report.latest, report.claimed) = (told.now.latest, Timestamp::from_millis(answered.claimed));
+        report.synchronised = self.0.clock.synchronised();
+        report.synchronised_for = self.state().keeper.watched_for();
+        report.wrong = told.is_wrong.then(|| wrong(told.mark.behind));
         report
     }
 
-    fn keeper(&self) -> MutexGuard<'_, Keeper> {
+    fn state(&self) -> MutexGuard<'_, State> {
         // A few numbers that are each valid at any time.
-        self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// A random number that tells this instance's marks from those of others.
+fn instance() -> i64 {
+    let mut bytes = [0; 8];
+    bytes.copy_from_slice(&OperationId::random().as_bytes()[8..]);
+    // Zero is nobody.
+    i64::from_le_bytes(bytes).max(i64::MIN + 1).abs().max(1)
+}
 
-    const HOUR: i64 = 60 * 60 * 1_000;
+fn wrong(by: i64) -> String {
+    let (seconds, side) = (by.unsigned_abs() / 1_000, if by > 0 { "behind" } else { "ahead of" });
+    format!(
+        "the time that this instance expects is {seconds} s {side} the one that the server and other instances keep: restart it on a machine whose clock runs right"
+    )
+}
 
-    #[test]
-    fn a_small_step_back_is_not_followed_and_a_large_one_is() {
-        let high = HighWater::new(Terms::default());
-        high.told(1_000_000);
-        high.told(999_000);
-        assert_eq!(high.floor(), 1_000_000);
-        high.told(900_000);
-        assert_eq!(high.floor(), 900_000);
-    }
-
-    #[test]
-    fn a_server_whose_clock_jumps_ahead_is_not_believed_until_somebody_accepts_it() {
-        let high = HighWater::new(Terms::default());
-        let noon = 1_800_000_000_000;
-        assert!(!high.told(noon).is_held());
-        let held = high.told(noon + 24 * HOUR);
-        assert!(held.is_held() && held.earliest.as_millis() < noon + HOUR, "{held:?}");
-        assert_eq!(held.latest.as_millis(), noon + 24 * HOUR);
-        // It comes back.
-        assert!(!high.told(noon + 1_000).is_held());
-        assert!(high.told(noon + 24 * HOUR).is_held());
-        high.accept();
-        let accepted = high.told(noon + 24 * HOUR);
-        assert!(!accepted.is_held() && accepted.steady < Duration::from_secs(60), "{accepted:?}");
-        // Set back, it is followed, and no lease is over that was stamped by it.
-        assert_eq!(high.told(noon).earliest.as_millis(), noon);
+fn say(turn: Turn) {
+    let seconds = |millis: i64| millis / 1_000;
+    match turn {
+        Turn::Held(by) => tracing::warn!(
+            ahead_seconds = seconds(by),
+            "clock hold: the server's clock jumped ahead and is not believed; nothing is purged until this machine's kernel reports a synchronised clock that the server's agrees with, the clock comes back, or `semel clock accept` says that it is right"
+        ),
+        Turn::Agrees => tracing::info!("the server's clock agrees with the store's time: no clock hold"),
+        Turn::SetBack(by) => tracing::warn!(
+            back_seconds = seconds(by),
+            "the server's clock was set back and is not followed: the store's time goes on by CLOCK_BOOTTIME"
+        ),
+        Turn::Stepped(by) => {
+            tracing::warn!(ahead_seconds = seconds(by), "the server's clock stepped ahead and is followed");
+        }
+        Turn::Believed(by) => tracing::warn!(
+            ahead_seconds = seconds(by),
+            "the server's clock is ahead of the store's last mark, and is believed: clock.trust is \"always\""
+        ),
+        Turn::Contradicted(by) => tracing::error!(
+            ahead_seconds = seconds(by),
+            "the time that this instance expects is far from the one that the server and other instances keep: it serves nothing"
+        ),
     }
 }

@@ -3,7 +3,7 @@
 use crate::statements::Statement;
 use crate::text::stored;
 use semel::columns::AnswerColumns;
-use semel::{Draft, Now, When};
+use semel::{Draft, DueKind, Now, When};
 use sqlx::encode::Encode;
 use sqlx::postgres::{PgArguments, PgBindIterExt, PgHasArrayType};
 use sqlx::query::Query;
@@ -12,7 +12,8 @@ use uuid::Uuid;
 
 pub(crate) type PgQuery<'q> = Query<'q, Postgres, PgArguments>;
 
-/// The moments of a record in the order of their bits in `relative`; the last one is what the record waits for.
+/// The moments of a record in the order of their bits in `relative`; the last one is what the record waits for. That one has two bits: where it counts
+/// from the latest time it is the next one.
 pub(crate) const MOMENTS: usize = 8;
 
 /// A duration that ends within 285 000 years of the end of time ends there: the store's now can be added to all others without
@@ -45,7 +46,10 @@ fn moments(draft: &Draft) -> [Option<When>; MOMENTS] {
 }
 
 fn relative(draft: &Draft) -> i64 {
-    let bit = |(at, when): (usize, &Option<When>)| i64::from(when.is_some_and(|when| moment(when).1)) << at;
+    let late = matches!(draft.due(), Some((DueKind::Window | DueKind::Purge, _)));
+    let place = |at: usize| if at == MOMENTS - 1 && late { MOMENTS } else { at };
+    let bit =
+        |(at, when): (usize, &Option<When>)| i64::from(when.is_some_and(|when| moment(when).1)) << place(at);
     moments(draft).iter().enumerate().map(bit).sum()
 }
 
@@ -123,7 +127,6 @@ pub(crate) fn stored_version(version: u64) -> i64 {
 
 /// The draft with every moment fixed, as it would have been written at `now`.
 pub(crate) fn fixed_at(mut draft: Draft, now: Now) -> Draft {
-    // As the server stamps: everything from its own clock.
-    draft.times = draft.times.map(|when| When::At(when.at(now.latest)));
+    draft.times = draft.times.at(now).map(When::At);
     draft
 }

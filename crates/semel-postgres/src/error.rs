@@ -57,6 +57,9 @@ pub enum OpenError {
         /// Which, as `INSERT on semel_answers, …`.
         missing: String,
     },
+    /// The server's clock could not be looked at, or what is believed of it not be written down.
+    #[error("what time it is could not be settled with the server: {0}")]
+    Clock(#[source] StoreError),
     /// The URL cannot be understood.
     #[error("the URL names no PostgreSQL database: postgres://user:password@host:5432/database")]
     Url(#[source] sqlx::Error),

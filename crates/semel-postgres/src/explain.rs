@@ -32,6 +32,9 @@ SELECT md5('o' || n)::uuid, n, 1, 1, 'remarked', 'owner' FROM generate_series(1,
 INSERT INTO semel_remembered (name, value) SELECT 'name-' || n, '\\x00' FROM generate_series(1, 3000) AS n;
 ANALYZE";
 
+/// What a statement is told about time by whoever expects nothing.
+const ASKED: &str = "'{0, 0, 2305843009213693951}'";
+
 struct Tables {
     conn: PgConnection,
     _database: Database,
@@ -68,7 +71,9 @@ impl Tables {
         let arguments = if arguments.is_empty() { String::new() } else { format!("({arguments})") };
         let explaining = format!("EXPLAIN ({what}) EXECUTE statement {arguments}");
         let rows = raw_sql(AssertSqlSafe(explaining)).fetch_all(&mut self.conn).await.unwrap();
-        rows.iter().map(|row| row.get::<String, _>(0)).collect::<Vec<_>>().join("\n")
+        let lines = rows.iter().map(|row| row.get::<String, _>(0));
+        // The row about the clock is one, however the server comes to it.
+        lines.filter(|line| !line.contains(" on semel_clock")).collect::<Vec<_>>().join("\n")
     }
 
     async fn goes_by(&mut self, sql: &str, index: &str) -> String {
@@ -165,7 +170,7 @@ async fn what_is_due_comes_in_the_order_of_its_index() {
         }
         // Each kind, with its own share of the table.
         for kind in ["lease", "reconcile", "window", "purge"] {
-            let arguments = format!("0, '{kind}', 100, 5000, '{}'", uuid::Uuid::nil());
+            let arguments = format!("{ASKED}, '{kind}', 100, 5000, '{}'", uuid::Uuid::nil());
             let plan = tables.plan("force_custom_plan", DUE, &arguments).await;
             assert!(plan.contains("Index Scan using semel_records_due on semel_records"), "{kind}:\n{plan}");
             assert!(!plan.contains("Sort"), "{kind}:\n{plan}");
@@ -177,8 +182,9 @@ async fn what_is_due_comes_in_the_order_of_its_index() {
 #[tokio::test]
 async fn what_is_not_due_yet_is_not_gone_through() {
     let mut tables = Tables::full().await;
-    let window = format!("0, 'window', 1000, 0, '{}'", uuid::Uuid::nil());
-    for (sql, kind, arguments) in [(PURGE, "purge", "0, true, 1000"), (DUE, "window", &window)] {
+    let window = format!("{ASKED}, 'window', 1000, 0, '{}'", uuid::Uuid::nil());
+    let purge = format!("{ASKED}, true, 1000");
+    for (sql, kind, arguments) in [(PURGE, "purge", &purge), (DUE, "window", &window)] {
         let to_come = format!(
             "UPDATE semel_records SET state = 'completed', due_kind = '{kind}', due_at = 8000000000000000 + id, \
              purge_at = 8000000000000000 + id"

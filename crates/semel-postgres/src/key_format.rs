@@ -7,7 +7,7 @@ use crate::error::{of_a_commit, sqlstate, unavailable};
 use crate::key::KeyHash;
 use crate::row::decode;
 use crate::same_transaction::Terms;
-use crate::statements::FIND;
+use crate::statements::{FIND, UNDER_WAY};
 use crate::text::stored;
 use crate::write::{swap_query, wrote};
 use bytes::Bytes;
@@ -30,9 +30,6 @@ SELECT pg_advisory_xact_lock(8315172569382677350)";
 const LOCK: &str = "LOCK TABLE semel_records IN ACCESS EXCLUSIVE MODE";
 
 const USED: &str = "SELECT EXISTS (SELECT 1 FROM semel_records) OR EXISTS (SELECT 1 FROM semel_remembered WHERE starts_with(name, $1))";
-
-const UNDER_WAY: &str = "SELECT count(*) FROM semel_records WHERE state = 'in_progress'
-  AND lease_until > floor(date_part('epoch', clock_timestamp()) * 1000)::bigint";
 
 /// Puts a format in force, in a transaction of its own.
 pub(crate) async fn set(
@@ -113,7 +110,8 @@ async fn set_in(
             }
         }
         Some(respell) => {
-            let count: i64 = raw_sql(UNDER_WAY).fetch_one(&mut *conn).await?.try_get(0)?;
+            let under_way = sqlx::query(UNDER_WAY).persistent(false).bind(terms.asked.numbers);
+            let count: i64 = under_way.fetch_one(&mut *conn).await?.try_get(0)?;
             if count > 0 {
                 return Ok(KeyFormatSet::UnderWay(count.unsigned_abs()));
             }
@@ -158,7 +156,7 @@ async fn respell_all(conn: &mut PgConnection, terms: Terms, respell: &Respell) -
         let Some(row) = page.last() else { return Ok(()) };
         last = row.try_get(0)?;
         let ids = page.iter().map(|row| row.try_get(1)).collect::<Result<Vec<Uuid>, _>>()?;
-        let found = sqlx::query(FIND).persistent(false).bind(terms.floor).bind(ids);
+        let found = sqlx::query(FIND).persistent(false).bind(terms.asked.numbers).bind(ids);
         let found = found.fetch_all(&mut *conn).await?;
         for row in &found {
             // One that cannot be read is in the way of the whole: its key cannot be respelt, and may not stay.
@@ -183,7 +181,7 @@ async fn respell_one(
     let mut expected = record.expected();
     expected.key = next.key.clone();
     let swap = Swap { expected, next, history: None };
-    let rows = swap_query(terms.floor, terms.lossy, &[(hash, &swap)])
+    let rows = swap_query(terms.asked, terms.lossy, &[(hash, &swap)])
         .persistent(false)
         .fetch_all(&mut *conn)
         .await?;

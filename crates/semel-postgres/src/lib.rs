@@ -25,6 +25,7 @@ mod explain;
 mod key;
 mod key_format;
 mod listing;
+mod mark;
 mod migration;
 mod once;
 mod options;

@@ -1,7 +1,7 @@
 //! Listings: by filter, by what is due, and the history of one operation.
 
 use crate::call::Server;
-use crate::clock::HighWater;
+use crate::clock::StoreClock;
 use crate::key::{KeyHash, client_key_range};
 use crate::read::{moment, not_on_a_standby};
 use crate::row::{AFTER_RECORD, decode, decode_history, row_number};
@@ -24,7 +24,7 @@ pub(crate) async fn history(server: &Server, id: OperationId) -> Result<Vec<Hist
 /// What waits for something that is due, earliest first.
 pub(crate) async fn due(
     server: &Server,
-    clock: &HighWater,
+    clock: &StoreClock,
     query: &DueQuery,
     damage: &PassedOver,
 ) -> Result<Answer<semel::Record>, StoreError> {
@@ -34,10 +34,11 @@ pub(crate) async fn due(
     loop {
         // In place of those that are damaged, as many more.
         let limit = query.limit.saturating_add(damaged);
-        let statement = sqlx::query(DUE).bind(clock.floor()).bind(query.kind.as_str()).bind(sql_limit(limit));
+        let asked = clock.ask();
+        let statement = sqlx::query(DUE).bind(asked.numbers).bind(query.kind.as_str()).bind(sql_limit(limit));
         let statement = statement.bind(after).bind(after_id);
         let rows = server.read(statement).await?;
-        let now = clock.told(moment(&rows)?);
+        let now = clock.judged(&asked, &moment(&rows)?)?;
         let (mut items, before) = (Vec::new(), damaged);
         damaged = 0;
         for row in &rows {

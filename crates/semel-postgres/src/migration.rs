@@ -16,10 +16,11 @@ pub struct Migration {
     pub sql: &'static str,
 }
 
-const MIGRATIONS: [Migration; 3] = [
+const MIGRATIONS: [Migration; 4] = [
     Migration { version: 1, name: "records", sql: include_str!("../migrations/0001_records.sql") },
     Migration { version: 2, name: "messages", sql: include_str!("../migrations/0002_messages.sql") },
     Migration { version: 3, name: "answers", sql: include_str!("../migrations/0003_answers.sql") },
+    Migration { version: 4, name: "clock", sql: include_str!("../migrations/0004_clock.sql") },
 ];
 
 /// The newest schema version that this program knows.
@@ -126,9 +127,9 @@ pub(crate) async fn check(pool: &PgPool) -> Result<(), OpenError> {
 /// Refuses a role that may not do all that requests need: one that can reserve and not complete would execute what it cannot remember.
 pub(crate) async fn check_privileges(pool: &PgPool) -> Result<(), OpenError> {
     let missing = "SELECT string_agg(format('%s on %s', privilege, name), ', ' ORDER BY name, privilege)
-         FROM unnest(ARRAY['semel_records', 'semel_answers', 'semel_history', 'semel_remembered']) AS name,
+         FROM unnest(ARRAY['semel_records', 'semel_answers', 'semel_history', 'semel_remembered', 'semel_clock']) AS name,
               unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS privilege
-         WHERE NOT has_table_privilege(name, privilege)";
+         WHERE NOT has_table_privilege(name, privilege) AND NOT (name = 'semel_clock' AND privilege = 'DELETE')";
     let row = raw_sql(missing).fetch_one(&mut *pool.acquire().await?).await?;
     match row.try_get::<Option<String>, _>(0)? {
         Some(missing) => Err(OpenError::NotAllowed { missing }),

@@ -1,14 +1,14 @@
 //! How a store is opened.
 
 use crate::call::Server;
-use crate::clock::HighWater;
+use crate::clock::StoreClock;
 use crate::connections::Connections;
 use crate::error::OpenError;
+use crate::mark::Ticker;
 use crate::migration::{self, Migrated};
 use crate::store::PgStore;
 use crate::write::Writing;
-use semel::Store as _;
-use semel::clock::Terms;
+use semel::clock::{Clock, SystemClock, Terms};
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions};
 use sqlx::{ConnectOptions, Connection, PgPool, Row, raw_sql};
 use std::str::FromStr;
@@ -25,7 +25,7 @@ use std::time::Duration;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct PgOptions {
     lanes: usize,
     max_connections: u32,
@@ -33,7 +33,32 @@ pub struct PgOptions {
     migrate: bool,
     lossy_commits: bool,
     fsync_off: bool,
+    clock: Arc<dyn Clock>,
     clock_terms: Terms,
+}
+
+impl std::fmt::Debug for PgOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            lanes,
+            max_connections,
+            prepared,
+            migrate,
+            lossy_commits,
+            fsync_off,
+            clock: _,
+            clock_terms,
+        } = self;
+        f.debug_struct("PgOptions")
+            .field("lanes", lanes)
+            .field("max_connections", max_connections)
+            .field("prepared", prepared)
+            .field("migrate", migrate)
+            .field("lossy_commits", lossy_commits)
+            .field("fsync_off", fsync_off)
+            .field("clock_terms", clock_terms)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Default for PgOptions {
@@ -56,6 +81,7 @@ impl PgOptions {
             migrate: true,
             lossy_commits: false,
             fsync_off: false,
+            clock: Arc::new(SystemClock),
             clock_terms: Terms::default(),
         }
     }
@@ -109,7 +135,15 @@ impl PgOptions {
         self
     }
 
-    /// How far the server's clock is believed. Default: jumps of more than an hour, while this process runs, open a clock hold.
+    /// Takes the steady time that the server's clock is compared with from `clock`. For tests.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// How far, and on whose word, the server's clock is believed. Default: jumps of more than an hour open a clock hold, which ends once this
+    /// machine's kernel has reported a synchronised clock, with which the server's agrees, for a quarter of an hour.
     #[must_use]
     pub fn clock_terms(mut self, terms: Terms) -> Self {
         self.clock_terms = terms;
@@ -190,13 +224,12 @@ impl PgOptions {
         }
         migration::check_privileges(pool).await?;
         let server = Server { connections, prepared: self.prepared };
-        let writing = Writing { server, clock: HighWater::new(self.clock_terms), lossy: self.lossy_commits };
-        let store = PgStore { writing, damage: Arc::default(), lanes: self.lanes };
-        // From now on its clock is watched.
-        if let Err(error) = store.read(Vec::new()).await {
-            tracing::warn!(%error, "the server's clock could not be read yet");
-        }
-        Ok(store)
+        let clock = StoreClock::new(self.clock, self.clock_terms);
+        let writing = Writing { server, clock, lossy: self.lossy_commits };
+        // Before anybody works with it: that a clock hold is open is to be known to all.
+        writing.mark(false).await.map_err(OpenError::Clock)?;
+        let ticker = Arc::new(Ticker::start(writing.clone()));
+        Ok(PgStore { writing, damage: Arc::default(), lanes: self.lanes, _ticker: ticker })
     }
 
     /// Durable means durable, and a standby decides nothing.

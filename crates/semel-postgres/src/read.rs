@@ -1,7 +1,7 @@
 //! Reading by key and by operation id.
 
 use crate::call::Server;
-use crate::clock::HighWater;
+use crate::clock::{Answered, StoreClock};
 use crate::key::KeyHash;
 use crate::row::{AFTER_RECORD, NAME, computed, decode};
 use semel::{Now, OperationId, Record, RecordKey, StoreError};
@@ -43,12 +43,13 @@ impl Found {
 /// The records of these names, and the time.
 pub(crate) async fn read(
     server: &Server,
-    clock: &HighWater,
+    clock: &StoreClock,
     sql: &'static str,
     names: Vec<Uuid>,
 ) -> Result<(Now, Found), StoreError> {
-    let rows = server.read(sqlx::query(sql).bind(clock.floor()).bind(names)).await?;
-    let now = clock.told(moment(&rows)?);
+    let asked = clock.ask();
+    let rows = server.read(sqlx::query(sql).bind(asked.numbers).bind(names)).await?;
+    let now = clock.judged(&asked, &moment(&rows)?)?;
     let mut found = Found::default();
     for row in &rows {
         match decode(row, true) {
@@ -66,11 +67,11 @@ pub(crate) async fn read(
 }
 
 /// The time that a reading statement told, if what it read may be decided on.
-pub(crate) fn moment(rows: &[PgRow]) -> Result<i64, StoreError> {
+pub(crate) fn moment(rows: &[PgRow]) -> Result<Answered, StoreError> {
     let row =
         rows.first().ok_or_else(|| StoreError::Damaged("the server did not answer with a row".into()))?;
     not_on_a_standby(row, AFTER_RECORD + 1)?;
-    computed(row, AFTER_RECORD)
+    Answered::of(&computed::<Vec<i64>>(row, AFTER_RECORD)?)
 }
 
 /// A standby is behind: what it does not know may be there all the same.

@@ -7,6 +7,7 @@
 //! While such a transaction is open, batches of the store do not wait for it: the key is answered as locked, which means in
 //! progress.
 
+use crate::clock::Asked;
 use crate::error::{ActError, CommitError, of_a_commit};
 use crate::key::KeyHash;
 use crate::read::moment;
@@ -14,7 +15,7 @@ use crate::row::{AFTER_RECORD, computed, decode};
 use crate::statements::{HOLD, READ};
 use crate::write::{remove_query, reserve_query, swap_query, wrote};
 use semel::transition::{Act, Change, Claim, Refusal};
-use semel::{Draft, Record, StoreError, Swap, Timestamp};
+use semel::{Draft, Record, StoreError, Swap};
 use sqlx::postgres::PgConnection;
 use sqlx::{Connection, Postgres, Transaction};
 use uuid::Uuid;
@@ -33,14 +34,14 @@ pub enum Reserved {
 /// What the statements are told.
 #[derive(Clone, Copy)]
 pub(crate) struct Terms {
-    pub(crate) floor: i64,
+    pub(crate) asked: Asked,
     pub(crate) lossy: bool,
     pub(crate) prepared: bool,
 }
 
 /// Not prepared by name: nobody here knows whether a pooler in transaction mode stands before the server, which would hand the name to
 /// another connection.
-const DEFAULT: Terms = Terms { floor: 0, lossy: false, prepared: false };
+const DEFAULT: Terms = Terms { asked: Asked::NOTHING, lossy: false, prepared: false };
 
 /// Reserves the key of `draft` in the open transaction of `conn`, if nobody has; else tells what is there. Never waits.
 ///
@@ -121,17 +122,18 @@ pub(crate) async fn reserve(
     in_transaction(conn)?;
     semel::check_draft(&draft)?;
     let hash = KeyHash::of(&draft.key);
-    let query = reserve_query(terms.floor, terms.lossy, hash, &draft);
+    let query = reserve_query(terms.asked, terms.lossy, hash, &draft);
     let rows = query.persistent(terms.prepared).fetch_all(&mut *conn).await?;
     let wrote = wrote(rows)?.ok_or(ActError::NotDurable)?;
     let [made, locked] = wrote.created()?;
     if made.contains(&draft.operation_id) {
-        return Ok(Reserved::New(Box::new(draft.at(Timestamp::from_millis(wrote.now)))));
+        return Ok(Reserved::New(Box::new(draft.at(wrote.answered.stamped()))));
     }
     if locked.contains(&draft.operation_id) {
         return Ok(Reserved::Locked);
     }
-    let query = sqlx::query(READ).persistent(terms.prepared).bind(terms.floor).bind(vec![hash.uuid()]);
+    let query =
+        sqlx::query(READ).persistent(terms.prepared).bind(terms.asked.numbers).bind(vec![hash.uuid()]);
     let rows = query.fetch_all(&mut *conn).await?;
     moment(&rows)?;
     match rows.first().map(|row| decode(row, true)).transpose()?.flatten() {
@@ -153,7 +155,7 @@ pub(crate) async fn act(
     terms: Terms,
 ) -> Result<Option<Record>, ActError> {
     in_transaction(conn)?;
-    let query = sqlx::query(HOLD).persistent(terms.prepared).bind(terms.floor).bind(terms.lossy);
+    let query = sqlx::query(HOLD).persistent(terms.prepared).bind(terms.asked.numbers).bind(terms.lossy);
     let row = query.bind(Uuid::from(claim.operation_id)).fetch_one(&mut *conn).await?;
     if !computed::<bool>(&row, AFTER_RECORD + 1)? {
         return Err(ActError::NotDurable);
@@ -166,11 +168,11 @@ pub(crate) async fn act(
         Change::Put { next, history } => {
             swap = Swap { expected, next, history };
             swap.check()?;
-            query = swap_query(terms.floor, terms.lossy, &[(hash, &swap)]);
+            query = swap_query(terms.asked, terms.lossy, &[(hash, &swap)]);
             Some(&swap.next)
         }
         Change::Remove => {
-            query = remove_query(terms.floor, terms.lossy, &[(hash, &expected)]);
+            query = remove_query(terms.asked, terms.lossy, &[(hash, &expected)]);
             None
         }
     };
@@ -181,7 +183,7 @@ pub(crate) async fn act(
         let what = format!("operation {}: it changed under its lock", claim.operation_id);
         return Err(StoreError::Damaged(what).into());
     }
-    Ok(next.map(|next| Draft::clone(next).at(Timestamp::from_millis(wrote.now))))
+    Ok(next.map(|next| Draft::clone(next).at(wrote.answered.stamped())))
 }
 
 /// Outside of a transaction the act would commit by itself, and the domain rows without it.

@@ -1,7 +1,8 @@
 //! The statements, each one a whole call: one round trip and one commit for a batch.
 //!
-//! - **Time** is taken once per statement (`moment`). Moments that count from it come as durations, with their bit set in
-//!   `relative`: bit 0 is `created_at`, bit 1 `lease_until`, and so on in the order of [`MOMENTS`](crate::draft::MOMENTS).
+//! - **Time** is taken once per statement (`moment`), and is two: `now`, the earliest that it may be, and `latest`. Moments that count from one of
+//!   them come as durations, with their bit set in `relative`: bit 0 is `created_at`, bit 1 `lease_until`, and so on in the order of
+//!   [`MOMENTS`](crate::draft::MOMENTS). Windows count from the latest, everything else from the earliest.
 //! - **Durability is looked at where it counts**: behind a pooler in transaction mode nobody knows the session's settings, so
 //!   the statement itself writes nothing where `synchronous_commit` is off.
 //! - **The happy path has statements of its own.** A reservation leaves most columns empty, and completions fill them alike; each
@@ -52,10 +53,10 @@ macro_rules! items {
     };
 }
 
-/// Moments, each a parameter that counts from the statement's `now` where its bit is set: given as number and bit.
+/// Moments, each a parameter that counts from a time of the statement's where its bit is set: given as number, time and bit.
 macro_rules! moments {
-    ($item:ident: $($number:literal $bit:literal),*) => {
-        concat!($($item!($number, "bigint"), " + m.now * (", $item!("32", "bigint"), " >> ", $bit, " & 1), "),*)
+    ($item:ident: $($number:literal $time:literal $bit:literal),*) => {
+        concat!($($item!($number, "bigint"), " + m.", $time, " * (", $item!("32", "bigint"), " >> ", $bit, " & 1), "),*)
     };
 }
 
@@ -65,7 +66,15 @@ macro_rules! values {
         concat!(
             items!($item: "3" "bytea", "4" "uuid", "5" "text", "6" "bigint", "7" "bigint", "8" "uuid", "9" "text"),
             ", ",
-            moments!($item: "10" "0", "11" "1", "12" "2", "13" "3", "14" "4", "15" "5", "16" "6", "17" "7"),
+            moments!($item: "10" "now" "0", "11" "now" "1", "12" "now" "2", "13" "latest" "3", "14" "latest" "4", "15" "latest" "5"),
+            moments!($item: "16" "now" "6"),
+            // What it waits for counts from the one or from the other.
+            $item!("17", "bigint"),
+            " + m.now * (",
+            $item!("32", "bigint"),
+            " >> 7 & 1) + m.latest * (",
+            $item!("32", "bigint"),
+            " >> 8 & 1), ",
             items!($item: "18" "text", "19" "bigint", "20" "boolean", "21" "text", "22" "text", "23" "bytea"),
             ", ",
             items!($item: "24" "text", "25" "text", "26" "integer", "28" "text", "29" "text", "31" "integer")
@@ -79,11 +88,11 @@ macro_rules! answer_end {
         concat!(
             "coalesce(",
             $item!("13", "bigint"),
-            " + m.now * (",
+            " + m.latest * (",
             $item!("32", "bigint"),
             " >> 3 & 1), ",
             $item!("14", "bigint"),
-            " + m.now * (",
+            " + m.latest * (",
             $item!("32", "bigint"),
             " >> 4 & 1))"
         )
@@ -154,16 +163,51 @@ macro_rules! read_columns {
 }
 pub(crate) use read_columns;
 
-/// The server's time in milliseconds, never up to a minute behind the parameter 1.
-macro_rules! now {
+/// The server's clock in milliseconds.
+macro_rules! claimed {
     () => {
-        "CASE WHEN $1::bigint - clock.ms BETWEEN 0 AND 60000 THEN $1::bigint ELSE clock.ms END AS now"
+        "floor(date_part('epoch', clock_timestamp()) * 1000)::bigint"
     };
 }
 
+/// What the times are made of, as `t`: what the server's clock claims, the row about it, and what the caller expects. The parameter 1 is a floor, the
+/// time that is expected, and how far ahead of it the clock is followed. Both ends are [`Keeper`](semel::clock::Keeper)'s, which judges the same when
+/// the answer comes: a clock that came back is followed before anybody has written that down, and one that is off by more is not, though nobody has
+/// written that down either.
 macro_rules! clock {
     () => {
-        "(SELECT floor(date_part('epoch', clock_timestamp()) * 1000)::bigint AS ms) AS clock"
+        concat!(
+            "(SELECT c.claimed, c.trusted_at, c.behind, c.written_by, greatest(($1::bigint[])[1], CASE
+    WHEN c.behind <> 0 AND ($1::bigint[])[2] > 0 AND c.claimed - c.expected BETWEEN -2000 AND ($1::bigint[])[3] THEN c.claimed
+    WHEN c.claimed - c.behind - c.expected BETWEEN -2000 AND ($1::bigint[])[3] THEN c.claimed - c.behind
+    ELSE c.expected END) AS now
+  FROM (SELECT clock.claimed, coalesce(b.trusted_at, 0) AS trusted_at, coalesce(b.behind, 0) AS behind,
+      coalesce(b.written_by, 0) AS written_by, greatest(($1::bigint[])[2], b.trusted_at) AS expected
+    FROM (SELECT ",
+            claimed!(),
+            " AS claimed) AS clock LEFT JOIN semel_clock b ON b.id = 1) AS c) AS t"
+        )
+    };
+}
+
+/// The two times, and all that was found: `told`.
+macro_rules! times {
+    () => {
+        "t.now, greatest(t.now, t.claimed) AS latest, ARRAY[t.now, t.claimed, t.trusted_at, t.behind, t.written_by] AS told"
+    };
+}
+
+/// The moment of a statement that forgets: its flag says as well that no clock hold is open, by the row as this commit sees it and by what the
+/// caller expects.
+macro_rules! forgetting_moment {
+    () => {
+        concat!(
+            "moment AS MATERIALIZED (SELECT ",
+            times!(),
+            ", $2::boolean OR current_setting('synchronous_commit') <> 'off' AS durable, t.behind <= 0 AND t.claimed <= t.now AS trusted FROM ",
+            clock!(),
+            ")"
+        )
     };
 }
 
@@ -172,7 +216,7 @@ macro_rules! moment {
     () => {
         concat!(
             "moment AS MATERIALIZED (SELECT ",
-            now!(),
+            times!(),
             ", $2::boolean OR current_setting('synchronous_commit') <> 'off' AS durable FROM ",
             clock!(),
             ")"
@@ -185,7 +229,7 @@ macro_rules! reading_moment {
     () => {
         concat!(
             "moment AS MATERIALIZED (SELECT ",
-            now!(),
+            times!(),
             ", pg_is_in_recovery() AS standby FROM ",
             clock!(),
             ")"
@@ -216,7 +260,7 @@ macro_rules! create {
 )",
             $answered,
             "
-SELECT m.now, m.durable, ARRAY(SELECT operation_id FROM made), ARRAY(SELECT ",
+SELECT m.told, m.durable, ARRAY(SELECT operation_id FROM made), ARRAY(SELECT ",
             $item!($id, "uuid"),
             " FROM asked a WHERE NOT a.free)
 FROM moment m"
@@ -366,7 +410,7 @@ macro_rules! swap {
             $answered,
             $told,
             "
-SELECT m.now, m.durable, ARRAY(SELECT ord::bigint FROM done) FROM moment m"
+SELECT m.told, m.durable, ARRAY(SELECT ord::bigint FROM done) FROM moment m"
         )
     };
 }
@@ -448,14 +492,14 @@ macro_rules! completion_values {
             $item!("4", "bigint"),
             " + 1, ",
             items!($item: "8" "bigint", "9" "uuid", "10" "text", "11" "bigint", "12" "bigint"),
-            ", m.now, m.now + ",
+            ", m.now, m.latest + ",
             $item!("13", "bigint"),
-            ", m.now + ",
+            ", m.latest + ",
             $item!("14", "bigint"),
-            ", m.now + ",
+            ", m.latest + ",
             $item!("15", "bigint"),
             // It waits for its removal, if that is ever to come.
-            ", NULL, m.now + ",
+            ", NULL, m.latest + ",
             $item!("15", "bigint"),
             ", CASE WHEN ",
             $item!("15", "bigint"),
@@ -472,7 +516,7 @@ macro_rules! completion_answered {
     ($item:ident) => {
         answered!(
             concat!(
-                "m.now + coalesce(",
+                "m.latest + coalesce(",
                 items!($item: "13" "bigint", "14" "bigint"),
                 "), ",
                 items!($item: "5" "uuid", "19" "text", "21" "bytea")
@@ -509,7 +553,7 @@ pub(crate) const REMOVE: &str = concat!(
 ), untold AS (
   DELETE FROM semel_history h USING done d WHERE h.operation_id = d.operation_id
 )
-SELECT m.now, m.durable, ARRAY(SELECT ord FROM done) FROM moment m"
+SELECT m.told, m.durable, ARRAY(SELECT ord FROM done) FROM moment m"
 );
 
 macro_rules! read_by {
@@ -522,7 +566,7 @@ macro_rules! read_by {
 )
 SELECT ",
             read_columns!(),
-            ", m.now, m.standby, s.headers, s.body, a.name
+            ", m.told, m.standby, s.headers, s.body, a.name
 FROM moment m LEFT JOIN (asked a JOIN semel_records r ON r.",
             $column,
             " = a.name ",
@@ -545,7 +589,7 @@ pub(crate) const HOLD: &str = concat!(
     ", held AS MATERIALIZED (SELECT * FROM semel_records WHERE operation_id = $3::uuid FOR UPDATE)
 SELECT ",
     read_columns!(),
-    ", m.now, m.durable,
+    ", m.told, m.durable,
   pg_advisory_xact_lock(('x' || right(replace(r.key_hash::text, '-', ''), 16))::bit(64)::bigint)
 FROM moment m LEFT JOIN held r ON true"
 );
@@ -553,19 +597,30 @@ FROM moment m LEFT JOIN held r ON true"
 pub(crate) const HISTORY: &str = "SELECT at, version, happening, actor, attempt, note, pg_is_in_recovery()
 FROM semel_history WHERE operation_id = $1 ORDER BY sequence";
 
-/// The server's time, once for a listing.
+/// The earliest time by the row, once for a listing.
 macro_rules! listing_now {
     () => {
-        "(SELECT floor(date_part('epoch', clock_timestamp()) * 1000)::bigint)"
+        "(SELECT floor(date_part('epoch', clock_timestamp()) * 1000)::bigint - coalesce((SELECT behind FROM semel_clock WHERE id = 1), 0))"
     };
 }
 pub(crate) use listing_now;
+
+/// The latest time by the row: the server's clock, unless it was set back.
+macro_rules! latest_now {
+    () => {
+        concat!(
+            "(SELECT ",
+            claimed!(),
+            " - least(coalesce((SELECT behind FROM semel_clock WHERE id = 1), 0), 0))"
+        )
+    };
+}
 
 pub(crate) const COUNT_LIVE: &str = concat!(
     "SELECT count(*), pg_is_in_recovery()
 FROM (SELECT FROM semel_records
   WHERE tenant = $1 AND state <> 'expired' AND (expires_at IS NULL OR expires_at > ",
-    listing_now!(),
+    latest_now!(),
     ") LIMIT $2) AS live"
 );
 
@@ -573,8 +628,8 @@ FROM (SELECT FROM semel_records
 /// order is kept. A swap that writes one of them anew is not waited for.
 pub(crate) const DROP_ANSWERS: &str = concat!(
     "WITH ",
-    moment!(),
-    ", turn AS MATERIALIZED (SELECT m.now FROM moment m WHERE m.durable AND pg_try_advisory_xact_lock(",
+    forgetting_moment!(),
+    ", turn AS MATERIALIZED (SELECT m.now FROM moment m WHERE m.durable AND m.trusted AND pg_try_advisory_xact_lock(",
     // "semel an", as a number.
     "8315172569382674798",
     ")), over AS MATERIALIZED (
@@ -585,28 +640,28 @@ pub(crate) const DROP_ANSWERS: &str = concat!(
 ), dropped AS (
   DELETE FROM semel_answers s USING over o WHERE s.ctid = o.place RETURNING s.ends_at
 )
-SELECT m.now, m.durable, ARRAY(SELECT ends_at FROM dropped ORDER BY ends_at) FROM moment m"
+SELECT m.told, m.durable, ARRAY(SELECT ends_at FROM dropped ORDER BY ends_at) FROM moment m"
 );
 
 /// Removes records whose time is over, with their histories; those first that are over for longest. Found by the index as in [`DUE`], and judged
 /// by the record itself: where its own time of removal has not come, or it has not ended, it stays.
 pub(crate) const PURGE: &str = concat!(
     "WITH ",
-    moment!(),
+    forgetting_moment!(),
     ", over AS MATERIALIZED (
   SELECT d.place FROM moment m, LATERAL (
     SELECT r.ctid AS place, r.due_at FROM semel_records r
     WHERE r.due_kind = 'purge' AND r.due_at <= m.now
       AND r.purge_at <= m.now AND r.state NOT IN ('in_progress', 'unknown')
     ORDER BY r.due_kind, r.due_at, r.operation_id LIMIT (SELECT $3::bigint) FOR UPDATE SKIP LOCKED
-  ) d WHERE m.durable AND d.due_at % 1 = 0
+  ) d WHERE m.durable AND m.trusted AND d.due_at % 1 = 0
 ), gone AS (
   DELETE FROM semel_records r USING over o WHERE r.ctid = o.place
   RETURNING r.due_at, r.operation_id, r.operation
 ), untold AS (
   DELETE FROM semel_history h USING gone g WHERE h.operation_id = g.operation_id
 )
-SELECT m.now, m.durable, ARRAY(SELECT due_at FROM gone ORDER BY due_at, operation_id),
+SELECT m.told, m.durable, ARRAY(SELECT due_at FROM gone ORDER BY due_at, operation_id),
   ARRAY(SELECT operation FROM gone ORDER BY due_at, operation_id) FROM moment m"
 );
 
@@ -620,12 +675,20 @@ pub(crate) const DUE: &str = concat!(
     "
 SELECT ",
     read_columns!(),
-    ", m.now, m.standby
+    ", m.told, m.standby
 FROM moment m LEFT JOIN LATERAL (
   SELECT * FROM semel_records d
   WHERE d.due_kind = $2::text AND (d.due_at, d.operation_id) > ($4::bigint, $5::uuid) AND d.due_at <= m.now
   ORDER BY d.due_kind, d.due_at, d.operation_id LIMIT (SELECT $3::bigint)
 ) r ON true"
+);
+
+/// How many operations are in progress whose lease is not over, by the earliest time.
+pub(crate) const UNDER_WAY: &str = concat!(
+    "WITH ",
+    reading_moment!(),
+    "
+SELECT count(r.id) FROM moment m LEFT JOIN semel_records r ON r.state = 'in_progress' AND r.lease_until > m.now"
 );
 
 /// Nothing where commits can be lost, unless they may: parameter 3.
@@ -634,3 +697,9 @@ WHERE $3::boolean OR current_setting('synchronous_commit') <> 'off' ON CONFLICT 
 /// One row even where there is none: what a standby does not know may be there all the same.
 pub(crate) const RECALL: &str = "SELECT r.value, pg_is_in_recovery()
 FROM (SELECT) AS always LEFT JOIN semel_remembered r ON r.name = $1";
+
+/// Leaves a mark in the row about the clock, if it says what is expected: parameters 4 to 6. One row if it did.
+pub(crate) const MARK: &str = "INSERT INTO semel_clock AS c (id, trusted_at, behind, written_by) SELECT 1, $1::bigint, $2::bigint, $3::bigint
+WHERE $7::boolean OR current_setting('synchronous_commit') <> 'off'
+ON CONFLICT (id) DO UPDATE SET trusted_at = excluded.trusted_at, behind = excluded.behind, written_by = excluded.written_by
+WHERE c.trusted_at = $4::bigint AND c.behind = $5::bigint AND c.written_by = $6::bigint RETURNING c.id";

@@ -3,6 +3,7 @@
 use crate::error::{ActError, CommitError, OpenError};
 use crate::key::KeyHash;
 use crate::key_format::REPLACE;
+use crate::mark::Ticker;
 use crate::migration::Migrated;
 use crate::options::PgOptions;
 use crate::read::{not_on_a_standby, read};
@@ -42,6 +43,7 @@ pub struct PgStore {
     pub(crate) writing: Writing,
     pub(crate) damage: Arc<PassedOver>,
     pub(crate) lanes: usize,
+    pub(crate) _ticker: Arc<Ticker>,
 }
 
 impl PgStore {
@@ -86,7 +88,7 @@ impl PgStore {
     /// # Errors
     /// As there.
     pub async fn reserve_in(&self, conn: &mut PgConnection, draft: Draft) -> Result<Reserved, ActError> {
-        same_transaction::reserve(conn, draft, self.terms()).await
+        same_transaction::reserve(conn, draft, self.terms()?).await
     }
 
     /// As [`act_in`](crate::act_in), under the options of this store.
@@ -99,7 +101,7 @@ impl PgStore {
         claim: &Claim,
         act: &Act,
     ) -> Result<Option<Record>, ActError> {
-        same_transaction::act(conn, claim, act, self.terms()).await
+        same_transaction::act(conn, claim, act, self.terms()?).await
     }
 
     /// As [`commit_with`](crate::commit_with), under the options of this store.
@@ -112,12 +114,13 @@ impl PgStore {
         claim: &Claim,
         act: &Act,
     ) -> Result<Option<Record>, CommitError> {
-        same_transaction::commit(transaction, claim, act, self.terms()).await
+        let terms = self.terms().map_err(CommitError::Store)?;
+        same_transaction::commit(transaction, claim, act, terms).await
     }
 
-    fn terms(&self) -> Terms {
+    fn terms(&self) -> Result<Terms, StoreError> {
         let Writing { server, clock, lossy } = &self.writing;
-        Terms { floor: clock.floor(), lossy: *lossy, prepared: server.prepared }
+        Ok(Terms { asked: clock.expect_to_write()?, lossy: *lossy, prepared: server.prepared })
     }
 }
 
@@ -208,13 +211,9 @@ impl Store for PgStore {
 
     fn clock(&self, request: ClockRequest) -> StoreFuture<'_, ClockReport> {
         Box::pin(async move {
-            let clock = &self.writing.clock;
-            if request == ClockRequest::Accept {
-                clock.accept();
-            }
-            let now = self.read(Vec::new()).await?.moment();
-            clock.is_held(now);
-            Ok(clock.report(self.read(Vec::new()).await?.moment()))
+            self.writing.mark(request == ClockRequest::Accept).await?;
+            let (answered, told) = self.writing.look().await?;
+            Ok(self.writing.clock.report(&answered, &told))
         })
     }
 
@@ -229,7 +228,7 @@ impl Store for PgStore {
     }
 
     fn set_key_format(&self, format: KeyFormat, respell: Option<Respell>) -> StoreFuture<'_, KeyFormatSet> {
-        Box::pin(key_format::set(self.pool(), self.terms(), format, respell))
+        Box::pin(async move { key_format::set(self.pool(), self.terms()?, format, respell).await })
     }
 
     fn lanes(&self) -> usize {

@@ -1,7 +1,7 @@
 //! Creates, swaps and removals: one statement for what can be done, and another for what is there instead.
 
 use crate::call::Server;
-use crate::clock::HighWater;
+use crate::clock::{Answered, Asked, StoreClock};
 use crate::draft::{Items, PgQuery, bind_records, fixed_at, stored_version};
 use crate::key::KeyHash;
 use crate::plain::{Completion, bind_completions, lease_of_reservation};
@@ -29,13 +29,13 @@ const TRIES: usize = 4;
 #[derive(Clone, Debug)]
 pub(crate) struct Writing {
     pub(crate) server: Server,
-    pub(crate) clock: HighWater,
+    pub(crate) clock: StoreClock,
     pub(crate) lossy: bool,
 }
 
 /// What a writing statement answered.
 pub(crate) struct Wrote {
-    pub(crate) now: i64,
+    pub(crate) answered: Answered,
     row: PgRow,
 }
 
@@ -45,8 +45,11 @@ pub(crate) fn wrote(rows: Vec<PgRow>) -> Result<Option<Wrote>, StoreError> {
         .into_iter()
         .next()
         .ok_or_else(|| StoreError::Damaged("the server did not answer with a row".into()))?;
-    let durable = computed(&row, 1)?;
-    Ok(if durable { Some(Wrote { now: computed(&row, 0)?, row }) } else { None })
+    if !computed::<bool>(&row, 1)? {
+        return Ok(None);
+    }
+    let answered = Answered::of(&computed::<Vec<i64>>(&row, 0)?)?;
+    Ok(Some(Wrote { answered, row }))
 }
 
 impl Wrote {
@@ -82,15 +85,15 @@ impl Wrote {
 }
 
 /// The statement that creates these, each with its hash. They are sorted by it: creates wait for each other in this order alone.
-pub(crate) fn create_query(floor: i64, lossy: bool, mut batch: Vec<(KeyHash, &Draft)>) -> PgQuery<'_> {
+pub(crate) fn create_query(asked: Asked, lossy: bool, mut batch: Vec<(KeyHash, &Draft)>) -> PgQuery<'_> {
     batch.sort_by_key(|(hash, _)| *hash);
     let items = Items::of(batch.len());
     let leases: Option<Vec<i64>> = batch.iter().map(|(_, draft)| lease_of_reservation(draft)).collect();
     let Some(leases) = leases else {
-        return create_whole(items.sql(&statements::CREATE), floor, lossy, items, &batch);
+        return create_whole(items.sql(&statements::CREATE), asked, lossy, items, &batch);
     };
     let drafts = || batch.iter().map(|(_, draft)| *draft);
-    let query = sqlx::query(items.sql(&statements::CREATE_RESERVATION)).bind(floor).bind(lossy);
+    let query = sqlx::query(items.sql(&statements::CREATE_RESERVATION)).bind(asked.numbers).bind(lossy);
     let query = items.bind(query, batch.iter().map(|(hash, _)| hash.uuid()));
     let query = items.bind(query, batch.iter().map(|(hash, _)| hash.lock()));
     let query = items.bind(query, drafts().map(|draft| Uuid::from(draft.operation_id)));
@@ -104,19 +107,19 @@ pub(crate) fn create_query(floor: i64, lossy: bool, mut batch: Vec<(KeyHash, &Dr
 }
 
 /// The statement that reserves inside an application's transaction.
-pub(crate) fn reserve_query(floor: i64, lossy: bool, hash: KeyHash, draft: &Draft) -> PgQuery<'_> {
-    create_whole(statements::RESERVE, floor, lossy, Items::One, &[(hash, draft)])
+pub(crate) fn reserve_query(asked: Asked, lossy: bool, hash: KeyHash, draft: &Draft) -> PgQuery<'_> {
+    create_whole(statements::RESERVE, asked, lossy, Items::One, &[(hash, draft)])
 }
 
 fn create_whole<'q>(
     sql: &'static str,
-    floor: i64,
+    asked: Asked,
     lossy: bool,
     items: Items,
     batch: &[(KeyHash, &'q Draft)],
 ) -> PgQuery<'q> {
     let drafts: Vec<&Draft> = batch.iter().map(|(_, draft)| *draft).collect();
-    let query = bind_records(sqlx::query(sql).bind(floor).bind(lossy), items, &drafts);
+    let query = bind_records(sqlx::query(sql).bind(asked.numbers).bind(lossy), items, &drafts);
     let query = items.bind(query, batch.iter().map(|(hash, _)| hash.uuid()));
     let query = items.bind(query, batch.iter().map(|(hash, _)| hash.lock()));
     let query = items.bind(query, drafts.iter().map(|draft| Uuid::from(draft.operation_id)));
@@ -126,11 +129,11 @@ fn create_whole<'q>(
 }
 
 /// The statement that makes these swaps, each with the hash of its key.
-pub(crate) fn swap_query<'q>(floor: i64, lossy: bool, batch: &[(KeyHash, &'q Swap)]) -> PgQuery<'q> {
+pub(crate) fn swap_query<'q>(asked: Asked, lossy: bool, batch: &[(KeyHash, &'q Swap)]) -> PgQuery<'q> {
     let items = Items::of(batch.len());
     let completions: Option<Vec<Completion<'q>>> =
         batch.iter().map(|(_, swap)| Completion::of(swap)).collect();
-    let begun = |statement| sqlx::query(items.sql(statement)).bind(floor).bind(lossy);
+    let begun = |statement| sqlx::query(items.sql(statement)).bind(asked.numbers).bind(lossy);
     let expected = |query| {
         let query = items.bind(query, batch.iter().map(|(hash, _)| hash.uuid()));
         let all = || batch.iter().map(|(_, swap)| &swap.expected);
@@ -151,9 +154,9 @@ pub(crate) fn swap_query<'q>(floor: i64, lossy: bool, batch: &[(KeyHash, &'q Swa
 }
 
 /// The statement that removes these.
-pub(crate) fn remove_query<'q>(floor: i64, lossy: bool, batch: &[(KeyHash, &'q Expected)]) -> PgQuery<'q> {
+pub(crate) fn remove_query<'q>(asked: Asked, lossy: bool, batch: &[(KeyHash, &'q Expected)]) -> PgQuery<'q> {
     sqlx::query(statements::REMOVE)
-        .bind(floor)
+        .bind(asked.numbers)
         .bind(lossy)
         .bind(batch.iter().map(|(hash, _)| hash.uuid()).bind_iter())
         .bind(batch.iter().map(|(_, expected)| stored_version(expected.version)).bind_iter())
@@ -183,8 +186,9 @@ impl Writing {
                     }
                 }
                 let items = chunk.iter().map(|at| (hashes[*at], &batch[*at])).collect();
-                let query = create_query(self.clock.floor(), self.lossy, items);
-                let [made, locked] = self.send(query, &mut progress).await?.created().map_err(lost)?;
+                let asked = self.ask(&progress)?;
+                let query = create_query(asked, self.lossy, items);
+                let [made, locked] = self.send(asked, query, &mut progress).await?.created().map_err(lost)?;
                 progress.wrote |= !made.is_empty();
                 for at in chunk {
                     let id = batch[*at].operation_id;
@@ -223,8 +227,9 @@ impl Writing {
                 }
             }
             let items: Vec<_> = chunk.iter().map(|at| (hashes[*at], &batch[*at])).collect();
-            let query = swap_query(self.clock.floor(), self.lossy, &items);
-            let places = self.send(query, &mut progress).await?.done().map_err(lost)?;
+            let asked = self.ask(&progress)?;
+            let query = swap_query(asked, self.lossy, &items);
+            let places = self.send(asked, query, &mut progress).await?.done().map_err(lost)?;
             progress.wrote |= !places.is_empty();
             done.extend(places.into_iter().filter_map(|place| chunk.get(place)).copied());
         }
@@ -239,43 +244,43 @@ impl Writing {
         let (mut progress, mut done) = (Progress::default(), HashSet::new());
         for chunk in chunks(&to_send) {
             let items: Vec<_> = chunk.iter().map(|at| (hashes[*at], &batch[*at])).collect();
-            let query = remove_query(self.clock.floor(), self.lossy, &items);
-            let places = self.send(query, &mut progress).await?.done().map_err(lost)?;
+            let asked = self.ask(&progress)?;
+            let query = remove_query(asked, self.lossy, &items);
+            let places = self.send(asked, query, &mut progress).await?.done().map_err(lost)?;
             progress.wrote |= !places.is_empty();
             done.extend(places.into_iter().filter_map(|place| chunk.get(place)).copied());
         }
         self.tell(&batch.iter().collect::<Vec<_>>(), &hashes, &done, progress).await
     }
 
-    /// The time, if a clock hold is open. Asked before anything is purged: the server's clock may have jumped since the last answer.
-    async fn held(&self) -> Result<Option<Now>, StoreError> {
-        let (now, _) = read(&self.server, &self.clock, statements::READ, Vec::new()).await?;
-        Ok(self.clock.is_held(now).then_some(now))
+    /// What the next statement of a call is told about time.
+    fn ask(&self, progress: &Progress) -> Result<Asked, StoreError> {
+        self.clock.ask_to_write().map_err(|error| progress.whole(error))
     }
 
     /// Drops answers that are over; when each of them ended.
     pub(crate) async fn drop_answers(&self, at_most: usize) -> Result<Answer<Timestamp>, StoreError> {
-        if let Some(now) = self.held().await? {
-            return Ok(Answer::at(now, Vec::new()));
-        }
-        let limit = i64::try_from(at_most).unwrap_or(i64::MAX);
-        let query =
-            sqlx::query(statements::DROP_ANSWERS).bind(self.clock.floor()).bind(self.lossy).bind(limit);
-        let mut progress = Progress::default();
-        let ends = self.send(query, &mut progress).await?.ends().map_err(lost)?;
-        progress.answer(ends)
+        let (wrote, progress) = self.forget(statements::DROP_ANSWERS, at_most).await?;
+        progress.answer(wrote.ends().map_err(lost)?)
     }
 
     /// Removes records whose time is over.
     pub(crate) async fn purge(&self, at_most: usize) -> Result<Answer<Purged>, StoreError> {
-        if let Some(now) = self.held().await? {
-            return Ok(Answer::at(now, Vec::new()));
+        let (wrote, progress) = self.forget(statements::PURGE, at_most).await?;
+        progress.answer(wrote.purged().map_err(lost)?)
+    }
+
+    /// Sends a statement that forgets what is over. It looks itself whether a clock hold is open, in its own commit.
+    async fn forget(&self, sql: &'static str, at_most: usize) -> Result<(Wrote, Progress), StoreError> {
+        // That a hold has ended has to be in the row before anything goes by it.
+        if self.clock.differs() {
+            self.mark(false).await?;
         }
         let limit = i64::try_from(at_most).unwrap_or(i64::MAX);
-        let query = sqlx::query(statements::PURGE).bind(self.clock.floor()).bind(self.lossy).bind(limit);
-        let mut progress = Progress::default();
-        let purged = self.send(query, &mut progress).await?.purged().map_err(lost)?;
-        progress.answer(purged)
+        let (mut progress, asked) = (Progress::default(), self.clock.ask_to_write()?);
+        let query = sqlx::query(sql).bind(asked.numbers).bind(self.lossy).bind(limit);
+        let wrote = self.send(asked, query, &mut progress).await?;
+        Ok((wrote, progress))
     }
 
     /// What became of each conditional write.
@@ -303,12 +308,18 @@ impl Writing {
         progress.answer((0..expected.len()).map(tell).collect())
     }
 
-    async fn send(&self, query: PgQuery<'_>, progress: &mut Progress) -> Result<Wrote, StoreError> {
+    async fn send(
+        &self,
+        asked: Asked,
+        query: PgQuery<'_>,
+        progress: &mut Progress,
+    ) -> Result<Wrote, StoreError> {
         let rows = self.server.write(query).await.map_err(|error| progress.whole(error))?;
         let wrote =
             wrote(rows).map_err(lost)?.ok_or_else(not_durable).map_err(|error| progress.whole(error))?;
-        let now = self.clock.told(wrote.now);
-        progress.now.get_or_insert(now);
+        // Where this instance turns out to be wrong, what was written stands all the same; nothing more is.
+        let told = self.clock.told(&asked, &wrote.answered);
+        progress.now.get_or_insert(told.now);
         Ok(wrote)
     }
 

@@ -6,6 +6,7 @@
     reason = "test code: whatever goes wrong fails the test by a panic"
 )]
 
+mod clock;
 mod costs;
 mod damage;
 mod deploys;
@@ -22,4 +23,6 @@ mod open_transactions;
 mod phases;
 mod same_transaction;
 mod sealing;
+#[path = "../server_clock/mod.rs"]
+mod server_clock;
 mod shop;

@@ -74,6 +74,7 @@ async fn a_role_that_may_only_change_rows_is_enough_for_a_service() {
          GRANT USAGE ON SCHEMA public TO {role};
          GRANT SELECT, INSERT, UPDATE, DELETE ON semel_records, semel_answers, semel_history, semel_remembered
              TO {role};
+         GRANT SELECT, INSERT, UPDATE ON semel_clock TO {role};
          GRANT SELECT ON semel_meta TO {role}"
     );
     raw_sql(AssertSqlSafe(grants)).execute(&owner).await.unwrap();

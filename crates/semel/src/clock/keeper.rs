@@ -63,14 +63,14 @@ pub enum Turn {
 }
 
 /// The judge of one instance of a store.
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Keeper {
     terms: Terms,
     id: i64,
     running: Option<Running>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Running {
     /// What time it was, when the boot time was this.
     anchor: (i64, Duration),
@@ -144,6 +144,13 @@ impl Keeper {
             since: Timestamp::from_millis(*running.since.get_or_insert(earliest)),
         };
         Told { now, mark: Mark { at: earliest, behind, by: id }, turn, is_wrong: running.is_wrong }
+    }
+
+    /// Begins to count a lease's patience again: the store was away, and owners could not say that they live.
+    pub fn begin_again(&mut self, monotonic: Duration) {
+        if let Some(running) = &mut self.running {
+            (running.steady, running.since) = (monotonic, None);
+        }
     }
 
     /// Watches what the kernel says of its clock during a hold, which has to be asked again within `patience`. Whether the hold may end.
@@ -271,11 +278,15 @@ impl Running {
             self.follow(claimed, readings, max_step);
             (claimed.max(expected), 0)
         } else if step > allowance || back > TOLERANCE {
-            // Others have looked since this was decided, and keep another time: this clock is the one that is wrong.
+            // Others have looked since this was decided, and keep another time: this clock is the one that is wrong. So it is, from the
+            // beginning, where the clock agrees with a mark that another one has just left, and this one alone expects a later time.
+            let age = time.saturating_sub(row.at);
+            let is_alone =
+                back > SINCE_MARK && row.by != id && row.by != 0 && (-TOLERANCE..=SINCE_MARK).contains(&age);
             let is_decided = self.behind != 0 && (self.behind - ahead).abs() <= TOLERANCE;
             let (decided_on, decided_at) = self.decided;
             let others = row.by != id && row.by != 0 && row != decided_on && row.at >= decided_at;
-            self.is_wrong = is_decided && others;
+            self.is_wrong = (is_decided && others) || is_alone;
             if !is_decided {
                 self.decided = (row, expected);
             }
@@ -284,6 +295,11 @@ impl Running {
             self.follow(time, readings, max_step);
             (time, row.behind)
         };
+        // Somebody judged otherwise, who may have stamped leases by a mark that was a minute old; or this is where a hold begins or ends.
+        let changes = |judged: i64| (judged - self.behind).abs() > TOLERANCE;
+        if changes(row.behind) || changes(behind) {
+            (self.steady, self.since) = (monotonic, None);
+        }
         let turn = self.turn(was_wrong, behind, step.min(ahead));
         if behind != self.behind {
             // A hold that grows or shrinks by more than drift is another one: the kernel is watched from the beginning.

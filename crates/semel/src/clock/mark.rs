@@ -25,7 +25,7 @@ impl Trust {
 }
 
 /// How far, and on whose word, a clock is believed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Terms {
     /// Whose word counts.
     pub trust: Trust,

@@ -261,6 +261,51 @@ fn the_one_whose_clock_is_far_from_the_mark_fails_and_moves_nobody() {
 }
 
 #[test]
+fn the_one_whose_steady_clock_leaps_fails_and_moves_nobody() {
+    let (mut row, mut right, mut wrong) = (Mark::NONE, Machine::at(NOON, 1), Machine::at(NOON, 2));
+    wrong.write(&mut row);
+    for machine in [&mut right, &mut wrong] {
+        machine.pass(MINUTE);
+    }
+    right.write(&mut row);
+    wrong.boot += DAY;
+    let told = wrong.write(&mut row);
+    assert_eq!((told.is_wrong, told.turn), (true, Some(Turn::Contradicted(-DAY))));
+    assert_eq!((row.by, row.at, row.behind), (1, NOON + MINUTE, 0), "it wrote nothing");
+    right.pass(1_000);
+    let now = NOON + MINUTE + 1_000;
+    assert_eq!(times(&right.write(&mut row)), (now, now));
+}
+
+#[test]
+fn a_clock_that_is_set_back_is_nobodys_mistake_but_its_own() {
+    for back in [30_000, DAY] {
+        let (mut row, mut one, mut two) = (Mark::NONE, Machine::at(NOON, 1), Machine::at(NOON, 2));
+        one.write(&mut row);
+        for machine in [&mut one, &mut two] {
+            machine.look(row);
+            machine.pass(MINUTE);
+            machine.wall -= back;
+        }
+        for machine in [&mut two, &mut one] {
+            let told = machine.write(&mut row);
+            assert_eq!((times(&told), told.is_wrong), ((NOON + MINUTE, NOON + MINUTE), false), "by {back}");
+        }
+    }
+}
+
+#[test]
+fn after_the_store_was_away_no_lease_is_over_until_one_has_passed() {
+    let (mut row, mut machine) = (Mark::NONE, Machine::at(NOON, 1));
+    machine.write(&mut row);
+    machine.pass(HOUR);
+    machine.keeper.begin_again(Duration::from_millis(machine.mono.unsigned_abs()));
+    assert_eq!(machine.write(&mut row).now.steady, Duration::ZERO);
+    machine.pass(30_000);
+    assert_eq!(machine.write(&mut row).now.steady, Duration::from_secs(30));
+}
+
+#[test]
 fn two_on_one_machine_agree_on_a_jump() {
     let (mut row, mut one, mut two) = (Mark::NONE, Machine::at(NOON, 1), Machine::at(NOON, 2));
     one.write(&mut row);
@@ -292,6 +337,19 @@ fn a_hold_that_another_one_ended_is_ended_here_and_no_lease_is_over_by_it() {
         assert_eq!(times(&told), (NOON + MINUTE + DAY + 1_000, NOON + MINUTE + DAY + 1_000));
         assert_eq!(told.now.steady, Duration::ZERO);
     }
+}
+
+#[test]
+fn no_lease_that_was_stamped_during_a_hold_is_over_when_another_one_ends_it() {
+    let (mut row, mut right) = (Mark::NONE, Machine::at(NOON, 1));
+    right.write(&mut row);
+    right.pass(MINUTE);
+    // It stamps leases by the mark, which is a minute old.
+    let mut wrong = Machine::at(NOON + MINUTE + DAY, 2);
+    assert_eq!(times(&wrong.write(&mut row)).0, NOON);
+    let told = right.write(&mut row);
+    assert_eq!((told.turn, times(&told).0), (None, NOON + MINUTE));
+    assert_eq!(told.now.steady, Duration::ZERO);
 }
 
 #[test]

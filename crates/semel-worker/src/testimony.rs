@@ -1,9 +1,10 @@
 //! Evidence, whoever brings it: it settles, or is kept in the history, or has to come again.
 
-use semel::transition::{About, Change, Evidence, Refusal, Settlement, remark, state_at};
+use semel::cas::{Decide, Decided, Look, Updated, compare_and_swap, locked};
+use semel::transition::{About, Evidence, Refusal, Settlement, remark, state_at};
 use semel::{
     Actor, Engine, Happening, HistoryEntry, HistoryLine, OperationId, Record, Settled, State, StoreError,
-    Swap, Swapped, Timestamp,
+    Timestamp,
 };
 use std::time::Duration;
 
@@ -23,9 +24,6 @@ pub(crate) enum Heard {
 
 /// Lines of one operation's history at most; evidence past that is logged, and not kept.
 const MOST_LINES: usize = 100;
-
-/// Writes at most, as each loss on the version means that somebody else's write went through.
-const MAX_LOSSES: usize = 32;
 
 /// Brings evidence. `now` is a moment by the store's clock that is not long past.
 pub(crate) async fn testify(
@@ -114,21 +112,12 @@ async fn keep_once(
     engine: &Engine,
     record: &Record,
     settlement: &Settlement,
-    mut history: Vec<HistoryLine>,
+    history: Vec<HistoryLine>,
 ) -> Result<(), StoreError> {
     let Settlement { actor, note, .. } = settlement;
-    let mut record = record.clone();
-    for _ in 0..MAX_LOSSES {
-        if history.iter().any(|line| tells(&line.entry, settlement)) || history.len() >= MOST_LINES {
-            return Ok(());
-        }
-        match write_remark(engine, &record, actor, note.as_deref()).await? {
-            None => return Ok(()),
-            Some(changed) => record = changed,
-        }
-        history = engine.store().history(record.operation_id).await?;
-    }
-    Err(changes_all_the_time())
+    let unless = Some((settlement, history));
+    write_remark(engine, Remark { engine, record: record.clone(), actor, note: note.as_deref(), unless })
+        .await
 }
 
 /// Whether a line is of this piece of evidence.
@@ -148,41 +137,53 @@ fn agrees(evidence: &Evidence, state: State) -> bool {
 
 /// Writes a remark into the history, if the record is still there.
 async fn keep(engine: &Engine, record: &Record, actor: &Actor, note: &str) -> Result<(), StoreError> {
-    let mut record = record.clone();
-    for _ in 0..MAX_LOSSES {
-        match write_remark(engine, &record, actor, Some(note)).await? {
-            None => return Ok(()),
-            Some(changed) => record = changed,
+    let remark = Remark { engine, record: record.clone(), actor, note: Some(note), unless: None };
+    write_remark(engine, remark).await
+}
+
+async fn write_remark(engine: &Engine, mut remark: Remark<'_>) -> Result<(), StoreError> {
+    match compare_and_swap(engine.store(), &mut remark).await? {
+        Updated::Locked => Err(locked()),
+        Updated::Written(_) | Updated::Stopped(()) | Updated::Missing => Ok(()),
+    }
+}
+
+/// A remark for the history of an operation, if that is still there.
+struct Remark<'a> {
+    engine: &'a Engine,
+    record: Record,
+    actor: &'a Actor,
+    note: Option<&'a str>,
+    /// Not if the history of the record tells of this evidence already, or is too long.
+    unless: Option<(&'a Settlement, Vec<HistoryLine>)>,
+}
+
+impl Decide for Remark<'_> {
+    type Stop = ();
+
+    async fn decide(&mut self, look: Look) -> Result<Decided<()>, StoreError> {
+        match look {
+            Look::First => {}
+            // Another operation has its key by now, in whose history it has no place.
+            Look::Changed(changed, _) if changed.operation_id != self.record.operation_id => {
+                return Ok(Decided::Stop(()));
+            }
+            Look::Changed(changed, _) => {
+                self.record = *changed;
+                if let Some((_, history)) = &mut self.unless {
+                    *history = self.engine.store().history(self.record.operation_id).await?;
+                }
+            }
+            Look::Lost(error) => return Err(error),
         }
+        if let Some((settlement, history)) = &self.unless
+            && (history.len() >= MOST_LINES || history.iter().any(|line| tells(&line.entry, settlement)))
+        {
+            return Ok(Decided::Stop(()));
+        }
+        let change = remark(&self.record, self.actor.clone(), self.note.map(str::to_owned));
+        Ok(Decided::Write(self.record.expected(), change))
     }
-    Err(changes_all_the_time())
-}
-
-/// Writes a remark if the record is still this one; otherwise returns what is there instead. `None`: it is written, or the operation is
-/// gone.
-async fn write_remark(
-    engine: &Engine,
-    record: &Record,
-    actor: &Actor,
-    note: Option<&str>,
-) -> Result<Option<Record>, StoreError> {
-    let Change::Put { next, history } = remark(record, actor.clone(), note.map(str::to_owned)) else {
-        return Ok(None);
-    };
-    let swap = Swap { expected: record.expected(), next, history };
-    let answer = engine.store().swap_all(vec![swap]).await?;
-    match answer.items.into_iter().next() {
-        // Another operation has its key by now, in whose history it has no place.
-        Some(Swapped::Changed(changed)) if changed.operation_id != record.operation_id => Ok(None),
-        Some(Swapped::Changed(changed)) => Ok(Some(*changed)),
-        Some(Swapped::Locked) => Err(StoreError::Unavailable("an open transaction holds the record".into())),
-        Some(Swapped::Damaged(why)) => Err(StoreError::Damaged(why)),
-        Some(Swapped::Done | Swapped::Missing) | None => Ok(None),
-    }
-}
-
-fn changes_all_the_time() -> StoreError {
-    StoreError::Unavailable("the record changes all the time".into())
 }
 
 /// Writes a remark about an operation, as [`keep`].

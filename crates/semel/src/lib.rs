@@ -89,5 +89,5 @@ pub use engine::{
 pub use store::{
     Access, Answer, Created, Cursor, DueQuery, Filter, KeyFormat, KeyFormatSet, ManualClock, MemoryStore,
     Page, PassedOver, Purged, Respell, Store, StoreError, StoreFuture, StoreHandle, Swap, Swapped, bounded,
-    check_draft,
+    cas, check_draft,
 };

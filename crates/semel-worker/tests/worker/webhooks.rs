@@ -9,7 +9,8 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use http::HeaderMap;
 use semel::observe::Event;
 use semel::{
-    Actor, Body, Decision, OperationId, Outcome, Policy, Record, Settling, State, Store as _, StoreResponse,
+    Actor, Body, Decision, Engine, OperationId, Outcome, Policy, Record, Settling, State, Store as _,
+    StoreResponse,
 };
 use semel_conformance::{Loss, LossyStore};
 use semel_worker::{ReaperOptions, WebhookAnswer, WebhookIntake, WebhookResult, WebhookSecret};
@@ -211,7 +212,9 @@ async fn what_settles_nothing_is_kept_once_however_often_it_is_delivered() {
     for (message, body) in [("msg_1", by_key(1, "completed")), ("msg_2", vague)] {
         let before = shop.history(id).await.len();
         shop.store.before_the_next_swap({
-            let (again, body) = (Sender::to(shop.clone()), body.clone());
+            // By another process: this one's writes wait for the swap.
+            let elsewhere = Shop { engine: Engine::new(shop.store.clone()), ..shop.clone() };
+            let (again, body) = (Sender::to(elsewhere), body.clone());
             async move { assert_eq!(again.send(message, &body).await.result, WebhookResult::Kept) }
         });
         for _ in 0..1000 {

@@ -4,7 +4,8 @@ use super::Engine;
 use crate::identity::OperationId;
 use crate::observe::Event;
 use crate::record::Record;
-use crate::store::{StoreError, Swap, Swapped};
+use crate::store::StoreError;
+use crate::store::cas::{Decide, Decided, Look, Updated, compare_and_swap, locked};
 use crate::time::Timestamp;
 use crate::transition::{About, Change, Refusal, Settlement, settle};
 
@@ -19,9 +20,6 @@ pub enum Settled {
     Missing,
 }
 
-/// Decisions at most, as each loss on the version means that somebody else's write went through.
-const MAX_LOSSES: usize = 32;
-
 impl Engine {
     /// Brings evidence about an operation. It moves an unknown outcome alone.
     ///
@@ -32,57 +30,26 @@ impl Engine {
     /// The store did not answer. With [`StoreError::Lost`] nobody can say whether the outcome was settled: bring the same
     /// settlement again.
     pub async fn settle(&self, about: &About, settlement: &Settlement) -> Result<Settled, StoreError> {
-        let (mut now, found) = self.find(about.operation_id).await?;
-        let Some(mut record) = found else { return Ok(Settled::Missing) };
+        let (now, found) = self.find(about.operation_id).await?;
+        let Some(record) = found else { return Ok(Settled::Missing) };
         let settlement = &*self.shared.sealed(settlement, &record);
-        let mut answer_lost = false;
-        for _ in 0..MAX_LOSSES {
-            // A write of ours whose answer was lost, in this call or in one before it.
-            if record.owner == settlement.settler {
-                if answer_lost {
-                    self.settled(&record);
-                }
-                return Ok(Settled::Done(Box::new(record)));
+        let operation = record.key.operation.clone();
+        let mut decision = Settling { engine: self, about, settlement, record, now, answer_lost: false };
+        let updated = compare_and_swap(&self.shared.store, &mut decision).await;
+        let answer_lost = decision.answer_lost;
+        match updated {
+            Ok(Updated::Written(Some(settled))) => {
+                self.settled(&settled);
+                Ok(Settled::Done(settled))
             }
-            let (next, history) = match settle(&record, about, settlement, now) {
-                Ok(Change::Put { next, history }) => (next, history),
-                // Evidence never removes a record.
-                Ok(Change::Remove) => return Ok(Settled::Missing),
-                Err(refusal) => return Ok(Settled::Refused(refusal, Box::new(record))),
-            };
-            let swap = Swap { expected: record.expected(), next, history };
-            let operation = &record.key.operation;
-            match self.shared.store.swap(&swap).await {
-                Ok((now, Swapped::Done)) => {
-                    let settled = swap.next.at(now);
-                    self.settled(&settled);
-                    return Ok(Settled::Done(Box::new(settled)));
-                }
-                Ok((then, Swapped::Changed(changed))) => (now, record) = (then.earliest, *changed),
-                Ok((_, Swapped::Missing)) => return Ok(Settled::Missing),
-                Ok((_, Swapped::Damaged(why))) => {
-                    self.shared.count(operation, Event::StoreError);
-                    return Err(failed(StoreError::Damaged(why), answer_lost));
-                }
-                Ok((_, Swapped::Locked)) => {
-                    let held = StoreError::Unavailable("an open transaction holds the record".into());
-                    return Err(failed(held, answer_lost));
-                }
-                Err(lost @ StoreError::Lost(_)) => {
-                    self.shared.count(operation, Event::StoreError);
-                    answer_lost = true;
-                    // If it cannot be read back either, what was lost first is what has to be said.
-                    let Ok((then, found)) = self.find(about.operation_id).await else { return Err(lost) };
-                    let Some(found) = found else { return Ok(Settled::Missing) };
-                    (now, record) = (then, found);
-                }
-                Err(error) => {
-                    self.shared.count(operation, Event::StoreError);
-                    return Err(failed(error, answer_lost));
-                }
+            Ok(Updated::Stopped(settled)) => Ok(settled),
+            Ok(Updated::Missing | Updated::Written(None)) => Ok(Settled::Missing),
+            Ok(Updated::Locked) => Err(failed(locked(), answer_lost)),
+            Err(error) => {
+                self.shared.count(&operation, Event::StoreError);
+                Err(failed(error, answer_lost))
             }
         }
-        Err(failed(StoreError::Unavailable("the record changes all the time".into()), answer_lost))
     }
 
     fn settled(&self, record: &Record) {
@@ -100,7 +67,55 @@ impl Engine {
     }
 }
 
+/// A settlement, decided on the record as last read.
+struct Settling<'a> {
+    engine: &'a Engine,
+    about: &'a About,
+    settlement: &'a Settlement,
+    record: Record,
+    now: Timestamp,
+    answer_lost: bool,
+}
+
+impl Decide for Settling<'_> {
+    type Stop = Settled;
+
+    async fn decide(&mut self, look: Look) -> Result<Decided<Settled>, StoreError> {
+        match look {
+            Look::First => {}
+            Look::Changed(changed, then) => (self.now, self.record) = (then.earliest, *changed),
+            Look::Lost(error) => {
+                self.answer_lost = true;
+                // If it cannot be read back either, what was lost first is what has to be said.
+                let read_back = self.engine.find(self.about.operation_id).await;
+                let Ok((then, found)) = read_back else { return Err(error) };
+                self.engine.shared.count(&self.record.key.operation, Event::StoreError);
+                let Some(found) = found else { return Ok(Decided::Stop(Settled::Missing)) };
+                (self.now, self.record) = (then, found);
+            }
+        }
+        let Self { record, settlement, .. } = self;
+        // A write of ours whose answer was lost, in this call or in one before it.
+        if record.owner == settlement.settler {
+            if self.answer_lost {
+                self.engine.settled(record);
+            }
+            return Ok(Decided::Stop(Settled::Done(Box::new(record.clone()))));
+        }
+        Ok(match settle(record, self.about, settlement, self.now) {
+            Ok(change @ Change::Put { .. }) => Decided::Write(record.expected(), change),
+            // Evidence never removes a record.
+            Ok(Change::Remove) => Decided::Stop(Settled::Missing),
+            Err(refusal) => Decided::Stop(Settled::Refused(refusal, Box::new(record.clone()))),
+        })
+    }
+}
+
 /// Why a settlement failed. Where the answer to a try before was lost, that one may still turn up: perhaps it is what is in the way.
 fn failed(error: StoreError, answer_lost: bool) -> StoreError {
-    if answer_lost { StoreError::Lost(error.to_string()) } else { error }
+    match error {
+        StoreError::Lost(_) => error,
+        _ if answer_lost => StoreError::Lost(error.to_string()),
+        _ => error,
+    }
 }

@@ -11,7 +11,8 @@ use crate::identity::OperationId;
 use crate::observe::{Event, log_doubt};
 use crate::policy::{Policy, Settling};
 use crate::record::Record;
-use crate::store::{StoreError, Swap, Swapped};
+use crate::store::StoreError;
+use crate::store::cas::{Decide, Decided, Look, Updated, compare_and_swap, locked};
 use crate::transition::{Act, Change, Claim, Refusal, act};
 use bytes::Bytes;
 use std::fmt;
@@ -257,51 +258,65 @@ async fn decide_and_write(
     seen: &Seen,
     owner_act: &Act,
 ) -> Result<Written, StoreError> {
-    loop {
-        let (expected, change) = {
-            let record = seen.lock().unwrap_or_else(PoisonError::into_inner);
-            match act(&record, claim, owner_act) {
-                Ok(change) => (record.expected(), change),
-                Err(refusal) => return Ok(Written::Refused(refusal, Some(Box::new(record.clone())))),
+    let mut decision = OwnerWrite { claim, seen, owner_act, removing: false };
+    let updated = compare_and_swap(&shared.store, &mut decision).await;
+    let count_error = |_: &StoreError| {
+        let record = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.count(&record.key.operation, Event::StoreError);
+    };
+    match updated.inspect_err(count_error)? {
+        Updated::Written(written) => {
+            if let Some(written) = written {
+                shared.written(&written);
+                see(seen, *written);
             }
-        };
-        let answer = match change {
-            Change::Put { next, history } => {
-                let swap = Swap { expected, next, history };
-                let swapped = shared.store.swap(&swap).await;
-                swapped.map(|(now, swapped)| (swapped, Some(swap.next.at(now))))
-            }
-            Change::Remove => shared.store.remove(&expected).await.map(|(_, swapped)| (swapped, None)),
-        };
-        let count_error = || {
-            let record = seen.lock().unwrap_or_else(PoisonError::into_inner);
-            shared.count(&record.key.operation, Event::StoreError);
-        };
-        let (swapped, written) = answer.inspect_err(|_| count_error())?;
-        match (swapped, written) {
-            (Swapped::Done, written) => {
-                if let Some(written) = written {
-                    shared.written(&written);
-                    see(seen, written);
-                }
-                return Ok(Written::Done);
-            }
+            Ok(Written::Done)
+        }
+        Updated::Stopped(written) => Ok(written),
+        Updated::Missing if decision.removing => Ok(Written::Done),
+        Updated::Missing => Ok(Written::Refused(Refusal::Fenced, None)),
+        Updated::Locked => Err(locked()),
+    }
+}
+
+/// An act of the owner's, decided on the record as last seen.
+struct OwnerWrite<'a> {
+    claim: &'a Claim,
+    seen: &'a Seen,
+    owner_act: &'a Act,
+    /// Whether the record is to be removed.
+    removing: bool,
+}
+
+impl OwnerWrite<'_> {
+    fn decide_now(&mut self, look: Look) -> Result<Decided<Written>, StoreError> {
+        let mut record = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        match look {
+            Look::First => {}
             // It is gone, as it should be: an answer of ours was lost, and this is the second time.
-            (Swapped::Missing, None) => return Ok(Written::Done),
-            (Swapped::Changed(other), None) if other.operation_id != claim.operation_id => {
-                return Ok(Written::Done);
+            Look::Changed(other, _) if self.removing && other.operation_id != self.claim.operation_id => {
+                return Ok(Decided::Stop(Written::Done));
             }
             // Whatever it is, an earlier version as well: a failover may have lost what was written last.
-            (Swapped::Changed(record), _) => *seen.lock().unwrap_or_else(PoisonError::into_inner) = *record,
-            (Swapped::Missing, Some(_)) => return Ok(Written::Refused(Refusal::Fenced, None)),
-            (Swapped::Damaged(why), _) => {
-                count_error();
-                return Err(StoreError::Damaged(why));
-            }
-            (Swapped::Locked, _) => {
-                return Err(StoreError::Unavailable("an open transaction holds the record".into()));
-            }
+            Look::Changed(other, _) => *record = *other,
+            // Whoever writes again finds out.
+            Look::Lost(error) => return Err(error),
         }
+        Ok(match act(&record, self.claim, self.owner_act) {
+            Ok(change) => {
+                self.removing = matches!(change, Change::Remove);
+                Decided::Write(record.expected(), change)
+            }
+            Err(refusal) => Decided::Stop(Written::Refused(refusal, Some(Box::new(record.clone())))),
+        })
+    }
+}
+
+impl Decide for OwnerWrite<'_> {
+    type Stop = Written;
+
+    async fn decide(&mut self, look: Look) -> Result<Decided<Written>, StoreError> {
+        self.decide_now(look)
     }
 }
 

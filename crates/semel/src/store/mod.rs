@@ -3,6 +3,7 @@
 mod batches;
 mod bounded;
 mod call;
+pub mod cas;
 mod damage;
 mod handle;
 mod memory;

@@ -4,6 +4,7 @@
 //! Time is tokio's paused clock and the store's manual one: nothing here sleeps, and every race is held at a gate.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail the test")]
 
+mod cas;
 mod client_keys;
 mod contention;
 #[allow(dead_code, reason = "shared with the tests of semel-tower, which use other parts of it")]

@@ -5,7 +5,6 @@ mod check_config;
 mod clock;
 mod completions;
 mod demo;
-mod exchange;
 mod gateway;
 mod hangups;
 mod harmless;

@@ -1,8 +1,8 @@
 //! The payment service: a few lines that could be in any language. There is nothing of Semel in it: it does what it is sent, and
 //! takes the operation's identity from the header that the gateway sends along.
 
-use super::super::DemoError;
 use super::{end_of_input, tell};
+use crate::DemoError;
 use crate::exchange::exchange;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
@@ -18,12 +18,13 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::net::TcpListener;
 
+/// Where the service is.
 #[derive(Args, Clone)]
-pub(crate) struct ServiceArguments {
+pub struct ServiceArguments {
     #[arg(long)]
-    pub(in crate::demo) listen: SocketAddr,
+    pub(crate) listen: SocketAddr,
     #[arg(long)]
-    pub(in crate::demo) provider: SocketAddr,
+    pub(crate) provider: SocketAddr,
 }
 
 impl ServiceArguments {
@@ -34,22 +35,22 @@ impl ServiceArguments {
 }
 
 /// The header that makes the provider misbehave. The service passes it on, for the demo alone.
-pub(in crate::demo) const PROVIDER_MODE: &str = "x-provider-mode";
+pub(crate) const PROVIDER_MODE: &str = "x-provider-mode";
 
 /// Shorter than the gateway's patience with this service.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Serialize, Deserialize)]
-pub(in crate::demo) struct Order {
-    pub(in crate::demo) amount: String,
-    pub(in crate::demo) currency: String,
-    pub(in crate::demo) merchant_reference: String,
+pub(crate) struct Order {
+    pub(crate) amount: String,
+    pub(crate) currency: String,
+    pub(crate) merchant_reference: String,
 }
 
 /// What the client is told of a payment that was made.
 #[derive(Serialize)]
-pub(in crate::demo) struct Payment {
-    pub(in crate::demo) id: String,
+pub(crate) struct Payment {
+    pub(crate) id: String,
     status: &'static str,
     #[serde(flatten)]
     order: Order,
@@ -57,13 +58,13 @@ pub(in crate::demo) struct Payment {
 }
 
 impl Payment {
-    pub(in crate::demo) fn made(operation: &str, order: Order, charge_id: String) -> Self {
+    pub(crate) fn made(operation: &str, order: Order, charge_id: String) -> Self {
         Self { id: format!("pay_{}", operation.replace('-', "")), status: "completed", order, charge_id }
     }
 }
 
 /// What the provider knows the charge of an operation by: the same on every attempt.
-pub(in crate::demo) fn identity(operation: &str) -> String {
+pub(crate) fn identity(operation: &str) -> String {
     format!("{operation}:charged")
 }
 

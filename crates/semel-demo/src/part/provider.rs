@@ -1,16 +1,17 @@
 //! The provider: it charges whatever it is sent, as often as it is sent it, and its ledger tells what happened.
 
-use super::super::DemoError;
 use super::{end_of_input, tell};
+use crate::DemoError;
 use clap::Args;
 use payment_provider::{Provider, Settings};
 use std::net::SocketAddr;
 use tokio::net::TcpListener;
 
+/// Where the provider is.
 #[derive(Args, Clone)]
-pub(crate) struct ProviderArguments {
+pub struct ProviderArguments {
     #[arg(long)]
-    pub(in crate::demo) listen: SocketAddr,
+    pub(crate) listen: SocketAddr,
 }
 
 impl ProviderArguments {

@@ -11,16 +11,19 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 
 pub(super) use gateway::ADMIN_TOKEN;
-pub(crate) use gateway::GatewayArguments;
-pub(crate) use provider::ProviderArguments;
-pub(crate) use service::ServiceArguments;
+pub use gateway::GatewayArguments;
+pub use provider::ProviderArguments;
+pub use service::ServiceArguments;
 
 /// One process of the demo. Works in the demo's directory, says in one line where it listens, and ends when its standard input
 /// does: it never outlives the demo.
 #[derive(Subcommand, Clone)]
-pub(crate) enum Part {
+pub enum Part {
+    /// Charges what it is sent, and keeps the ledger.
     Provider(ProviderArguments),
+    /// Takes payments, and asks the provider to charge them.
     Service(ServiceArguments),
+    /// In front of the service.
     Gateway(GatewayArguments),
 }
 
@@ -63,7 +66,10 @@ impl Part {
 }
 
 /// Runs one part, to its end.
-pub(crate) fn run(part: &Part) -> Result<ExitCode, DemoError> {
+///
+/// # Errors
+/// Why it could not run.
+pub fn run(part: &Part) -> Result<ExitCode, DemoError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let done = runtime.block_on(async {
         match part {

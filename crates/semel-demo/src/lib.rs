@@ -1,14 +1,17 @@
-//! `semel demo`: a gateway, a payment service and a provider on this machine, and everything that can happen to a request.
+//! What `semel demo` walks through: a gateway, a payment service and a provider on this machine, and everything that can happen to a request.
 //!
 //! - `part/`: what each of the three processes does;
 //! - `process.rs`, `place.rs`, `stage.rs`: one of them, its port, and all of them, so that they can really be killed;
-//! - `client.rs`, `ledger.rs`: one request, one connection; what the provider's ledger says;
+//! - `exchange.rs`, `client.rs`, `ledger.rs`: one request, one connection; what the provider's ledger says;
 //! - `walk.rs`: what is done in each case;
 //! - `cases.rs`: what each case shows, and whether it came out right: pure functions of what was seen;
 //! - `report.rs`, `invitation.rs`: what is printed.
+//!
+//! The provider is a crate of its own, `provider/`: the fault campaign and the example use it too.
 
 mod cases;
 mod client;
+mod exchange;
 mod invitation;
 mod ledger;
 mod part;
@@ -18,9 +21,8 @@ mod report;
 mod stage;
 mod walk;
 
-pub(crate) use part::{Part, run as run_part};
+pub use part::{GatewayArguments, Part, ProviderArguments, ServiceArguments, run as run_part};
 
-use crate::interrupts::Interrupts;
 use clap::Args;
 use report::Report;
 use stage::{Stage, Wanted};
@@ -47,7 +49,7 @@ Examples:
 Exit status: 0 if every case came out right, 1 if one did not or the demo could not run.
 Colours: on a terminal only, and not if NO_COLOR is set."
 )]
-pub(crate) struct Arguments {
+pub struct Arguments {
     /// End after the walk.
     #[arg(long)]
     once: bool,
@@ -71,37 +73,48 @@ const ABSENCE: Duration = Duration::from_secs(2);
 /// Why the demo could not run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub(crate) enum DemoError {
+pub enum DemoError {
+    /// No temporary directory could be made.
     #[error("no temporary directory could be made for the demo's files (TMPDIR says where)")]
     Directory(#[source] std::io::Error),
+    /// The gateway cannot listen there.
     #[error("cannot listen on {0} ({1}): choose another address with --listen, such as --listen 127.0.0.1:0")]
     Listen(SocketAddr, std::io::Error),
+    /// A process could not be started.
     #[error("the {0} could not be started")]
     Start(&'static str, #[source] std::io::Error),
+    /// A process does not come up.
     #[error("the {0} does not come up: is the machine very busy? Try again")]
     NotUp(&'static str),
-    /// It has said why on the standard error that it shares with us.
+    /// A process has ended at its start. It has said why on the standard error that it shares with us.
     #[error("a process of the demo has ended at its start")]
     EndedAtStart,
+    /// The provider could not be started.
     #[error("the provider could not be started")]
     Provider(#[from] payment_provider::OpenError),
+    /// The provider's ledger failed.
     #[error("the provider failed")]
     Ledger(#[from] payment_provider::LedgerFailed),
+    /// The gateway's configuration is wrong.
     #[error("the gateway's configuration is wrong")]
     Config(#[from] semel_gateway::config::ConfigErrors),
+    /// The gateway could not be started.
     #[error("the gateway could not be started")]
     Gateway(#[from] semel_gateway::StartError),
+    /// The provider does not do as it is told.
     #[error("the provider does not do as it is told: {0}")]
     Unruly(String),
+    /// What holds the demo together failed.
     #[error("the demo's own machinery failed")]
     Machinery(#[from] std::io::Error),
 }
 
-/// Runs the demo.
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, DemoError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let done = runtime.block_on(demonstrate(arguments));
-    match done {
+/// Runs the demo, until the walk is over or `interrupted` returns. `interrupted` is called again after it was dropped.
+///
+/// # Errors
+/// Why the demo could not run.
+pub async fn run(arguments: &Arguments, interrupted: impl AsyncFnMut()) -> Result<ExitCode, DemoError> {
+    match demonstrate(arguments, interrupted).await {
         Err(DemoError::EndedAtStart) => Ok(ExitCode::FAILURE),
         // Whoever reads along has had enough (`semel demo | head`): no reason to complain.
         Err(DemoError::Machinery(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
@@ -111,8 +124,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, DemoError> {
     }
 }
 
-async fn demonstrate(arguments: &Arguments) -> Result<ExitCode, DemoError> {
-    let mut interrupts = Interrupts::listen()?;
+async fn demonstrate(
+    arguments: &Arguments,
+    mut interrupted: impl AsyncFnMut(),
+) -> Result<ExitCode, DemoError> {
     let mut report = Report::new(anstream::stdout());
     let wanted = Wanted {
         listen: arguments.listen.unwrap_or(DEFAULT_LISTEN),
@@ -121,7 +136,7 @@ async fn demonstrate(arguments: &Arguments) -> Result<ExitCode, DemoError> {
     };
     let mut stage = tokio::select! {
         set = Stage::set(wanted) => set?,
-        () = interrupts.come() => return Ok(ExitCode::from(INTERRUPTED)),
+        () = interrupted() => return Ok(ExitCode::from(INTERRUPTED)),
     };
     let address = stage.gateway.address();
     if arguments.listen.is_none() && address != DEFAULT_LISTEN {
@@ -131,7 +146,7 @@ async fn demonstrate(arguments: &Arguments) -> Result<ExitCode, DemoError> {
 
     let walked = tokio::select! {
         walked = walk::all(&mut stage, &mut report) => walked?,
-        () = interrupts.come() => {
+        () = interrupted() => {
             stage.strike().await;
             return Ok(ExitCode::from(INTERRUPTED));
         }
@@ -143,7 +158,7 @@ async fn demonstrate(arguments: &Arguments) -> Result<ExitCode, DemoError> {
         invitation::print(&mut report, &stage, &walked)?;
         loop {
             let (name, pid) = tokio::select! {
-                () = interrupts.come() => break,
+                () = interrupted() => break,
                 revived = stage.revive() => revived?,
             };
             report.revived(name, pid)?;

@@ -1,7 +1,7 @@
 //! The gateway, from a configuration file that can be looked at.
 
-use super::super::DemoError;
 use super::{end_of_input, tell};
+use crate::DemoError;
 use clap::Args;
 use semel_gateway::{Config, Running, StartError};
 use std::io::ErrorKind;
@@ -10,27 +10,28 @@ use std::path::Path;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
+/// Where the gateway is.
 #[derive(Args, Clone)]
-pub(crate) struct GatewayArguments {
+pub struct GatewayArguments {
     #[arg(long)]
-    pub(in crate::demo) upstream: SocketAddr,
+    pub(crate) upstream: SocketAddr,
     #[arg(long)]
-    pub(in crate::demo) listen: SocketAddr,
+    pub(crate) listen: SocketAddr,
     /// Take another port if this one is taken.
     #[arg(long)]
-    pub(in crate::demo) or_another: bool,
+    pub(crate) or_another: bool,
     #[arg(long)]
-    pub(in crate::demo) admin_listen: SocketAddr,
+    pub(crate) admin_listen: SocketAddr,
     /// Say of the service what is not true.
     #[arg(long)]
-    pub(in crate::demo) misconfigured: bool,
+    pub(crate) misconfigured: bool,
 }
 
 /// In the demo's directory.
 const CONFIG: &str = "semel.toml";
 
 /// For everyone on this machine to read: it opens the demo alone, and on loopback.
-pub(in crate::demo) const ADMIN_TOKEN: &str = "demo-token";
+pub(crate) const ADMIN_TOKEN: &str = "demo-token";
 
 impl GatewayArguments {
     pub(super) fn append_to(&self, line: &mut Vec<String>) {

@@ -1,10 +1,10 @@
 //! Decide, write, decide again: one loop, and it ends.
 
-use crate::faulty_store::{Call, Fault};
 use crate::support::Shop;
 use semel::cas::{Decide, Decided, Look, Updated, compare_and_swap};
 use semel::transition::remark;
 use semel::{Actor, Record, StoreError};
+use semel_testing::store::{Call, Fault};
 
 /// Remarks upon a record, and goes on whatever becomes of its writes.
 struct Stubborn {

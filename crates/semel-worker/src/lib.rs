@@ -11,6 +11,7 @@
 mod count;
 mod document;
 mod due;
+mod evidence;
 mod lease_watch;
 mod poll;
 mod reaper;
@@ -18,7 +19,6 @@ mod reconcile;
 mod reconciler;
 mod rekey;
 mod rules;
-mod testimony;
 mod webhook;
 mod worker;
 mod write;

@@ -2,9 +2,9 @@
 
 use crate::count;
 use crate::due::{LOOK_AGAIN, Walk};
+use crate::evidence::{Submitted, keep_about, submit};
 use crate::reconcile::{Finding, Question};
 use crate::rules::{Asking, OperationRules, Rules};
-use crate::testimony::{Heard, keep_about, testify};
 use crate::write::{Judged, write};
 use semel::background::exponential;
 use semel::transition::{About, Evidence, Polling, Settlement, Windows, ask_as_well, poll};
@@ -240,15 +240,15 @@ impl Inquiry {
         let operation_id = about.operation_id;
         let mut pause = FIRST_PAUSE;
         for _ in 0..TRIES {
-            match testify(&self.engine, &about, settlement, self.now).await {
-                Ok(Heard::Settled(record)) => {
+            match submit(&self.engine, &about, settlement, self.now).await {
+                Ok(Submitted::Settled(record)) => {
                     return tracing::info!(%operation_id, state = record.state.as_str(), "settled by asking");
                 }
-                Ok(Heard::TooEarly(_)) => {
+                Ok(Submitted::TooEarly(_)) => {
                     return tracing::info!(%operation_id, "no trace of it, but its lease still runs");
                 }
                 // Somebody was quicker; what contradicts is logged and kept.
-                Ok(Heard::Known | Heard::Kept(..) | Heard::Missing) => return,
+                Ok(Submitted::Known | Submitted::Kept(..) | Submitted::Missing) => return,
                 Err(error) => {
                     tracing::warn!(%operation_id, %error, "what was found out could not be stored yet");
                     tokio::time::sleep(pause).await;

@@ -177,7 +177,7 @@ async fn watch_leases(mut leases: LeaseWatch, mut pace: Pace) {
             round = leases.round() => round,
             () = pace.stop() => return,
         };
-        if pace.pause("the lease watch", round.err()).await.stopped() {
+        if pace.pause("lease watch", round.err()).await.stopped() {
             return;
         }
     }
@@ -188,7 +188,7 @@ async fn reconcile(mut reconciler: Reconciler, mut pace: Pace) {
         let turn = reconciler.turn().await;
         let more = matches!(turn, Ok(true));
         tokio::select! {
-            next = pace.pause("the reconciler", turn.err()) => {
+            next = pace.pause("reconciler", turn.err()) => {
                 if next.stopped() {
                     return reconciler.all_answered().await;
                 }
@@ -206,7 +206,7 @@ async fn reap(reaper: Option<Reaper>, mut pace: Pace) {
             round = reaper.round() => round,
             () = pace.stop() => return,
         };
-        if pace.pause("the reaper", round.err()).await.stopped() {
+        if pace.pause("reaper", round.err()).await.stopped() {
             return;
         }
     }

@@ -20,7 +20,6 @@ const KNOWN: &[&str] = &[
     "payments: bookkeeping::books, bookkeeping::postgres, bookkeeping::receipts, bookkeeping::sqlite",
     "provider: api, ledger, provider, settings, webhook",
     "semel-cli: admin, operations",
-    "semel-events: outbox::carrier, outbox::publisher",
     "semel-postgres: options, store",
     "semel-sqlite: connection, log_copier, options, store, ticker, writer",
     "semel-sqlite: job, transaction",

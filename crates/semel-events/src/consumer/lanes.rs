@@ -193,7 +193,7 @@ impl<H: Handler> Way<H> {
         match failure {
             Failure::Refused(why) => Next::SetAside(why),
             Failure::NotNow(why) => {
-                tracing::info!(id, kind, why, "a message cannot be handled now: trying on");
+                tracing::info!(id, kind, why, "message not handled, retrying");
                 Next::Again
             }
             Failure::Failed(why) => {
@@ -214,7 +214,7 @@ impl<H: Handler> Way<H> {
                 Ok(()) => {
                     return tracing::error!(id, why, "a message is set aside: nothing handles it any more");
                 }
-                Err(trouble) => tracing::warn!(id, why, trouble, "a message cannot be set aside: trying on"),
+                Err(trouble) => tracing::warn!(id, why, trouble, "message not set aside, retrying"),
             }
             pauses += 1;
             if kept(receipt, self.pause(pauses)).await {

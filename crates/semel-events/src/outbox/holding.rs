@@ -51,7 +51,7 @@ impl Holding {
     }
 
     /// The lanes of one of so many carriers.
-    pub(crate) fn lanes(&self, carrier: Carrier) -> Vec<Lane> {
+    pub(crate) fn lanes(&self, carrier: LoopIndex) -> Vec<Lane> {
         let state = self.lock();
         if !state.is_good() {
             return Vec::new();
@@ -60,7 +60,7 @@ impl Holding {
     }
 
     /// Gives up what is surplus of a carrier's, which has nothing of it under way.
-    pub(crate) async fn give_up(&self, queue: &dyn Queue, carrier: Carrier) -> Result<(), StoreError> {
+    pub(crate) async fn give_up(&self, queue: &dyn Queue, carrier: LoopIndex) -> Result<(), StoreError> {
         if !self.lock().surplus.iter().any(|lane| carrier.carries(*lane)) {
             return Ok(());
         }
@@ -92,12 +92,12 @@ impl State {
 
 /// One of so many carriers.
 #[derive(Clone, Copy)]
-pub(crate) struct Carrier {
+pub(crate) struct LoopIndex {
     pub(crate) number: u8,
     pub(crate) of: u8,
 }
 
-impl Carrier {
+impl LoopIndex {
     fn carries(self, lane: Lane) -> bool {
         lane % self.of == self.number
     }

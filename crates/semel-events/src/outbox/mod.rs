@@ -11,18 +11,19 @@
 //! - **Shared.** Aggregates fall into [`LANES`] lanes. Each is held by one publisher, by a lease in the store's time; the lanes of
 //!   one that died go to the others.
 //! - **One bad event stops its aggregate alone.** It is parked, tried again later and later, and becomes a dead letter, which an
-//!   operator sends on its way again ([`Desk::requeue`]) or takes out ([`Desk::discard`]).
+//!   operator sends on its way again ([`OutboxAdmin::requeue`]) or takes out ([`OutboxAdmin::discard`]).
 //!
 //! At least once means that an event may be published again: whoever publishes can be killed after the receiver's word and before
 //! its own note of it. Receivers know a repetition by the event's id.
 
-mod carrier;
+mod admin;
 mod counts;
 mod delivery;
-mod desk;
+mod delivery_loop;
 mod event;
 mod holding;
 mod lane;
+mod options;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 mod publisher;
@@ -30,9 +31,10 @@ mod queue;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
+pub use admin::{Entry, EntryFilter, EntryPage, OutboxAdmin, OutboxStats, Touched};
 pub use counts::Counts;
-pub use desk::{Desk, Entry, EntryFilter, EntryPage, Outlook, Touched};
 pub use event::InvalidEvent;
 pub use lane::{LANES, Lane, Place};
-pub use publisher::{Publisher, PublisherOptions, Wake};
+pub use options::PublisherOptions;
+pub use publisher::{Publisher, Wake};
 pub use queue::{Batch, Beat, Pending, Queue, Refused, Settlement, Token};

@@ -1,9 +1,10 @@
 //! Takes the events of an outbox to a sink.
 
-use super::carrier::{Carrier, Shared};
 use super::counts::Counts;
-use super::holding::{Carrier as Which, Holding};
+use super::delivery_loop::{DeliveryLoop, Shared};
+use super::holding::{Holding, LoopIndex};
 use super::lane::Lane;
+use super::options::PublisherOptions;
 use super::queue::{Batch, Beat, Queue, Settlement, Token};
 use crate::sink::Sink;
 use semel::background::spread;
@@ -14,61 +15,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// While one carrier waits for the receiver, another one reads, and a third writes down what became of its batch.
-const CARRIERS: u8 = 4;
-
-/// How a [`Publisher`] works.
-#[derive(Clone, Debug)]
-pub struct PublisherOptions {
-    /// How long after a publisher's death the others wait before they take over what it held. Default 30 s, at least 1 s.
-    pub lease: Duration,
-    /// How often it gives a sign of life, and lanes are shared anew. Default 5 s; never more than a quarter of the lease.
-    pub renew_every: Duration,
-    /// How long after one look into an empty outbox the next one comes. Default 200 ms.
-    pub poll_every: Duration,
-    /// How many events are read at a time, by each of four that work side by side. Default 1,024.
-    pub batch: usize,
-    /// How many events are on their way to the receiver at most. Default 1,024.
-    pub in_flight: usize,
-    /// How long the receiver has to confirm an event. Default 5 s; never more than a fifth of the lease, which is what is left of it
-    /// when the last event is begun.
-    pub deadline: Duration,
-    /// How often the receiver may refuse an event before it is a dead letter. Default 12, at least 1.
-    pub attempts: u32,
-    /// How long after its first refusal an event is tried again: then twice as long each time, up to an hour, and some more by
-    /// chance. Default 5 s.
-    pub retry_every: Duration,
-    /// How long a call to the store may take. Default 5 s.
-    pub store_timeout: Duration,
-}
-
-impl Default for PublisherOptions {
-    fn default() -> Self {
-        Self {
-            lease: Duration::from_secs(30),
-            renew_every: Duration::from_secs(5),
-            poll_every: Duration::from_millis(200),
-            batch: 1_024,
-            in_flight: 1_024,
-            deadline: Duration::from_secs(5),
-            attempts: 12,
-            retry_every: Duration::from_secs(5),
-            store_timeout: Duration::from_secs(5),
-        }
-    }
-}
-
-impl PublisherOptions {
-    fn in_bounds(mut self) -> Self {
-        self.lease = self.lease.max(Duration::from_secs(1));
-        self.renew_every = self.renew_every.min(self.lease / 4);
-        self.deadline = self.deadline.min(self.lease / 5);
-        self.batch = self.batch.max(1);
-        self.in_flight = self.in_flight.max(1);
-        self.attempts = self.attempts.max(1);
-        self
-    }
-}
+/// While one loop waits for the receiver, another one reads, and a third writes down what became of its batch.
+const DELIVERY_LOOPS: u8 = 4;
 
 /// Takes the events of an outbox to a sink, at least once each, in order per aggregate. Any number of publishers, in any number of
 /// processes, share the work on one store.
@@ -155,16 +103,16 @@ impl<S: Sink> Publisher<S> {
         let holding = Holding::new(options.lease);
         let shared =
             Arc::new(Shared { queue, sink, options, counts, holding, cut_off: AtomicBool::new(false) });
-        let mut carriers = JoinSet::new();
-        for number in 0..CARRIERS {
-            let which = Which { number, of: CARRIERS };
-            let carrier = Carrier::new(which, Arc::clone(&shared), stopped.clone(), wake.subscribe());
-            carriers.spawn(carrier.run());
+        let mut loops = JoinSet::new();
+        for number in 0..DELIVERY_LOOPS {
+            let index = LoopIndex { number, of: DELIVERY_LOOPS };
+            let delivery = DeliveryLoop::new(index, Arc::clone(&shared), stopped.clone(), wake.subscribe());
+            loops.spawn(delivery.run());
         }
         let working = async {
             stop.await;
             drop(stopping);
-            while carriers.join_next().await.is_some() {}
+            while loops.join_next().await.is_some() {}
         };
         tokio::select! {
             () = working => {}
@@ -182,7 +130,7 @@ async fn hold_on<S>(shared: &Shared<S>, wake: &watch::Sender<u64>) {
         match shared.holding.beat(&*shared.queue).await {
             Ok(()) if !held => wake.send_modify(|times| *times = times.wrapping_add(1)),
             Err(error) if held => {
-                tracing::warn!(%error, "the outbox's publisher cannot renew its leases: trying on")
+                tracing::warn!(%error, "outbox publisher: cannot renew leases, retrying")
             }
             _ => {}
         }

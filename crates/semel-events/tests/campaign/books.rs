@@ -8,7 +8,7 @@ use crate::processes::until_none_are_left;
 use crate::trap::Traps;
 use semel_events::consumer::{Delivery, Failure};
 use semel_events::message::Event;
-use semel_events::outbox::{Desk, Publisher, PublisherOptions, Queue};
+use semel_events::outbox::{OutboxAdmin, Publisher, PublisherOptions, Queue};
 use semel_events::sink::{Sink, Undelivered};
 use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
@@ -62,7 +62,7 @@ impl Books {
         }
     }
 
-    fn desk(&self) -> Arc<dyn Desk> {
+    fn desk(&self) -> Arc<dyn OutboxAdmin> {
         match self {
             Self::Postgres(books) => Arc::new(books.outbox()),
             Self::Sqlite(books) => Arc::new(books.outbox()),
@@ -100,7 +100,7 @@ impl Books {
 
     /// How many events are not published.
     pub(crate) async fn backlog(&self) -> u64 {
-        self.desk().outlook().await.unwrap().backlog
+        self.desk().stats().await.unwrap().backlog
     }
 
     pub(crate) async fn publish(

@@ -40,8 +40,8 @@ pub(crate) async fn a_poison_event_stops_its_aggregate_alone(outbox: Subject) {
     let entry = outbox.desk().find(id).await.unwrap().1.unwrap();
     assert_eq!((entry.attempts, entry.dead_letter, entry.parked, entry.retry), (3, true, true, None));
     assert_eq!(entry.last_error.as_deref(), Some("not of this kind"));
-    let outlook = outbox.desk().outlook().await.unwrap();
-    assert_eq!((outlook.backlog, outlook.dead_letters), (11, 1));
+    let stats = outbox.desk().stats().await.unwrap();
+    assert_eq!((stats.backlog, stats.dead_letters), (11, 1));
 }
 
 pub(crate) async fn a_requeued_dead_letter_is_delivered_with_those_behind_it_in_order(outbox: Subject) {
@@ -109,7 +109,7 @@ pub(crate) async fn an_event_that_alone_does_not_get_through_is_counted_in_the_e
         .take(200)
         .collect();
     for neighbour in neighbours {
-        if outbox.desk().outlook().await.unwrap().dead_letters == 1 {
+        if outbox.desk().stats().await.unwrap().dead_letters == 1 {
             break;
         }
         outbox.append(numbered(&neighbour, 0..1)).await;

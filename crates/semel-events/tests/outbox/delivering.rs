@@ -44,8 +44,8 @@ pub(crate) async fn nothing_is_left_of_what_was_published(outbox: Subject) {
     receiver.until_confirmed(100).await;
     outbox.until_left(0).await;
     running.stop().await;
-    let outlook = outbox.desk().outlook().await.unwrap();
-    assert_eq!((outlook.backlog, outlook.oldest, outlook.dead_letters), (0, Duration::ZERO, 0));
+    let stats = outbox.desk().stats().await.unwrap();
+    assert_eq!((stats.backlog, stats.oldest, stats.dead_letters), (0, Duration::ZERO, 0));
     assert_eq!((counts.published(), counts.failed(), counts.dead_letters()), (100, 0, 0));
     assert_eq!(receiver.confirmed().len(), 100, "each of them once");
 }

@@ -33,9 +33,9 @@ pub(crate) async fn an_outage_is_counted_and_seen(outbox: Subject) {
     outbox.append(numbered("payment/pay_1", 0..5)).await;
     let running = Running::start(publisher);
     receiver.until_tried(4).await;
-    let outlook = outbox.desk().outlook().await.unwrap();
-    assert_eq!((outlook.backlog, outlook.dead_letters), (5, 0));
-    assert!(outlook.oldest > Duration::ZERO, "{outlook:?}");
+    let stats = outbox.desk().stats().await.unwrap();
+    assert_eq!((stats.backlog, stats.dead_letters), (5, 0));
+    assert!(stats.oldest > Duration::ZERO, "{stats:?}");
     running.stop().await;
     assert_eq!((counts.published(), counts.failed()), (0, receiver.tries() as u64));
 }

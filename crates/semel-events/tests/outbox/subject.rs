@@ -3,7 +3,7 @@
 use semel_events::message::Event;
 use semel_events::outbox::postgres::PgOutbox;
 use semel_events::outbox::sqlite::SqliteOutbox;
-use semel_events::outbox::{Desk, EntryFilter, Publisher, PublisherOptions, Queue};
+use semel_events::outbox::{EntryFilter, OutboxAdmin, Publisher, PublisherOptions, Queue};
 use semel_events::outbox::{postgres, sqlite};
 use semel_events::sink::Sink;
 use semel_postgres::PgStore;
@@ -54,7 +54,7 @@ impl Subject {
         }
     }
 
-    pub(crate) fn desk(&self) -> Arc<dyn Desk> {
+    pub(crate) fn desk(&self) -> Arc<dyn OutboxAdmin> {
         match self {
             Self::Sqlite { store, .. } => Arc::new(SqliteOutbox::of(store)),
             Self::Postgres { store, .. } => Arc::new(PgOutbox::of(store)),
@@ -113,7 +113,7 @@ impl Subject {
 
     /// Waits until there are so many dead letters.
     pub(crate) async fn until_dead_letters(&self, count: u64) {
-        until(async || self.desk().outlook().await.unwrap().dead_letters == count).await;
+        until(async || self.desk().stats().await.unwrap().dead_letters == count).await;
     }
 }
 

@@ -36,7 +36,7 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 use problem::AdminProblem;
 use semel::{Engine, Policy};
-use semel_events::outbox::{Counts, Desk};
+use semel_events::outbox::{Counts, OutboxAdmin};
 use semel_worker::WebhookIntake;
 use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
@@ -58,7 +58,7 @@ pub struct Admin {
     /// Who may tell by webhook what became of an operation; none: nobody.
     pub webhooks: Option<Arc<WebhookIntake>>,
     /// What waits to be told to others; none: the store has no outbox.
-    pub outbox: Option<Arc<dyn Desk>>,
+    pub outbox: Option<Arc<dyn OutboxAdmin>>,
     /// What a publisher in this process has done; none: there is none.
     pub published: Option<Arc<Counts>>,
     /// What it is served with; none: no TLS.

@@ -15,7 +15,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::StatusCode;
 use semel::{Access, StoreError, StoreFuture, Timestamp};
-use semel_events::outbox::{Desk, Entry, Touched};
+use semel_events::outbox::{Entry, OutboxAdmin, Touched};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
@@ -61,7 +61,7 @@ impl Shown {
 /// What an operator says when an event is taken out.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Drop {
+struct DropEvent {
     /// How they know; kept with the event.
     #[schema(min_length = 1, max_length = 2000, pattern = r"\S")]
     reason: String,
@@ -135,9 +135,9 @@ pub(super) async fn requeue(
     State(shared): State<Arc<Shared>>,
     Path(id): Path<String>,
 ) -> Result<Response, AdminProblem> {
-    let (id, desk) = (event_id(&id)?, shared.outbox()?);
+    let (id, outbox) = (event_id(&id)?, shared.outbox()?);
     // On a task of its own: an operator who hangs up must not leave it half told.
-    let acting = tokio::spawn(async move { desk.requeue(id).await });
+    let acting = tokio::spawn(async move { outbox.requeue(id).await });
     touched(acting.await, id, "requeued")
 }
 
@@ -145,7 +145,7 @@ pub(super) async fn requeue(
 #[utoipa::path(
     post, path = "/v1/outbox/{id}/drop", operation_id = "dropEvent", tag = "outbox",
     params(AboutEvent),
-    request_body = Drop,
+    request_body = DropEvent,
     responses(
         (status = 200, description = "It is out", body = Done),
         (status = 400, description = "This is no event's id, or the body is not what it has to be", body = ProblemDocument, content_type = "application/problem+json"),
@@ -162,16 +162,16 @@ pub(super) async fn discard(
     Path(id): Path<String>,
     body: Body,
 ) -> Result<Response, AdminProblem> {
-    let (id, desk) = (event_id(&id)?, shared.outbox()?);
+    let (id, outbox) = (event_id(&id)?, shared.outbox()?);
     let body = body::read(body, BODY).await?;
-    let word: Drop = serde_json::from_slice(&body).map_err(|error| {
+    let word: DropEvent = serde_json::from_slice(&body).map_err(|error| {
         AdminProblem::body(format!("the body has to be JSON, {{\"reason\": \"…\"}}: {error}"))
     })?;
     let invalid = |error: word::InvalidWord| AdminProblem::body(error.to_string());
     let reason = word::reason(&word.reason).map_err(invalid)?;
     let operator = word::operator(word.operator).map_err(invalid)?;
     let acting = tokio::spawn(async move {
-        let touched = desk.discard(id, operator.clone(), reason).await;
+        let touched = outbox.discard(id, operator.clone(), reason).await;
         if let Ok(Touched::Done(_)) = &touched {
             tracing::warn!(event_id = %id, operator, "an operator dropped an event of the outbox");
         }
@@ -218,7 +218,7 @@ fn touched(
 }
 
 impl Shared {
-    fn outbox(&self) -> Result<Arc<dyn Desk>, AdminProblem> {
+    fn outbox(&self) -> Result<Arc<dyn OutboxAdmin>, AdminProblem> {
         self.admin.outbox.clone().ok_or_else(AdminProblem::no_outbox)
     }
 

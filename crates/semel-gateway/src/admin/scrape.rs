@@ -7,7 +7,7 @@ use crate::metrics::{CONTENT_TYPE, Open, Taken};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use semel_events::outbox::Outlook;
+use semel_events::outbox;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -75,7 +75,7 @@ pub(super) async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
     security(("token" = []))
 )]
 pub(super) async fn stats(State(shared): State<Arc<Shared>>) -> Result<Json<Stats>, AdminProblem> {
-    let Taken { census, outlook } = shared.survey.open(|taken| taken).await;
+    let Taken { census, stats } = shared.survey.open(|taken| taken).await;
     let census = census?;
     Ok(Json(Stats {
         version: env!("CARGO_PKG_VERSION"),
@@ -84,7 +84,7 @@ pub(super) async fn stats(State(shared): State<Arc<Shared>>) -> Result<Json<Stat
         damaged: census.damaged,
         operations: census.operations.iter().map(|(label, open)| (label.clone(), (*open).into())).collect(),
         total: census.total().into(),
-        outbox: outlook.map(OutboxStats::from),
+        outbox: stats.map(OutboxStats::from),
     }))
 }
 
@@ -100,12 +100,12 @@ impl From<Open> for OpenDocument {
     }
 }
 
-impl From<Outlook> for OutboxStats {
-    fn from(outlook: Outlook) -> Self {
+impl From<outbox::OutboxStats> for OutboxStats {
+    fn from(stats: outbox::OutboxStats) -> Self {
         Self {
-            backlog: outlook.backlog,
-            oldest_seconds: outlook.oldest.as_secs_f64(),
-            dead_letters: outlook.dead_letters,
+            backlog: stats.backlog,
+            oldest_seconds: stats.oldest.as_secs_f64(),
+            dead_letters: stats.dead_letters,
         }
     }
 }

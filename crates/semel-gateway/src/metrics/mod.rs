@@ -27,7 +27,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 use semel::observe::{Event, Observer, StoreCall};
-use semel_events::outbox::{Counts, Outlook};
+use semel_events::outbox::{Counts, OutboxStats};
 use semel_worker::WebhookIntake;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -214,9 +214,9 @@ impl Metrics {
     }
 
     /// Sets the gauges of the outbox to what the store says; without its word they are no number.
-    pub fn set_outlook(&self, outlook: Option<Outlook>) {
+    pub fn set_outbox_stats(&self, stats: Option<OutboxStats>) {
         if let Some(meters) = &self.outbox {
-            meters.set_outlook(outlook);
+            meters.set_outbox_stats(stats);
         }
     }
 

@@ -3,7 +3,7 @@
 use super::{Number, registered};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::{Registry, Unit};
-use semel_events::outbox::{Counts, Outlook};
+use semel_events::outbox::{Counts, OutboxStats};
 use std::sync::atomic::Ordering;
 
 /// What is told of the outbox. Gauges are no number (`NaN`) while the store does not answer: an old one that stands still would look
@@ -57,12 +57,12 @@ impl OutboxMeters {
         }
     }
 
-    pub(super) fn set_outlook(&self, outlook: Option<Outlook>) {
+    pub(super) fn set_outbox_stats(&self, stats: Option<OutboxStats>) {
         #[expect(clippy::cast_precision_loss, reason = "a count of this size need not be exact")]
-        let number = |of: fn(Outlook) -> u64| outlook.map_or(f64::NAN, |outlook| of(outlook) as f64);
-        self.backlog.set(number(|outlook| outlook.backlog));
-        self.dead_letters.set(number(|outlook| outlook.dead_letters));
-        self.oldest.set(outlook.map_or(f64::NAN, |outlook| outlook.oldest.as_secs_f64()));
+        let number = |of: fn(OutboxStats) -> u64| stats.map_or(f64::NAN, |stats| of(stats) as f64);
+        self.backlog.set(number(|stats| stats.backlog));
+        self.dead_letters.set(number(|stats| stats.dead_letters));
+        self.oldest.set(stats.map_or(f64::NAN, |stats| stats.oldest.as_secs_f64()));
     }
 
     pub(super) fn set_published(&self, counts: &Counts) {

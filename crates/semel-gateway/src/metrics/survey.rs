@@ -2,7 +2,7 @@
 
 use super::{Metrics, OpenOperations};
 use semel::{Access, Engine, StoreError};
-use semel_events::outbox::{Counts, Desk, Outlook};
+use semel_events::outbox::{Counts, OutboxAdmin, OutboxStats};
 use semel_worker::WebhookIntake;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub(super) struct Last(Mutex<Option<(Instant, Taken)>>);
 #[derive(Clone)]
 pub(crate) struct Taken {
     pub(crate) census: Result<Arc<OpenOperations>, StoreError>,
-    pub(crate) outlook: Option<Outlook>,
+    pub(crate) stats: Option<OutboxStats>,
 }
 
 /// Everything that there is to tell of a process, and of its store.
@@ -28,7 +28,7 @@ pub(crate) struct MetricsSnapshot {
     pub(crate) engine: Engine,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) webhooks: Option<Arc<WebhookIntake>>,
-    pub(crate) outbox: Option<Arc<dyn Desk>>,
+    pub(crate) outbox: Option<Arc<dyn OutboxAdmin>>,
     pub(crate) published: Option<Arc<Counts>>,
 }
 
@@ -65,12 +65,12 @@ impl MetricsSnapshot {
         if let Ok(now) = engine.store().now().await {
             metrics.set_clock_hold(now.latest.after(now.earliest));
         }
-        let outlook = match &self.outbox {
-            Some(desk) => semel::bounded(Access::Read, patience, desk.outlook()).await.ok(),
+        let stats = match &self.outbox {
+            Some(outbox) => semel::bounded(Access::Read, patience, outbox.stats()).await.ok(),
             None => None,
         };
-        metrics.set_outlook(outlook);
-        let taken = Taken { census, outlook };
+        metrics.set_outbox_stats(stats);
+        let taken = Taken { census, stats };
         *last = Some((Instant::now(), taken.clone()));
         look(taken)
     }

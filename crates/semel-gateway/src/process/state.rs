@@ -155,7 +155,7 @@ impl ProcessState {
         Admin {
             token: config.admin.token.clone(),
             tls: parts.tls.clone(),
-            outbox: self.outbox.as_ref().map(|outbox| Arc::clone(&outbox.desk)),
+            outbox: self.outbox.as_ref().map(|outbox| Arc::clone(&outbox.admin)),
             published: publishes.then(|| Arc::clone(&self.published)),
             webhooks: (!config.webhooks.is_empty()).then(|| Arc::clone(&parts.webhooks)),
             policies: Arc::new(move |operation| routes.policy_of(operation)),

@@ -2,7 +2,7 @@
 
 use semel_events::outbox::postgres::PgOutbox;
 use semel_events::outbox::sqlite::SqliteOutbox;
-use semel_events::outbox::{Desk, Queue};
+use semel_events::outbox::{OutboxAdmin, Queue};
 use std::sync::Arc;
 
 /// The outbox of a store, for publishers and for operators.
@@ -11,17 +11,17 @@ pub struct Outbox {
     /// For publishers.
     pub queue: Arc<dyn Queue>,
     /// For operators.
-    pub desk: Arc<dyn Desk>,
+    pub admin: Arc<dyn OutboxAdmin>,
 }
 
 impl From<SqliteOutbox> for Outbox {
     fn from(outbox: SqliteOutbox) -> Self {
-        Self { queue: Arc::new(outbox.clone()), desk: Arc::new(outbox) }
+        Self { queue: Arc::new(outbox.clone()), admin: Arc::new(outbox) }
     }
 }
 
 impl From<PgOutbox> for Outbox {
     fn from(outbox: PgOutbox) -> Self {
-        Self { queue: Arc::new(outbox.clone()), desk: Arc::new(outbox) }
+        Self { queue: Arc::new(outbox.clone()), admin: Arc::new(outbox) }
     }
 }

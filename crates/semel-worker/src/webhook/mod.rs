@@ -10,8 +10,8 @@ mod event;
 pub use answer::{WebhookAnswer, WebhookResult};
 pub use semel_http::webhook::{InvalidSecret, WebhookSecret};
 
+use crate::evidence::{Submitted, refused, set_down, submit};
 use crate::rules::Rules;
-use crate::testimony::{Heard, refused, set_down, testify};
 use bytes::Bytes;
 use event::{Event, Subject};
 use http::HeaderMap;
@@ -272,7 +272,7 @@ impl WebhookIntake {
             Err(refusal) if record.owner != settlement.settler => {
                 refused(&self.engine, &about, &settlement, now, (refusal, Box::new(record))).await?
             }
-            Err(_) => testify(&self.engine, &about, &settlement, now).await?,
+            Err(_) => submit(&self.engine, &about, &settlement, now).await?,
             Ok(_) => {
                 if let Err(error) = before(record).await {
                     tracing::warn!(source = name, operation_id = %about.operation_id, %error, "what a webhook tells could not be written yet");
@@ -281,7 +281,7 @@ impl WebhookIntake {
                         .again_after(RETRY_STORE)
                         .about(about.operation_id));
                 }
-                testify(&self.engine, &about, &settlement, now).await?
+                submit(&self.engine, &about, &settlement, now).await?
             }
         };
         Ok(told(&heard, &about, &settlement))
@@ -328,32 +328,32 @@ fn for_good(settlement: &Settlement) -> bool {
 }
 
 /// What the sender is told of what became of its evidence.
-fn told(heard: &Heard, about: &About, settlement: &Settlement) -> WebhookAnswer {
+fn told(heard: &Submitted, about: &About, settlement: &Settlement) -> WebhookAnswer {
     let answer = match heard {
-        Heard::Settled(_) => WebhookAnswer::of(WebhookResult::Settled),
-        Heard::Known => WebhookAnswer::of(WebhookResult::Known),
-        Heard::Kept(..) if about.attempt.is_none() && !for_good(settlement) => {
+        Submitted::Settled(_) => WebhookAnswer::of(WebhookResult::Settled),
+        Submitted::Known => WebhookAnswer::of(WebhookResult::Known),
+        Submitted::Kept(..) if about.attempt.is_none() && !for_good(settlement) => {
             WebhookAnswer::of(WebhookResult::Kept).because(
                 "It does not say which attempt it is about: failed and not_executed settle nothing without an `attempt`, the request's Semel-Attempt.",
             )
         }
-        Heard::Kept(record, Refusal::OtherAttempt) => {
+        Submitted::Kept(record, Refusal::OtherAttempt) => {
             let about = about.attempt.unwrap_or_default();
             WebhookAnswer::of(WebhookResult::Kept).because(format!(
                 "It is about attempt {about}, and attempt {} is the one in doubt.",
                 record.attempt
             ))
         }
-        Heard::Kept(record, _) => WebhookAnswer::of(WebhookResult::Kept)
+        Submitted::Kept(record, _) => WebhookAnswer::of(WebhookResult::Kept)
             .because(format!("The outcome is not unknown: it is {}.", record.state.as_str())),
-        Heard::TooEarly(wait) => {
+        Submitted::TooEarly(wait) => {
             let detail = match settlement.evidence {
                 Evidence::Absent => "Its lease still runs: deliver it again after that.",
                 _ => "It is still in progress: deliver it again, should its owner not say so itself.",
             };
             WebhookAnswer::of(WebhookResult::TooEarly).because(detail).again_after(*wait)
         }
-        Heard::Missing => WebhookAnswer::of(WebhookResult::NoSuchOperation),
+        Submitted::Missing => WebhookAnswer::of(WebhookResult::NoSuchOperation),
     };
     answer.about(about.operation_id)
 }

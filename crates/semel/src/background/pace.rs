@@ -44,7 +44,7 @@ impl Pace {
         Self { every: every.max(SHORTEST_PAUSE), failed: 0, stopped }
     }
 
-    /// Waits for the next round: longer and longer while the store fails, which is said once.
+    /// Waits for the next round: longer and longer while the store fails, which is logged once, under the name `who`.
     pub async fn pause(&mut self, who: &str, error: Option<StoreError>) -> Next {
         match error {
             Some(error) => {

@@ -145,7 +145,12 @@ impl NatsConsumer {
             if begun.elapsed() > LONGEST_PAUSE {
                 pause = Duration::from_millis(100);
             }
-            tracing::warn!(stream = self.stream, consumer = self.durable, why, "cannot consume: trying on");
+            tracing::warn!(
+                stream = self.stream,
+                consumer = self.durable,
+                why,
+                "consumer: broker unavailable, retrying"
+            );
             tokio::select! {
                 () = tokio::time::sleep(spread(pause)) => {}
                 () = stop.as_mut() => return Ok(()),

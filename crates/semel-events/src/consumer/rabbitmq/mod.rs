@@ -135,7 +135,7 @@ impl RabbitMqConsumer {
             if begun.elapsed() > LONGEST_PAUSE {
                 pause = Duration::from_millis(100);
             }
-            tracing::warn!(queue = self.queue, why, "cannot consume: trying on");
+            tracing::warn!(queue = self.queue, why, "consumer: broker unavailable, retrying");
             tokio::select! {
                 () = tokio::time::sleep(spread(pause)) => {}
                 () = stop.as_mut() => return,

@@ -3,8 +3,8 @@
 //! All statements run inside transactions and none is prepared by name: poolers in transaction mode such as PgBouncer are fine.
 //! No transaction is open while something is published, and no lock outlives its transaction.
 
+mod admin;
 mod append;
-mod desk;
 mod queue;
 mod row;
 
@@ -15,7 +15,7 @@ use semel_postgres::PgStore;
 use sqlx::postgres::PgConnection;
 use sqlx::{PgPool, Postgres, Transaction};
 
-/// The outbox of a [`PgStore`]: a [`Queue`](super::Queue) for publishers, and a [`Desk`](super::Desk) for operators.
+/// The outbox of a [`PgStore`]: a [`Queue`](super::Queue) for publishers, and a [`OutboxAdmin`](super::OutboxAdmin) for operators.
 #[derive(Clone, Debug)]
 pub struct PgOutbox {
     pool: PgPool,

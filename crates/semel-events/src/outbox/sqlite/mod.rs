@@ -1,7 +1,7 @@
 //! The outbox in a SQLite file, for as many processes as share it.
 
+mod admin;
 mod append;
-mod desk;
 mod queue;
 mod row;
 
@@ -11,7 +11,7 @@ use rusqlite::{Connection, params};
 use semel::{StoreError, Timestamp};
 use semel_sqlite::{SqliteStore, Transaction, TransactionError};
 
-/// The outbox of a [`SqliteStore`]: a [`Queue`](super::Queue) for publishers, and a [`Desk`](super::Desk) for operators.
+/// The outbox of a [`SqliteStore`]: a [`Queue`](super::Queue) for publishers, and a [`OutboxAdmin`](super::OutboxAdmin) for operators.
 #[derive(Clone, Debug)]
 pub struct SqliteOutbox {
     store: SqliteStore,

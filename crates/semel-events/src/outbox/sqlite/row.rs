@@ -1,7 +1,7 @@
 //! Rows of the outbox, read.
 
 use crate::message::Event;
-use crate::outbox::desk::Entry;
+use crate::outbox::admin::Entry;
 use crate::outbox::lane::LANES;
 use crate::outbox::queue::Pending;
 use bytes::Bytes;

@@ -2,7 +2,7 @@
 
 use super::row::{damaged, entry, event_columns};
 use super::{PgOutbox, commit, name_heads, now_sql, unavailable};
-use crate::outbox::desk::{Desk, Entry, EntryFilter, EntryPage, MOST_COUNTED, Outlook, Touched};
+use crate::outbox::admin::{Entry, EntryFilter, EntryPage, MOST_COUNTED, OutboxAdmin, OutboxStats, Touched};
 use semel::{StoreFuture, Timestamp};
 use sqlx::Row as _;
 use sqlx::postgres::{PgConnection, PgRow};
@@ -18,8 +18,8 @@ const FIND: &str = concat!(
     " FROM semel_outbox o WHERE o.event_id = $1"
 );
 
-impl Desk for PgOutbox {
-    fn outlook(&self) -> StoreFuture<'_, Outlook> {
+impl OutboxAdmin for PgOutbox {
+    fn stats(&self) -> StoreFuture<'_, OutboxStats> {
         const SQL: &str = concat!(
             "SELECT (SELECT count(*) FROM (SELECT 1 FROM semel_outbox LIMIT $1) counted),
                     (SELECT count(*) FROM semel_outbox WHERE dead_letter),
@@ -35,7 +35,7 @@ impl Desk for PgOutbox {
             let query = sqlx::query(SQL).persistent(false).bind(MOST_COUNTED);
             let row = query.fetch_one(&mut *transaction).await.map_err(unavailable)?;
             commit(transaction).await?;
-            outlook(&row).map_err(damaged)
+            stats(&row).map_err(damaged)
         })
     }
 
@@ -102,12 +102,12 @@ impl Desk for PgOutbox {
     }
 }
 
-fn outlook(row: &PgRow) -> Result<Outlook, sqlx::Error> {
+fn stats(row: &PgRow) -> Result<OutboxStats, sqlx::Error> {
     let count = |column: usize| Ok::<_, sqlx::Error>(row.try_get::<i64, _>(column)?.unsigned_abs());
     let now = Timestamp::from_millis(row.try_get(3)?);
     let oldest: Option<i64> = row.try_get(2)?;
     let oldest = oldest.map_or(Duration::ZERO, |created| now.after(Timestamp::from_millis(created)));
-    Ok(Outlook { backlog: count(0)?, dead_letters: count(1)?, oldest })
+    Ok(OutboxStats { backlog: count(0)?, dead_letters: count(1)?, oldest })
 }
 
 async fn now(conn: &mut PgConnection) -> Result<Timestamp, sqlx::Error> {

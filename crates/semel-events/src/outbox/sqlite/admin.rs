@@ -2,15 +2,15 @@
 
 use super::row::{entry, event_columns};
 use super::{SqliteOutbox, name_heads};
-use crate::outbox::desk::{Desk, Entry, EntryFilter, EntryPage, MOST_COUNTED, Outlook, Touched};
+use crate::outbox::admin::{Entry, EntryFilter, EntryPage, MOST_COUNTED, OutboxAdmin, OutboxStats, Touched};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use semel::{StoreFuture, Timestamp};
 use std::time::Duration;
 use uuid::Uuid;
 
-impl Desk for SqliteOutbox {
-    fn outlook(&self) -> StoreFuture<'_, Outlook> {
-        Box::pin(self.store.query(outlook))
+impl OutboxAdmin for SqliteOutbox {
+    fn stats(&self) -> StoreFuture<'_, OutboxStats> {
+        Box::pin(self.store.query(stats))
     }
 
     fn list(&self, filter: EntryFilter, before: Option<Uuid>, limit: usize) -> StoreFuture<'_, EntryPage> {
@@ -54,7 +54,7 @@ impl Desk for SqliteOutbox {
     }
 }
 
-fn outlook(conn: &Connection, now: Timestamp) -> rusqlite::Result<Outlook> {
+fn stats(conn: &Connection, now: Timestamp) -> rusqlite::Result<OutboxStats> {
     let mut statement = conn.prepare_cached(
         "SELECT (SELECT count(*) FROM (SELECT 1 FROM semel_outbox LIMIT ?1)),
                 (SELECT count(*) FROM semel_outbox WHERE dead_letter = 1),
@@ -68,7 +68,7 @@ fn outlook(conn: &Connection, now: Timestamp) -> rusqlite::Result<Outlook> {
         let oldest: Option<i64> = row.get(2)?;
         let oldest = oldest.map_or(Duration::ZERO, |created| now.after(Timestamp::from_millis(created)));
         let count = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
-        Ok(Outlook { backlog: count(0)?, dead_letters: count(1)?, oldest })
+        Ok(OutboxStats { backlog: count(0)?, dead_letters: count(1)?, oldest })
     })
 }
 

@@ -9,7 +9,7 @@ use semel::{
 use std::time::Duration;
 
 /// What became of evidence.
-pub(crate) enum Heard {
+pub(crate) enum Submitted {
     /// It settled the outcome, now or when it came before.
     Settled(Box<Record>),
     /// It says what is known already. What others told by themselves is kept in the history.
@@ -26,15 +26,15 @@ pub(crate) enum Heard {
 const MOST_LINES: usize = 100;
 
 /// Brings evidence. `now` is a moment by the store's clock that is not long past.
-pub(crate) async fn testify(
+pub(crate) async fn submit(
     engine: &Engine,
     about: &About,
     settlement: &Settlement,
     now: Timestamp,
-) -> Result<Heard, StoreError> {
+) -> Result<Submitted, StoreError> {
     match engine.settle(about, settlement).await? {
-        Settled::Done(record) => Ok(Heard::Settled(record)),
-        Settled::Missing => Ok(Heard::Missing),
+        Settled::Done(record) => Ok(Submitted::Settled(record)),
+        Settled::Missing => Ok(Submitted::Missing),
         Settled::Refused(refusal, record) => refused(engine, about, settlement, now, (refusal, record)).await,
     }
 }
@@ -46,20 +46,20 @@ pub(crate) async fn refused(
     settlement: &Settlement,
     now: Timestamp,
     (refusal, record): (Refusal, Box<Record>),
-) -> Result<Heard, StoreError> {
+) -> Result<Submitted, StoreError> {
     // Another operation has its key by now, and the one that it is about is gone.
     if refusal == Refusal::OtherOperation {
-        return Ok(Heard::Missing);
+        return Ok(Submitted::Missing);
     }
     let state = state_at(&record, now);
     let agrees = agrees(&settlement.evidence, state);
     // Somebody was quicker who asked the same. What others tell by themselves is for the history, unless that is over.
     if agrees && (state == State::Expired || !matches!(settlement.actor, Actor::Webhook(_))) {
-        return Ok(Heard::Known);
+        return Ok(Submitted::Known);
     }
     let too_early = record.times.lease.after(now).max(Duration::from_secs(1));
     if refusal == Refusal::LeaseRunning {
-        return Ok(Heard::TooEarly(too_early));
+        return Ok(Submitted::TooEarly(too_early));
     }
     let history = engine.store().history(record.operation_id).await?;
     let settled_before = history.iter().any(|line| {
@@ -70,19 +70,19 @@ pub(crate) async fn refused(
         settled && tells(&line.entry, settlement)
     });
     if settled_before {
-        return Ok(Heard::Settled(record));
+        return Ok(Submitted::Settled(record));
     }
     keep_once(engine, &record, settlement, history).await?;
     if agrees {
-        return Ok(Heard::Known);
+        return Ok(Submitted::Known);
     }
     let may_still_count =
         matches!(settlement.evidence, Evidence::Completed { .. }) || about.attempt == Some(record.attempt);
     if record.state == State::InProgress && may_still_count {
-        return Ok(Heard::TooEarly(too_early));
+        return Ok(Submitted::TooEarly(too_early));
     }
     tracing::warn!(operation_id = %record.operation_id, actor = %settlement.actor, ?refusal, state = record.state.as_str(), "evidence changes nothing");
-    Ok(Heard::Kept(record, refusal))
+    Ok(Submitted::Kept(record, refusal))
 }
 
 /// Keeps evidence in the history that names a key alone, and does nothing else by it: it may be about another operation under that key.

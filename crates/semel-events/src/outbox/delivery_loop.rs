@@ -1,17 +1,16 @@
-//! One of a publisher's carriers: reads what is pending in its lanes, takes it to the sink, writes down what became of it.
+//! One of a publisher's delivery loops: reads what is pending in its lanes, takes it to the sink, writes down what became of it.
 //!
 //! What a crash leaves: before the receiver's word, nothing has happened; after it and before the commit of what became of it, the
 //! event is still there and is published again.
 
 use super::counts::Counts;
 use super::delivery::{Delivered, Terms, deliver};
-use super::holding::{Carrier as Which, Holding};
-use super::publisher::PublisherOptions;
+use super::holding::{Holding, LoopIndex};
+use super::options::PublisherOptions;
 use super::queue::{Pending, Queue, Refused, Settlement};
 use crate::sink::Sink;
 use semel::StoreError;
-use semel::background::Pace;
-use semel::background::{exponential, spread};
+use semel::background::{Pace, exponential, spread};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,7 +35,7 @@ const MOST_SUSPECTS: usize = 4_096;
 /// What a receiver said is kept up to this length.
 const LONGEST_ERROR: usize = 500;
 
-/// What the carriers of a publisher share.
+/// What the delivery loops of a publisher share.
 pub(crate) struct Shared<S> {
     pub(crate) queue: Arc<dyn Queue>,
     pub(crate) sink: Arc<S>,
@@ -47,8 +46,8 @@ pub(crate) struct Shared<S> {
     pub(crate) cut_off: AtomicBool,
 }
 
-pub(crate) struct Carrier<S> {
-    which: Which,
+pub(crate) struct DeliveryLoop<S> {
+    index: LoopIndex,
     shared: Arc<Shared<S>>,
     pace: Pace,
     stopped: watch::Receiver<()>,
@@ -70,15 +69,15 @@ enum Round {
     CutOff,
 }
 
-impl<S: Sink> Carrier<S> {
+impl<S: Sink> DeliveryLoop<S> {
     pub(crate) fn new(
-        which: Which,
+        index: LoopIndex,
         shared: Arc<Shared<S>>,
         stopped: watch::Receiver<()>,
         woken: watch::Receiver<u64>,
     ) -> Self {
         let pace = Pace::new(shared.options.poll_every, stopped.clone());
-        Self { which, shared, pace, stopped, woken, suspects: HashMap::new(), outages: 0 }
+        Self { index, shared, pace, stopped, woken, suspects: HashMap::new(), outages: 0 }
     }
 
     /// Works until it is told to stop, and what is under way has ended.
@@ -87,12 +86,12 @@ impl<S: Sink> Carrier<S> {
             self.woken.mark_unchanged();
             let round = self.round().await;
             let given_up = match &round {
-                Ok(_) => self.shared.holding.give_up(&*self.shared.queue, self.which).await,
+                Ok(_) => self.shared.holding.give_up(&*self.shared.queue, self.index).await,
                 Err(_) => Ok(()),
             };
             match (round, given_up) {
                 (Err(error), _) | (_, Err(error)) => {
-                    self.pace.pause("the outbox's publisher", Some(error)).await;
+                    self.pace.pause("outbox publisher", Some(error)).await;
                 }
                 (Ok(Round::Went), _) => tokio::task::yield_now().await,
                 (Ok(Round::Trickled), _) => tokio::time::sleep(GATHERING).await,
@@ -108,10 +107,10 @@ impl<S: Sink> Carrier<S> {
 
     async fn rest(&mut self) {
         tokio::select! {
-            _ = self.pace.pause("the outbox's publisher", None) => {}
+            _ = self.pace.pause("outbox publisher", None) => {}
             // An error: nobody can wake it any more.
             woken = self.woken.changed() => if woken.is_err() {
-                self.pace.pause("the outbox's publisher", None).await;
+                self.pace.pause("outbox publisher", None).await;
             },
         }
     }
@@ -128,7 +127,7 @@ impl<S: Sink> Carrier<S> {
 
     async fn round(&mut self) -> Result<Round, StoreError> {
         let shared = Arc::clone(&self.shared);
-        let lanes = shared.holding.lanes(self.which);
+        let lanes = shared.holding.lanes(self.index);
         if lanes.is_empty() {
             return Ok(Round::Idle);
         }
@@ -136,7 +135,7 @@ impl<S: Sink> Carrier<S> {
         let batch = shared.queue.read(lanes, per_lane).await?;
         let terms = Terms {
             deadline: shared.options.deadline,
-            width: shared.options.in_flight.div_ceil(usize::from(self.which.of)),
+            width: shared.options.in_flight.div_ceil(usize::from(self.index.of)),
             outages: self.outages,
             may_begin: {
                 let (shared, stopped) = (Arc::clone(&shared), self.stopped.clone());
@@ -220,7 +219,7 @@ impl<S: Sink> Carrier<S> {
     /// meanwhile stops; the events are published again then.
     async fn settle(&mut self, settlement: Settlement) {
         while let Err(error) = self.shared.queue.settle(self.shared.holding.token, settlement.clone()).await {
-            if self.pace.pause("the outbox's publisher", Some(error)).await.stopped() {
+            if self.pace.pause("outbox publisher", Some(error)).await.stopped() {
                 return;
             }
         }

@@ -6,9 +6,9 @@ use std::time::Duration;
 use uuid::Uuid;
 
 /// The events of one store that are not published yet, for operators.
-pub trait Desk: Send + Sync + 'static {
+pub trait OutboxAdmin: Send + Sync + 'static {
     /// How much there is to be published.
-    fn outlook(&self) -> StoreFuture<'_, Outlook>;
+    fn stats(&self) -> StoreFuture<'_, OutboxStats>;
 
     /// Some events, latest id first, without their payloads. `before`: those after the last one of the page before.
     fn list(&self, filter: EntryFilter, before: Option<Uuid>, limit: usize) -> StoreFuture<'_, EntryPage>;
@@ -26,7 +26,7 @@ pub trait Desk: Send + Sync + 'static {
 
 /// How much there is to be published.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Outlook {
+pub struct OutboxStats {
     /// Events that are not published yet, dead letters and those behind them among them; beyond a million: a million.
     pub backlog: u64,
     /// The age of the oldest event that could be published by now, or is to be tried again. Dead letters, and what waits behind

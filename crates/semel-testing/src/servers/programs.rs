@@ -2,7 +2,7 @@
 
 use super::variables::PYTHON_TOOLS;
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The directories in which programs are looked for.
@@ -28,8 +28,12 @@ pub fn is_root() -> bool {
 #[must_use]
 pub fn tools() -> Option<PathBuf> {
     let program = env::current_exe().ok()?;
-    // Cargo marks its target directory as a cache. Tests run from TARGET/PROFILE/deps, other programs from TARGET/PROFILE.
-    let target = program.ancestors().find(|directory| directory.join("CACHEDIR.TAG").is_file())?;
+    // Tests run from TARGET/PROFILE/deps, other programs from TARGET/PROFILE. Cargo marks a target directory as a cache if it made it
+    // itself, and keeps what it knows of the compiler there in any case.
+    let is_target = |directory: &&Path| {
+        ["CACHEDIR.TAG", ".rustc_info.json"].into_iter().any(|name| directory.join(name).is_file())
+    };
+    let target = program.ancestors().find(is_target)?;
     Some(target.join("tools"))
 }
 

@@ -126,9 +126,9 @@ mod tests {
         let of = |url| Webhook::new(url, secret()).map(|webhook| webhook.endpoint.to_string());
         assert_eq!(of("http://[::1]:9100/events?x=1").unwrap(), "http://[::1]:9100/events?x=1");
         assert_eq!(of("http://partner").unwrap(), "http://partner/");
-        for url in ["", "partner", "/events", "ftp://partner/", "http://me:word@partner/", "http://"] {
+        for url in ["", "partner", "/events", "ftp://partner/", "http://me:sesame@partner/", "http://"] {
             let error = of(url).unwrap_err();
-            assert!(matches!(error, InvalidWebhook::Url(_)) && !error.to_string().contains("word"), "{url}");
+            assert!(matches!(error, InvalidWebhook::Url(_)) && !error.to_string().contains("sesame"), "{url}");
         }
     }
 }

@@ -128,7 +128,10 @@ mod tests {
         assert_eq!(of("http://partner").unwrap(), "http://partner/");
         for url in ["", "partner", "/events", "ftp://partner/", "http://me:sesame@partner/", "http://"] {
             let error = of(url).unwrap_err();
-            assert!(matches!(error, InvalidWebhook::Url(_)) && !error.to_string().contains("sesame"), "{url}");
+            assert!(
+                matches!(error, InvalidWebhook::Url(_)) && !error.to_string().contains("sesame"),
+                "{url}"
+            );
         }
     }
 }

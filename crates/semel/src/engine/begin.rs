@@ -6,7 +6,7 @@ use crate::boottime;
 use crate::fingerprint::{RecipeUnavailable, Subject};
 use crate::identity::{Fingerprint, MAX_TENANT, OperationId, Owner, RecipeId, RecordKey};
 use crate::observe::{Event, log_doubt_of};
-use crate::policy::{InFlight, Policy};
+use crate::policy::{Expired, InFlight, Policy};
 use crate::record::{Draft, Origin, Record, State};
 use crate::store::{Created, StoreError, Swap, Swapped};
 use crate::time::Now;
@@ -119,6 +119,9 @@ impl Asked<'_> {
         reserve(reservation, &self.incoming.policy)
     }
 }
+
+/// The longest that a request waits for the end of a window that its answer is gone with.
+const LONGEST_WINDOW_PAUSE: Duration = Duration::from_secs(1);
 
 /// What one look at a record leads to.
 enum Next {
@@ -287,8 +290,34 @@ impl Engine {
                     other => lost(other),
                 }
             }
+            // Under this policy an expired key is new. The answer went with its window, and `now` is of a moment before.
+            Arrived::Expired if asked.incoming.policy.expired == Expired::New => {
+                Box::pin(self.read_after_window(asked, record, now)).await
+            }
             answer => Ok(Next::Decided(self.answered(answer, record, now)?)),
         }
+    }
+
+    /// Reads a record again whose window must be over any moment. If it is not over by then, its answer was lost: then the request is refused,
+    /// and nothing is executed.
+    async fn read_after_window(
+        &self,
+        asked: &Asked<'_>,
+        record: Record,
+        now: Now,
+    ) -> Result<Next, BeginError> {
+        let left = record.times.expires.map_or(Duration::ZERO, |end| end.after(now.earliest));
+        tokio::time::sleep(left.min(LONGEST_WINDOW_PAUSE)).await;
+        Ok(match self.shared.store.read(&asked.key).await? {
+            (now, Some(later))
+                if later.expected() == record.expected()
+                    && matches!(standing(&later, now.earliest), Standing::Alive | Standing::BodyOver) =>
+            {
+                Next::Decided(self.answered(Arrived::Expired, later, now)?)
+            }
+            (now, Some(later)) => Next::Again(Box::new(later), now),
+            (_, None) => Next::Reserve,
+        })
     }
 
     /// How the request compares with a record, under the record's own recipe.
@@ -361,6 +390,10 @@ impl Engine {
             Arrived::InProgress { .. } => None,
             // Somebody may execute it, but has to ask for that afresh.
             Arrived::Take(_) | Arrived::Forgotten => Some(in_progress(Some(record.operation_id))),
+            // As above: the window is over any moment, and the key is new then.
+            Arrived::Expired if asked.incoming.policy.expired == Expired::New => {
+                Some(in_progress(Some(record.operation_id)))
+            }
             Arrived::Doubt(_) => Some(unknown(&record, now)),
             answer => Some(self.answered(answer, record, now)?),
         })

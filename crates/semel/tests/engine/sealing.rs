@@ -35,7 +35,7 @@ async fn seal_of(shop: &Shop) -> Option<String> {
 }
 
 /// Puts another record in the place of the one in the store, as somebody with access to it could.
-async fn tamper(shop: &Shop, change: impl FnOnce(&mut Record)) {
+pub(crate) async fn tamper(shop: &Shop, change: impl FnOnce(&mut Record)) {
     let record = shop.record().await.unwrap();
     let mut other = record.clone();
     change(&mut other);

@@ -1,7 +1,9 @@
 //! Windows are judged on every read, whether or not a reaper has come by.
 
+use crate::sealing::tamper;
 use crate::support::{LEASE, Shop, completed, replayed, retryable};
-use semel::{Decision, Expired, Policy, Resource, Settling, State, StoreResponse};
+use semel::{Body, Decision, Expired, Policy, Resource, Settling, State, StoreResponse};
+use semel_testing::store::{Call, Fault, Gate};
 use std::time::Duration;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -46,6 +48,39 @@ async fn an_expired_key_is_new_work_where_the_rules_say_so_even_with_another_req
     };
     ticket.finish(completed("anew")).await.unwrap();
     assert!(matches!(shop.decide().await, Decision::KeyReused { .. }));
+}
+
+/// A record whose answer is gone with its window, read by a moment half a second before the window's end: what a store shows that reads record and
+/// answer after the moment it names.
+async fn read_before_its_end(shop: &Shop) {
+    shop.execute().await.finish(completed("once")).await.unwrap();
+    shop.clock.advance(10 * MINUTE - Duration::from_millis(500));
+    tamper(shop, |record| record.response.as_mut().unwrap().body = Body::Dropped).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_expired_key_is_new_work_though_it_was_read_a_moment_before_its_end() {
+    let shop = Shop::with(Policy { expired: Expired::New, ..short() });
+    read_before_its_end(&shop).await;
+    let gate = Gate::new();
+    shop.store.next(Call::Read, [Fault::Held(gate.clone())]);
+    let asking = tokio::spawn({
+        let shop = shop.clone();
+        async move { shop.decide().await }
+    });
+    gate.reached().await;
+    shop.clock.advance(Duration::from_millis(500));
+    gate.open();
+    let Decision::Execute(ticket) = asking.await.unwrap() else { panic!("the key is new") };
+    ticket.finish(completed("anew")).await.unwrap();
+    assert_eq!(replayed(shop.decide().await), "anew");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_lost_shortly_before_its_end_is_no_new_work() {
+    let shop = Shop::with(Policy { expired: Expired::New, ..short() });
+    read_before_its_end(&shop).await;
+    assert!(matches!(shop.decide().await, Decision::Expired { .. }), "its window runs still");
 }
 
 #[tokio::test(start_paused = true)]

@@ -112,7 +112,7 @@ impl Running {
         self.admin_address
     }
 
-    /// Serves until `stop`, then lets what is under way end: see [`Gateway::run`]. The admin API answers until then, and says that
+    /// Serves until `stop`, then lets what is under way end: see [`Gateway::run`](crate::Gateway::run). The admin API answers until then, and says that
     /// the gateway is not ready any more. What is done beside the requests ends after them; `force` ends the waiting for that too.
     pub async fn serve(self, stop: impl Future<Output = ()>, force: impl Future<Output = ()>) -> Stopped {
         let readiness = self.reloader.instance.readiness.clone();

@@ -90,7 +90,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, GatewayError> {
 
 async fn serve(config: Config, file: Option<PathBuf>) -> Result<ExitCode, GatewayError> {
     let (stop, force) = Interrupts::listen()?.first_and_second();
-    // Without a file there is nothing to read anew, and a terminal that is closed ends what runs in it.
+    // Without a config file there is nothing to reload, and SIGHUP from a closed terminal ends the process.
     let hangups = file.as_ref().map(|_| Hangups::listen()).transpose()?;
     let (upstream, store) = (config.upstream.clone(), config.store.to_string());
     let scheme = |tls: bool| if tls { "https" } else { "http" };

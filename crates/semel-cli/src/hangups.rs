@@ -1,4 +1,4 @@
-//! SIGHUP: the configuration is read anew.
+//! SIGHUP: reloads the configuration.
 
 use semel_gateway::Reload;
 

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
-/// Has the configuration read anew. Cheap to clone.
+/// Triggers a reload of the configuration. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Reload {
     asking: mpsc::Sender<ReloadRequest>,
@@ -29,7 +29,7 @@ pub struct Reloaded {
 #[non_exhaustive]
 pub enum ReloadError {
     /// The process was started without a file.
-    #[error("there is no file to read anew: the process was started with flags alone")]
+    #[error("there is no config file to reload: the process was started with flags alone")]
     NoFile,
     /// The file cannot be read, or is wrong.
     #[error("the file is not right: {}", briefly(.0))]

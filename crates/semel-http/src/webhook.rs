@@ -11,7 +11,7 @@ use std::fmt;
 #[derive(Clone)]
 pub struct WebhookSecret(Vec<u8>);
 
-/// What is said to be a secret is none. It is not shown.
+/// The text is not a valid webhook secret. It is not shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a webhook secret is whsec_ and 24 to 64 bytes in base64: make one with echo \"whsec_$(head -c 32 /dev/urandom | base64)\""

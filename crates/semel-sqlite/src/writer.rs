@@ -114,7 +114,7 @@ impl Writer {
         let (now, wrote) = done?;
         self.commit(group)?;
         let items = group.iter().map(|job| job.items()).sum();
-        // A look at the clock is nobody's item.
+        // A job that only reads the clock has no items, and is not counted as a commit.
         if items > 0 || wrote {
             self.counters.committed(items, wrote);
         }

@@ -218,7 +218,7 @@ impl Inquiry {
                 return Finding::Unclear("checkpoint_damaged".into());
             }
         };
-        // A question about another key would be answered with an absence that is none.
+        // With the wrong key the service would truthfully report that it knows no such operation, and that would pass for proof of absence.
         let key = match self.engine.client_key(&self.record).await {
             Ok(key) => key,
             Err(error) => {

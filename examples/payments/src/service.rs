@@ -72,10 +72,10 @@ pub enum StartError {
     /// The options contradict each other.
     #[error(transparent)]
     Options(#[from] InvalidProtection),
-    /// The broker's address is none.
-    #[error("the NATS server's address is none: it looks like nats://127.0.0.1:4222")]
+    /// The broker's address is invalid.
+    #[error("the NATS server's address is invalid; it looks like nats://127.0.0.1:4222")]
     Broker(#[from] async_nats::ConnectError),
-    /// The partner's address is none.
+    /// The partner's address is invalid.
     #[error(transparent)]
     Partner(#[from] InvalidWebhook),
 }

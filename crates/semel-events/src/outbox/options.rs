@@ -7,7 +7,7 @@ use std::time::Duration;
 pub struct PublisherOptions {
     /// How long after a publisher's death the others wait before they take over what it held. Default 30 s, at least 1 s.
     pub lease: Duration,
-    /// How often it gives a sign of life, and lanes are shared anew. Default 5 s; never more than a quarter of the lease.
+    /// How often it renews its lease, and lanes are divided again among the publishers. Default 5 s; never more than a quarter of the lease.
     pub renew_every: Duration,
     /// How long after one look into an empty outbox the next one comes. Default 200 ms.
     pub poll_every: Duration,

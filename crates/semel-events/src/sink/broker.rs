@@ -24,7 +24,7 @@ pub enum InvalidBroker {
     Subject,
 }
 
-/// What the connection suffers from at the moment, for whoever asks why there is none.
+/// Why there is no connection at the moment.
 #[cfg(feature = "nats")]
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trouble(Arc<Mutex<Option<String>>>);

@@ -42,7 +42,7 @@ pub enum InvalidWebhook {
 /// - 4xx, but for 408 and 429: the receiver refuses this event.
 /// - Anything else, or no answer: the receiver cannot be reached. Redirects are not followed.
 ///
-/// Every delivery is signed anew. Connections are kept alive.
+/// Each delivery attempt gets its own signature. Connections are kept alive.
 pub struct Webhook {
     endpoint: Endpoint,
     client: Client,

@@ -67,7 +67,7 @@ pub struct Admin {
     pub readiness: Readiness,
     /// Whether the process works.
     pub liveness: Liveness,
-    /// Has the configuration read anew; none: there is none.
+    /// Triggers a reload; `None` without a config file.
     pub reload: Option<Reload>,
 }
 

@@ -1,4 +1,4 @@
-//! `POST /v1/reload`: the configuration read anew, and what came of it.
+//! `POST /v1/reload`: reloads the configuration and reports the result.
 
 use super::Shared;
 use super::openapi::Guarded;

@@ -184,7 +184,7 @@ impl Metrics {
         self.operations.store(Arc::new(known));
     }
 
-    /// The configuration was read anew: it was taken, or refused and the one in force kept.
+    /// Counts a reload: the new configuration is in force, or it was refused and the old one stays.
     pub fn count_reload(&self, taken: bool) {
         self.reloads.count(taken);
     }

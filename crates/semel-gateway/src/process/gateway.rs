@@ -94,7 +94,7 @@ impl Running {
         self
     }
 
-    /// Has the configuration read anew.
+    /// Triggers a reload.
     #[must_use]
     pub fn reload(&self) -> Reload {
         self.reload.clone()

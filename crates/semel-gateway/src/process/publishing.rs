@@ -16,11 +16,11 @@ pub enum OutboxError {
     /// The URL cannot be published to, or the files for TLS cannot be used.
     #[error("outbox: invalid webhook receiver")]
     Webhook(#[from] InvalidWebhook),
-    /// The broker's address is none.
+    /// The broker's address is invalid.
     #[error("the outbox's broker cannot be reached there")]
     Broker(#[from] InvalidBroker),
-    /// The secret is none.
-    #[error("the outbox's secret is none")]
+    /// The secret is invalid.
+    #[error("the outbox's secret is invalid")]
     Secret(#[from] InvalidSecret),
     /// The store keeps nothing.
     #[error("this store has no outbox: sqlite: and postgres:// stores have one")]

@@ -41,7 +41,7 @@ pub(crate) struct Reloader {
     pub(crate) seat: Option<Arc<LiveGateway>>,
     /// Where operators are answered; none in a worker that listens nowhere.
     pub(crate) admin_seat: Option<(LiveAdmin, SocketAddr)>,
-    /// None: there is nothing to read anew.
+    /// `None` without a config file: there is nothing to reload.
     pub(crate) file: Option<PathBuf>,
     pub(crate) asked: mpsc::Receiver<ReloadRequest>,
 }
@@ -80,7 +80,7 @@ impl Reloader {
                 tracing::info!(
                     file = reloaded.file,
                     operations = reloaded.operations.len(),
-                    "the configuration was read anew and is in force"
+                    "the configuration was reloaded and is in force"
                 );
             }
             Err(error) => {

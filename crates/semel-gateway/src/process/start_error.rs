@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The service's address is none.
+    /// The service's address is invalid.
     #[error("the service cannot be reached there")]
     Upstream(#[from] InvalidUpstream),
     /// Certificates and keys cannot be used.

@@ -56,7 +56,7 @@ impl Working {
         self
     }
 
-    /// Has the configuration read anew.
+    /// Triggers a reload.
     #[must_use]
     pub fn reload(&self) -> Reload {
         self.reload.clone()

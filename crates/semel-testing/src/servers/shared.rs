@@ -53,7 +53,7 @@ impl Server {
     /// The URL of the server for this process. Once this returns, the server answers.
     ///
     /// # Panics
-    /// There is none, and none can be started: what to do about it.
+    /// If no server is running and none can be started. The message says what to do.
     #[must_use]
     #[track_caller]
     #[allow(clippy::panic, reason = "a test without its server has failed")]
@@ -205,7 +205,7 @@ fn answer_all(listener: &TcpListener, servers: &Arc<Servers>, ending: &AtomicBoo
     }
 }
 
-/// The question is a variable's name on a line of its own. The answer is `+` and a URL, or `-` and why there is none.
+/// The question is a variable's name on a line of its own. The answer is `+` and a URL, or `-` and the reason why there is no server.
 fn answer(mut stream: TcpStream, servers: &Servers) {
     let mut question = String::new();
     let read = BufReader::new(&stream).read_line(&mut question);

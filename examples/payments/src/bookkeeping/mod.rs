@@ -79,7 +79,7 @@ impl Bookkeeping {
     /// service's.
     ///
     /// # Errors
-    /// The database could not be opened, or an address is none.
+    /// The database could not be opened, or an address is invalid.
     pub async fn open(database: &str, options: BookkeepingOptions) -> Result<Self, StartError> {
         let partner = options.partner.as_ref();
         let partner =

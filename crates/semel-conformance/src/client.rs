@@ -1,5 +1,5 @@
 //! A client of a store that does what the engine does, step by step: ask, decide with `transition`, write on condition, and
-//! decide again on what came back. Rules are told in its words.
+//! decide again on what came back. The rules use it.
 
 use semel::clock::{ClockReport, ClockRequest};
 use semel::transition::{
@@ -45,7 +45,7 @@ pub struct Ticket {
 pub enum Came {
     /// It executes, as the owner.
     Executes(Ticket),
-    /// It does not execute: what it is told, and on which record.
+    /// It does not execute: the decision, and the record behind it.
     Told(Arrived, Box<Record>),
 }
 
@@ -61,7 +61,7 @@ impl Came {
         }
     }
 
-    /// What a request is told that must not execute.
+    /// The answer to a request that must not execute.
     ///
     /// # Panics
     /// If it executes.
@@ -152,7 +152,7 @@ impl Client {
                     (_, Created::Inserted) => return None,
                     (now, Created::Exists(record)) => return Some((now, *record)),
                     (_, Created::Locked) => pause().await,
-                    (_, Created::Damaged(why)) => panic!("what is there is damaged: {why}"),
+                    (_, other) => panic!("the store cannot create: {other:?}"),
                 },
                 // Read back; what is not there is created again, under the same owner.
                 Err(StoreError::Lost(_)) => {
@@ -180,7 +180,7 @@ impl Client {
                     (now, Swapped::Changed(record)) => return Written::Otherwise(now, Some(record)),
                     (now, Swapped::Missing) => return Written::Otherwise(now, None),
                     (_, Swapped::Locked) => pause().await,
-                    (_, Swapped::Damaged(why)) => panic!("what is there is damaged: {why}"),
+                    (_, other) => panic!("the store cannot write: {other:?}"),
                 },
                 Err(StoreError::Lost(_)) => return Written::Lost,
                 Err(error) => panic!("the store does not answer: {error}"),
@@ -237,7 +237,7 @@ impl Client {
         self.change(&ticket.key, |record, _| transition::act(record, &ticket.claim, &act), ours).await
     }
 
-    /// The lease watch comes by.
+    /// The lease watch looks at the record.
     ///
     /// # Errors
     /// Why that changes nothing.
@@ -290,7 +290,7 @@ impl Client {
         self.change(key, decide, |_| false).await
     }
 
-    /// The reaper comes by.
+    /// The reaper looks at the record.
     ///
     /// # Errors
     /// There is nothing to drop.
@@ -396,7 +396,7 @@ impl Client {
         self.store.drop_answers(at_most).await.expect("the store drops answers").items
     }
 
-    /// Removes records whose time is over, at most so many.
+    /// Purges at most `at_most` records.
     pub async fn purge(&self, at_most: usize) -> Vec<Purged> {
         self.store.purge(at_most).await.expect("the store purges").items
     }
@@ -420,7 +420,7 @@ fn at_once<T>(mut answer: Answer<T>) -> (Now, T) {
     (answer.moment(), answer.items.remove(0))
 }
 
-/// Somebody's open transaction holds it: ask again in a moment.
+/// An open transaction holds it: ask again in a moment.
 async fn pause() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }

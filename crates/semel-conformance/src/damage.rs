@@ -1,4 +1,4 @@
-//! Damaged records stand in nobody's way. Only a store's own tests can damage one, so that this is no rule of the suite: they call it.
+//! Damaged records do not block others. Only a store's own tests can damage one, so this is no rule of the suite: they call it.
 
 use crate::samples::{LONG, in_state, key, next, reserved};
 use crate::sealing::{Shop, Tampering};
@@ -30,7 +30,7 @@ pub async fn what_is_due_is_found_behind_damaged_records(store: &dyn Store, spoi
     }
 }
 
-/// Checks that a record is purged only where all of it says that its time is over, and that those which stay for that are in nobody's way.
+/// Checks that a record is purged only if all of its columns agree that its time is over, and that records that stay do not block others.
 /// For stores that keep what a record waits for in columns of their own: `spoil` sets columns of the record of a key, given as SQL.
 pub async fn only_what_is_over_in_every_respect_is_purged(
     store: &dyn Store,

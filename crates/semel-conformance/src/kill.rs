@@ -1,4 +1,4 @@
-//! What the test of a durable store needs that kills processes: work to be killed in, and a ledger of what it said.
+//! Support for tests that kill processes: the work to kill, and a ledger of what it acknowledged.
 //!
 //! The child [`work`]s on the store and says each fact on its standard output: that it executes, *before* it does, and that
 //! something is acknowledged, *after* it is. The parent kills it at any moment ([`Victim`]), opens the store again and asks the
@@ -151,7 +151,7 @@ impl Victim {
         self.ready.recv_timeout(Duration::from_secs(20)).expect("the child opens the store");
     }
 
-    /// Kills it with SIGKILL, and hears what it had said until then.
+    /// Kills it with SIGKILL, and reads what it had acknowledged.
     ///
     /// # Panics
     /// If it had ended by itself: it works until it is killed.
@@ -165,7 +165,7 @@ impl Victim {
     }
 }
 
-/// Everything that was said, and what the store must therefore hold.
+/// Everything that was acknowledged, and what the store must therefore hold.
 #[derive(Default)]
 pub struct Ledger {
     executed: BTreeMap<String, OperationId>,
@@ -176,7 +176,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Takes down what a process said.
+    /// Records what a process acknowledged.
     ///
     /// # Panics
     /// If it is not what [`work`] says.
@@ -196,7 +196,7 @@ impl Ledger {
                 ["completed", name, answer] => {
                     self.completed.insert(name.into(), answer.into());
                 }
-                // A kill may fall between a commit and the words: then the replay is the first that is heard of it.
+                // A kill may fall between a commit and its acknowledgement: then the replay is the first sign of it.
                 ["replayed", name, answer] => {
                     let before = self.completed.entry(name.into()).or_insert_with(|| answer.into());
                     if before != answer {
@@ -220,7 +220,7 @@ impl Ledger {
         self.executed.len()
     }
 
-    /// What is wrong with the store after the last kill: what that process said, and the promises that were broken by then.
+    /// What is wrong with the store after the last kill: what that process acknowledged, and the broken promises.
     pub async fn losses_of_last(&self, store: Arc<dyn Store>) -> Vec<String> {
         self.losses_among(store, &self.fresh).await
     }
@@ -254,7 +254,7 @@ impl Ledger {
             let same = record.state == State::Completed && answer_of(&record) == *answer;
             return (!same).then(|| format!("{name} was acknowledged with {answer}, and is now {record:?}"));
         }
-        // It was under way. Perhaps it was stored and the words did not get out; else it is in progress, then unknown.
+        // It was running. It may be stored without an acknowledgement; otherwise it is in progress, then unknown.
         match client.arrive(&request(name)).await {
             Came::Told(Arrived::InProgress { .. } | Arrived::Unknown | Arrived::Replay, _) => None,
             Came::Told(told, _) => Some(format!("{name} was under way and answers {told:?}")),

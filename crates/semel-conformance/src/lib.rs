@@ -1,7 +1,7 @@
 //! The contract that every store must pass.
 //!
 //! A store's own test file says how to make one ([`Subject`]) and calls [`suite!`]; each rule then shows up in the test runner
-//! under its own name. A store that lacks something a rule needs says so with its reason, and the reason is printed.
+//! under its own name. A store that lacks something a rule needs states its reason, which is printed.
 //!
 //! ```no_run
 //! use semel::{ManualClock, MemoryStore, Store, Timestamp};
@@ -31,7 +31,7 @@
 //! semel_conformance::suite!(Memory);
 //! ```
 //!
-//! Rules are told in the words of a [`Client`], which does what the engine does: ask, decide with [`semel::transition`], write on
+//! Rules use a [`Client`], which does what the engine does: ask, decide with [`semel::transition`], write on
 //! condition, and decide again on what came back. [`LossyStore`] loses answers; [`kill`] holds what the test of a durable store
 //! needs that kills processes.
 #![allow(
@@ -233,9 +233,11 @@ macro_rules! suite {
                 during_a_hold_windows_are_stamped_late_and_leases_early,
                 during_a_hold_quotas_are_counted_by_the_latest_time,
                 a_clock_that_comes_back_ends_the_hold,
+                the_latest_time_does_not_go_back_with_the_clock_during_a_hold,
                 an_accepted_hold_ends_windows_and_no_lease_by_the_jump,
                 every_instance_sees_the_hold,
                 a_start_with_a_wrong_clock_forgets_nothing,
+                a_start_with_a_clock_far_behind_the_mark_serves_nothing_until_it_is_right,
                 a_hold_outlives_a_restart,
                 a_store_that_was_stopped_for_weeks_serves_at_once,
                 after_a_start_no_lease_is_over_before_a_whole_one_has_passed,
@@ -357,6 +359,11 @@ macro_rules! tests_of {
         )*
     };
 }
+
+/// The README's example is a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 #[cfg(test)]
 mod tests {

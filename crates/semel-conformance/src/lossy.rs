@@ -13,20 +13,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Where a write gets lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Loss {
-    /// On the way back: it is done, and nobody is told.
+    /// The answer is lost: the call was carried out.
     Answer,
     /// On the way there: it is not done.
     Call,
 }
 
-/// A store behind a network that loses what it is told to lose. Either way the caller gets [`StoreError::Lost`].
+/// A store behind a network that loses messages on request. Either way the caller gets [`StoreError::Lost`].
 pub struct LossyStore {
     inner: Arc<dyn Store>,
     losses: Mutex<VecDeque<Loss>>,
 }
 
 impl LossyStore {
-    /// A store that loses the first writes as told, one after the other, and none after that.
+    /// A store that loses its first writes as listed, and no later ones.
     #[must_use]
     pub fn losing(inner: Arc<dyn Store>, losses: impl IntoIterator<Item = Loss>) -> Arc<Self> {
         Arc::new(Self { inner, losses: Mutex::new(losses.into_iter().collect()) })
@@ -119,7 +119,7 @@ impl Store for LossyStore {
         self.write(self.inner.set_key_format(format, respell))
     }
 
-    fn lanes(&self) -> usize {
-        self.inner.lanes()
+    fn max_concurrent_batches(&self) -> usize {
+        self.inner.max_concurrent_batches()
     }
 }

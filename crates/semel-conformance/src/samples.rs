@@ -1,4 +1,4 @@
-//! Records, requests and answers that rules are told with.
+//! Sample records, requests and answers for the rules.
 
 use crate::client::Request;
 use bytes::Bytes;
@@ -119,7 +119,7 @@ pub fn complete(body: &'static str) -> Act {
     complete_within(body, WINDOWS)
 }
 
-/// It happened, and is kept for so long.
+/// A completion with these windows.
 #[must_use]
 pub fn complete_within(body: &'static str, windows: Windows) -> Act {
     let resource = Some(Resource { kind: "payment".into(), id: "pay_1".into() });

@@ -1,4 +1,4 @@
-//! Sealed answers against somebody who can write to the store's tables. Only a store's own tests can do that, so that this is no rule of
+//! Sealed answers against an attacker who can write to the store's tables. Only a store's own tests can do that, so this is no rule of
 //! the suite: they call it.
 
 use crate::samples::{LONG, response};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// What is in every key, answer and checkpoint here, and must be in no file and no table.
 pub const CANARY: &str = "canary-in-the-clear";
 
-/// What somebody does to a stored record.
+/// How a stored record is tampered with.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Tampering {
     /// Flips the last bit of the body.
@@ -33,7 +33,7 @@ pub enum Tampering {
     FlippedCheckpoint,
     /// Puts the checkpoint of this record in its place.
     CheckpointOf(RecordKey),
-    /// Moves the end of the owner's lease to 1970: nobody tampers for that, but it need not be waited for.
+    /// Moves the end of the owner's lease to 1970. This is no attack; it saves waiting.
     LeaseOver,
 }
 
@@ -126,8 +126,8 @@ impl Shop {
     }
 }
 
-/// Checks that an answer or a checkpoint that somebody tampered with is damage, whatever was done to it, and that nothing executes
-/// instead. Whoever tampers can add up: `tamper` leaves a sum that is right.
+/// Checks that a tampered answer or checkpoint is reported as damage, whatever was done to it, and that nothing executes
+/// instead. An attacker can compute the checksum: `tamper` leaves a matching one.
 ///
 /// # Panics
 /// If something else is replayed, or executes.
@@ -136,7 +136,7 @@ pub async fn what_is_sealed_stands_no_tampering(
     tamper: impl AsyncFn(&RecordKey, &Tampering),
 ) {
     let shop = Shop::new(store, Some(sealing_keys()));
-    // Whoever tampers with a store has its keys as it has them.
+    // An attacker sees client keys as they are stored.
     let tamper =
         async |key: &RecordKey, tampering: &Tampering| tamper(&shop.stored(key).await, tampering).await;
     let other = shop.stored(&shop.completed(0).await).await;
@@ -165,7 +165,7 @@ pub async fn what_is_sealed_stands_no_tampering(
         let record = found.expect("it is there");
         assert_eq!((record.state, record.attempt), (State::InProgress, 1), "nobody took it over");
     }
-    // The one whose checkpoint nobody touched goes on.
+    // The operation with the untouched checkpoint resumes.
     tamper(&other, &Tampering::LeaseOver).await;
     assert_eq!(shop.execute(other).await.attempt(), 2);
 }

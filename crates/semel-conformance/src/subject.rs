@@ -1,4 +1,4 @@
-//! What a store's own test file tells the kit about the store.
+//! The description of a store that its test file gives to the kit.
 
 use semel::{ManualClock, Store, Timestamp};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// A store under test, with all that is needed to make one, reach it twice, and close and open it again.
 ///
-/// Nothing has a default: what a store cannot do, its test file says, and each rule that is passed over for it says so on the
+/// Nothing has a default: the test file states what a store cannot do, and each rule that is skipped for that prints it on the
 /// terminal.
 pub trait Subject: Send + Sync + Sized + 'static {
     /// A new store that holds nothing and shares nothing with any other.

@@ -321,7 +321,7 @@ impl Store for Broken {
         self.sound.set_key_format(format, respell)
     }
 
-    fn lanes(&self) -> usize {
+    fn max_concurrent_batches(&self) -> usize {
         1
     }
 }

@@ -115,7 +115,7 @@ pub async fn a_dropped_answer_is_not_in_anybodys_way(bench: Bench) -> Checked {
     assert_eq!(client.swap(found.expected(), next(&found), None).await.1, Swapped::Done);
     let found = client.record(&key(1)).await;
     assert_eq!(found.response.as_ref().map(|kept| &kept.body), Some(&Body::Dropped));
-    // removed, and made anew under the same key, without anything of before.
+    // removed, and created again under the same key, without anything from before.
     assert_eq!(client.remove(found.expected()).await.1, Swapped::Done);
     let anew = client.insert(reserved(key(1))).await;
     assert_eq!(client.record(&key(1)).await, anew);

@@ -52,8 +52,7 @@ pub async fn a_large_batch_is_answered_item_by_item_in_order(bench: Bench) -> Ch
             Swapped::Missing => assert_eq!(at % 5, 0),
             Swapped::Changed(found) => assert_eq!((at % 3, &**found), (0, record)),
             Swapped::Done => assert!(at % 3 != 0 && at % 5 != 0),
-            Swapped::Locked => panic!("nobody holds it"),
-            Swapped::Damaged(why) => panic!("what is there is damaged: {why}"),
+            other => panic!("no transaction holds it, and it is not damaged: {other:?}"),
         }
     }
     let keys: Vec<RecordKey> = records.iter().map(|record| record.key.clone()).rev().collect();
@@ -181,7 +180,7 @@ pub async fn one_read_may_name_a_key_twice(bench: Bench) -> Checked {
     Ok(())
 }
 
-/// Two clients send the same keys in opposite orders, over and over: whoever locks in the order of arrival deadlocks.
+/// Two clients send the same keys in opposite orders, over and over: a store that locks in the order of arrival deadlocks.
 async fn opposite_orders(clients: [Client; 2]) {
     const KEYS: u32 = 12;
     for round in 0..6 {
@@ -202,7 +201,7 @@ async fn opposite_orders(clients: [Client; 2]) {
                             Created::Inserted => won.push(draft.operation_id),
                             Created::Exists(_) => {}
                             Created::Locked => locked.push(draft),
-                            Created::Damaged(why) => panic!("what is there is damaged: {why}"),
+                            other => panic!("the store cannot create: {other:?}"),
                         }
                     }
                     drafts = locked;
@@ -234,6 +233,6 @@ pub async fn batches_in_opposite_orders_over_two_instances_end_and_each_key_has_
 }
 
 pub async fn a_store_works_on_one_batch_at_least(bench: Bench) -> Checked {
-    assert!(bench.store().lanes() >= 1);
+    assert!(bench.store().max_concurrent_batches() >= 1);
     Ok(())
 }

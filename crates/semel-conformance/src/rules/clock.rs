@@ -8,7 +8,7 @@ use semel::{DueKind, State, Timestamp, When};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// The time that each call tells, one after the other.
+/// The times that consecutive calls return.
 async fn every_call(client: &Client, number: u32) -> Vec<Timestamp> {
     let mut told = vec![client.now().await];
     let draft = reserved_for(key(number), SHORT);
@@ -55,7 +55,7 @@ pub async fn time_never_goes_back_from_instance_to_instance(bench: Bench) -> Che
 
 pub async fn time_never_goes_back_between_tasks(bench: Bench) -> Checked {
     let client = bench.client();
-    // Whoever begins after somebody else was answered is told no earlier time.
+    // A call that begins after another one was answered returns no earlier time.
     let highest = Arc::new(AtomicI64::new(i64::MIN));
     at_once(8, |number| {
         let (client, highest) = (client.clone(), highest.clone());

@@ -1,4 +1,4 @@
-//! Windows: judged on every read, whether or not the reaper has come by.
+//! Windows are judged on every read, whether or not the reaper has run.
 
 use crate::samples::{LONG, SHORT, WINDOWS, advance, complete, complete_within, other_payload, request};
 use crate::{Bench, Checked, Client, Ticket};

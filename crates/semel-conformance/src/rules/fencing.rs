@@ -1,4 +1,4 @@
-//! Writes name what they expect, and owners name themselves: whoever was passed by changes nothing.
+//! Fencing: writes name what they expect, owners name themselves, and an owner that was fenced changes nothing.
 
 use crate::samples::{
     LONG, SHORT, advance, complete, doubt, every_act, fail, it_happened, key, next, request, reserved,

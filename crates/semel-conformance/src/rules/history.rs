@@ -1,4 +1,4 @@
-//! The history is written in the commit of the change that it tells of, and goes with its record.
+//! The history is written in the commit of the change, and is removed with its record.
 
 use crate::samples::{complete, doubt, key, next, request, reserved, retryable};
 use crate::{Bench, Checked};

@@ -206,7 +206,7 @@ pub async fn a_listing_leaves_bodies_out_and_everything_else_in(bench: Bench) ->
         let mut draft = in_state(State::Completed, key(number));
         draft.response = Some(StoredResponse { body: body.clone(), ..response("") });
         let mut record = client.insert(draft).await;
-        // Only what is there is left out: a body that was never stored is still told as such.
+        // Only stored bodies are omitted: a body that was never stored is listed as such.
         let kept = record.response.as_mut().expect("it has an answer");
         kept.headers.clear();
         if body.is_kept() {

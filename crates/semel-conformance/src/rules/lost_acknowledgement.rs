@@ -142,7 +142,7 @@ pub async fn a_settlement_that_came_second_is_not_taken_for_done(bench: Bench) -
     let ticket = client.arrive(&request(1)).await.executes();
     client.act(&ticket, doubt(Settling::Webhook)).await.expect("the owner doubts");
     let (unlucky, lossy) = losing(&client, Loss::Call);
-    // Its first write is lost on the way; before it reads back, somebody else has settled.
+    // Its first write is lost on the way; before it reads back, the outcome is settled elsewhere.
     let before = unlucky.record(&ticket.key).await;
     let first = settlement(it_happened("by the bank"));
     let lost = unlucky.store.remove(vec![before.expected()]).await;

@@ -11,7 +11,7 @@ async fn over_at(client: &Client, at: When, number: u32) -> Record {
     client.insert(draft).await
 }
 
-/// What is told of a record that was removed.
+/// What a purge returns of a removed record.
 fn purged(record: &Record) -> Purged {
     let since = record.times.purge.expect("it was to be removed");
     Purged { operation: record.key.operation.clone(), since }

@@ -1,4 +1,4 @@
-//! Many at once: exactly one wins, and everybody else is told who. All start behind a barrier.
+//! Races: exactly one wins, and all others get the winner's record. All start behind a barrier.
 
 use crate::samples::{
     LONG, SHORT, complete, doubt, it_happened, key, next, release, request, reserved, settlement,
@@ -12,7 +12,7 @@ use tokio::sync::Barrier;
 
 const CROWD: usize = 24;
 
-/// Runs `what` so many times at once, each with its own number, and returns what came of each.
+/// Runs `what` this many times at once, each with its own number, and returns the results.
 pub(crate) async fn at_once<T, F>(count: usize, what: impl Fn(usize) -> F) -> Vec<T>
 where
     T: Send + 'static,

@@ -177,7 +177,7 @@ fn steps() -> impl Strategy<Value = Vec<(bool, Step)>> {
     proptest::collection::vec((any::<bool>(), step), 1..40)
 }
 
-/// A case under way.
+/// A running case.
 struct Case {
     bench: Bench,
     clients: Vec<Client>,

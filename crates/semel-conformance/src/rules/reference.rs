@@ -24,7 +24,7 @@ struct Held {
 }
 
 impl Reference {
-    /// The store told the time.
+    /// The time that the store returned.
     pub(super) fn told(&mut self, now: Timestamp) {
         assert!(self.now.is_none_or(|before| before <= now), "time went back from {:?} to {now:?}", self.now);
         self.now = Some(now);
@@ -52,8 +52,7 @@ impl Reference {
             match answer {
                 Created::Inserted => {}
                 Created::Exists(found) => assert_eq!(Some(&**found), self.read(&draft.key)),
-                Created::Locked => panic!("nobody holds it"),
-                Created::Damaged(why) => panic!("what is there is damaged: {why}"),
+                other => panic!("no transaction holds it, and it is not damaged: {other:?}"),
             }
         }
     }
@@ -147,8 +146,7 @@ impl Reference {
                 Swapped::Done => continue,
                 Swapped::Changed(found) => Some(&**found),
                 Swapped::Missing => None,
-                Swapped::Locked => panic!("nobody holds it"),
-                Swapped::Damaged(why) => panic!("what is there is damaged: {why}"),
+                other => panic!("no transaction holds it, and it is not damaged: {other:?}"),
             };
             let after = self.read(&expected.key);
             assert!(told == before.as_ref() || told == after, "told {told:?}, there is {after:?}");

@@ -1,4 +1,4 @@
-//! How SQL stores spell what a column cannot hold as it is. One spelling, so that people who know one file can read the other.
+//! How SQL stores encode values that a column cannot hold directly: the same in all stores.
 
 use crate::identity::RecordKey;
 use crate::record::{Body, StoredResponse};
@@ -89,7 +89,7 @@ impl<'a> AnswerColumns<'a> {
 /// What was read of an answer's headers and body, which are kept apart from the record.
 #[derive(Clone, Copy, Debug)]
 pub enum Apart<'a> {
-    /// Nobody looked.
+    /// They were not read.
     NotRead,
     /// There never were any, or their time was over.
     Nothing,
@@ -112,11 +112,11 @@ pub fn answer_of(
     let (headers, body) = match apart {
         Apart::NotRead | Apart::Nothing => (Vec::new(), None),
         Apart::Kept(headers, body) if adds_up(sum, status, headers, schema, (kind, body)) => {
-            (headers_of(headers).ok_or("its headers cannot be right")?, body)
+            (headers_of(headers).ok_or("its headers cannot be read")?, body)
         }
         // Of an answer before this one, which has nothing to be kept.
         Apart::Kept(..) if adds_up(sum, status, NO_HEADERS, schema, (kind, None)) => (Vec::new(), None),
-        Apart::Kept(..) => return Err("its answer is not what was written"),
+        Apart::Kept(..) => return Err("its answer does not match its checksum"),
     };
     let body = match (kind, body, apart) {
         ("stored" | "sealed", None, Apart::NotRead) => Body::Omitted,
@@ -125,7 +125,7 @@ pub fn answer_of(
         ("sealed", Some(bytes), _) => Body::Sealed(Bytes::copy_from_slice(bytes)),
         ("not_stored", None, _) => Body::NotStored,
         ("dropped", None, _) => Body::Dropped,
-        _ => return Err("its body_kind is none that it can be"),
+        _ => return Err("its body_kind is invalid"),
     };
     Ok(StoredResponse { status, headers, body, schema_version })
 }
@@ -182,7 +182,7 @@ pub fn headers_of(json: &str) -> Option<Vec<(String, Bytes)>> {
 /// The column `response_sum`: the CRC-32 of a stored answer, as its columns have it. An answer that does not add up to it any more is damaged, and
 /// is never replayed.
 ///
-/// It notices what a disk, a memory or a careless UPDATE does. Whoever means to deceive can add up too: against them there is sealing.
+/// It detects what a disk, memory or a careless UPDATE changes. An attacker can compute it too: against attackers there is sealing.
 #[must_use]
 pub fn answer_sum(status: u16, headers: &str, schema: Option<&str>, body: (&str, Option<&[u8]>)) -> i32 {
     let (kind, bytes) = body;
@@ -273,7 +273,7 @@ mod tests {
                 // What was kept of another answer is never taken for this one's.
                 let other = read(Apart::Kept("[[\"a\",\"b\"]]", Some(b"other")));
                 match columns.headers_apart() {
-                    Some(_) => assert_eq!(other, Err("its answer is not what was written")),
+                    Some(_) => assert_eq!(other, Err("its answer does not match its checksum")),
                     None => assert_eq!(other, Ok(response)),
                 }
             }

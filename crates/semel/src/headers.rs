@@ -6,6 +6,16 @@ use http::HeaderName;
 pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Marks an answer that is a replay.
 pub const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+/// When the key's window is over: a structured-field Date.
+pub const IDEMPOTENCY_KEY_EXPIRES: HeaderName = HeaderName::from_static("idempotency-key-expires");
+/// On replays: by which id the first request is known.
+pub const ORIGINAL_REQUEST_ID: HeaderName = HeaderName::from_static("original-request-id");
+/// The same, as Stripe's libraries know it.
+pub const ORIGINAL_REQUEST: HeaderName = HeaderName::from_static("original-request");
+/// By which id a request is known.
+pub const REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
+/// The same, as most services spell it.
+pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The operation's id, to the service and to the client.
 pub const OPERATION_ID: HeaderName = HeaderName::from_static("semel-operation-id");
 /// The attempt, to the service.

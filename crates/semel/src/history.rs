@@ -1,4 +1,4 @@
-//! What a record's history tells: everything but the plain happy path.
+//! A record's history: everything except the plain happy path.
 
 use crate::time::Timestamp;
 use alloc::string::String;
@@ -76,7 +76,7 @@ impl Happening {
 pub enum Actor {
     /// The owner of the attempt.
     Owner,
-    /// A request that came by.
+    /// A request.
     Request,
     /// The lease watch.
     LeaseWatch,
@@ -143,6 +143,6 @@ pub struct HistoryLine {
     pub at: Timestamp,
     /// The version of the record that was written along with it.
     pub version: u64,
-    /// What it tells.
+    /// The entry.
     pub entry: HistoryEntry,
 }

@@ -84,7 +84,7 @@ uuid_name! {
 }
 
 uuid_name! {
-    /// A random token per ownership. Whoever cannot name it cannot write as the owner.
+    /// A random token per ownership. Only its holder can write as the owner.
     Owner
 }
 

@@ -136,7 +136,7 @@ fn quoted(value: &[u8]) -> Result<Vec<u8>, KeyError> {
 // Bare is what clients send who never heard of structured fields: letters, digits and dashes. Whatever has a meaning in
 // a structured field is refused in it, because two readings would be possible, and a key must have one. A comma could be
 // two header lines that a proxy has joined: taken as one key, the pair would be a new key on one path through the
-// network and an error on another. Whoever needs such characters puts the key into quotes.
+// network and an error on another. Clients that need such characters quote the key.
 fn bare(value: &[u8]) -> Result<Vec<u8>, KeyError> {
     if value.contains(&b'"') {
         return Err(KeyError::BadQuotes);

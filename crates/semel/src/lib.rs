@@ -1,7 +1,7 @@
 //! The engine of Semel: retry anything, it happens once.
 //!
 //! For one (tenant, operation, key) at most one execution is in progress. Once it has ended, every retry gets its answer. A key that
-//! returns with a different request is refused. If nobody can know whether the work was done, the outcome is
+//! returns with a different request is refused. If it cannot be known whether the work was done, the outcome is
 //! [`Unknown`](State::Unknown) until there is evidence.
 //!
 //! HTTP services use it through the layer of `semel-tower`. Other code uses the [`Engine`]:
@@ -44,17 +44,22 @@ pub mod transition;
 pub mod clock;
 
 #[cfg(feature = "std")]
+#[doc(hidden)]
 pub mod background;
 #[cfg(feature = "std")]
 mod boottime;
 #[cfg(feature = "std")]
 pub mod canonical;
 #[cfg(feature = "std")]
-pub mod caught;
+#[doc(hidden)]
+pub mod catch_panic;
 #[cfg(feature = "std")]
+#[doc(hidden)]
 pub mod columns;
 #[cfg(feature = "std")]
 mod engine;
+#[cfg(feature = "std")]
+mod environment;
 #[cfg(feature = "std")]
 pub mod fingerprint;
 #[cfg(feature = "std")]
@@ -70,6 +75,7 @@ pub mod seal;
 #[cfg(feature = "std")]
 mod store;
 #[cfg(feature = "std")]
+#[doc(hidden)]
 pub mod trace;
 
 pub use history::{Actor, Happening, HistoryEntry, HistoryLine};
@@ -80,14 +86,24 @@ pub use time::{Now, Timestamp, When};
 
 #[cfg(feature = "std")]
 pub use engine::{
-    Acts, AdvanceError, AtMostOnce, BeginError, Checkpoint, Decision, Deduplicated, Engine, EngineOptions,
-    Entered, Finish, FinishError, Found, Identity, Incoming, Inquiry, Interruption, KeysConverted, OutOfStep,
-    Outcome, PhaseError, Phases, Promise, Queryable, Quota, Quotas, Rate, Right, RightEnded, Settled, Step,
-    Takeover, Ticket, downstream_key, queryable,
+    AdvanceError, AtMostOnce, BeginError, Checkpoint, Decision, Deduplicated, Engine, EngineOptions, Entered,
+    Finish, FinishError, Found, Identity, Incoming, Inquiry, Interruption, KeysConverted, OutOfStep, Outcome,
+    OutcomeWrites, PhaseError, Phases, Promise, Queryable, Quota, Quotas, Rate, Right, RightEnded, Settled,
+    Step, Takeover, Ticket, downstream_key, queryable,
 };
+#[cfg(feature = "std")]
+pub use environment::{Environment, Randomness};
+#[cfg(feature = "std")]
+#[doc(hidden)]
+pub use store::DamageLog;
 #[cfg(feature = "std")]
 pub use store::{
     Access, Answer, Created, Cursor, DueQuery, Filter, KeyFormat, KeyFormatSet, ManualClock, MemoryStore,
-    Page, PassedOver, Purged, Respell, Store, StoreError, StoreFuture, StoreHandle, Swap, Swapped, bounded,
-    cas, check_draft,
+    Page, Purged, Respell, Store, StoreError, StoreFuture, StoreHandle, Swap, Swapped, bounded, cas,
+    check_draft,
 };
+
+/// The README's example is a documentation test.
+#[cfg(all(doctest, feature = "std"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,4 +1,4 @@
-//! What happens, told to whoever counts it.
+//! Events and measurements, for metrics and logs.
 //!
 //! The engine, the layer and the workers beside them tell an [`Observer`]; what becomes of it (Prometheus, a log, a test) is
 //! the observer's business. An engine without one measures nothing.
@@ -28,19 +28,19 @@ use crate::identity::OperationId;
 use crate::record::{Record, State};
 use std::time::Duration;
 
-/// Is told what happens. Every method does nothing by default.
+/// Receives events and measurements. Every method does nothing by default.
 ///
 /// It is called on the way of every request: it must not block, and should not allocate.
 ///
 /// `operation` is the operation's name as its records have it. Where the names come from clients (a gateway without a
-/// configuration names an operation by its path), there is no end of them: whoever makes a label of it has to bound it.
+/// configuration names an operation by its path), their number is unbounded: an observer that makes a label of it has to bound it.
 pub trait Observer: Send + Sync + 'static {
     /// Something happened to a request or a record of this operation.
     fn count(&self, operation: &str, event: Event) {
         let _ = (operation, event);
     }
 
-    /// A protected request was answered, so long after it came in.
+    /// A protected request was answered, this long after it arrived.
     fn request(&self, operation: &str, took: Duration) {
         let _ = (operation, took);
     }
@@ -65,19 +65,19 @@ pub trait Observer: Send + Sync + 'static {
 pub enum Event {
     /// A request reserved a new operation, and executes it.
     ReserveCreated,
-    /// A request was told how its operation had ended: by the stored answer, or that the answer was not stored.
+    /// A request got the outcome of an operation that had ended: the stored answer, or that the answer was not stored.
     ReserveReplay,
-    /// A request was told that another one executes the operation.
+    /// A request was answered that another one executes the operation.
     ReserveInProgress,
-    /// A request was refused because its key belongs to a different request: a client's bug, or somebody trying keys.
+    /// A request was refused because its key belongs to a different request: a bug of the client, or an attempt to guess keys.
     ReserveKeyMisuse,
     /// A request executes an operation again that is proved to have done nothing before.
     ReserveFailedRetry,
-    /// A request was told that nobody knows whether its operation happened, or whether it is the same request.
+    /// A request was answered that the outcome is unknown, or that it cannot be compared with the first one.
     ReserveUnknown,
     /// The store failed a request or an owner's write, or did not answer it in time.
     StoreError,
-    /// A lease ran out: a record was found in progress without a live owner, and was moved on. Once per lease, whoever finds it.
+    /// A lease ran out: a record was found in progress without a live owner, and was moved on. Counted once per lease.
     ZombieKey,
     /// The reaper removed a record, its tombstone's time being over.
     TtlPruned,
@@ -91,7 +91,7 @@ pub enum Event {
     MissingKey,
     /// A key came back after its window: refused, or taken as new work, as the policy says.
     ExpiredRetry,
-    /// An operation was completed, and nobody said which resource it made.
+    /// An operation was completed without naming the resource that it created.
     CompletedWithoutResource,
     /// A new key was refused: its tenant has as many as it may, or makes them too fast.
     QuotaRefused,
@@ -141,13 +141,13 @@ impl Event {
         }
     }
 
-    /// Its place in [`ALL`](Self::ALL), for whoever keeps a counter for each.
+    /// Its index in [`ALL`](Self::ALL), for an array of counters.
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize
     }
 
-    /// What a record that was just written tells by itself, whoever wrote it.
+    /// The event that a record shows that was just written.
     #[must_use]
     pub fn of_written(record: &Record) -> Option<Self> {
         match record.state {
@@ -159,7 +159,7 @@ impl Event {
     }
 }
 
-/// Logs an outcome that has just become unknown, and why. Whoever writes a doubt logs it, once: an operator may have to settle it.
+/// Logs an outcome that has just become unknown, and why. The writer of a doubt logs it, once: an operator may have to settle it.
 pub(crate) fn log_doubt(
     operation_id: OperationId,
     attempt: u32,
@@ -170,7 +170,7 @@ pub(crate) fn log_doubt(
     tracing::warn!(%operation_id, attempt, cause, dead_letter, detail, "outcome unknown");
 }
 
-/// Logs a record that has just become unknown, for whoever writes records beside the engine.
+/// Logs a record that has just become unknown. For code that writes records beside the engine.
 pub fn log_doubt_of(record: &Record) {
     let cause = record.last_error.as_deref().unwrap_or("unknown");
     log_doubt(record.operation_id, record.attempt, cause, record.dead_letter, None);
@@ -238,13 +238,13 @@ impl StoreCall {
         Self::SetKeyFormat,
     ];
 
-    /// Its place in [`ALL`](Self::ALL), for whoever keeps a measure for each.
+    /// Its index in [`ALL`](Self::ALL), for an array of measurements.
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize
     }
 
-    /// Whether it may change what is stored. Without an answer, nobody can know whether it did.
+    /// Whether it may change what is stored. Without an answer it is unknown whether it did.
     #[must_use]
     pub const fn writes(self) -> bool {
         match self {

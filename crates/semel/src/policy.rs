@@ -46,7 +46,7 @@ pub enum Settling {
     /// By a person alone: an unknown outcome is a dead letter at once.
     #[default]
     Operator,
-    /// A webhook will tell; nobody asks.
+    /// By a webhook; nothing polls.
     Webhook,
     /// By asking, the first time after this long.
     Poll {
@@ -61,12 +61,12 @@ pub enum StoreResponse {
     /// Status, kept headers and body: retries get the same bytes.
     #[default]
     Full,
-    /// The resource's type and id alone: retries are told that the answer was not stored, and where to look.
+    /// The resource's type and id alone: retries learn that the answer was not stored, and where to look.
     Reference,
 }
 
 impl StoreResponse {
-    /// What is kept of an answer, whoever gave it.
+    /// The part of an answer that is kept.
     #[must_use]
     pub fn kept(self, response: StoredResponse) -> StoredResponse {
         match self {

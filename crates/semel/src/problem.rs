@@ -1,6 +1,6 @@
-//! What a client is told when its request is not simply answered: problem documents (RFC 9457), one [`Code`] each.
+//! Problem documents (RFC 9457): the answers to requests that are refused, one [`Code`] each.
 //!
-//! A code is for programs, its page in `docs/errors/` for people, and [`Problem::detail`] for whoever reads this one
+//! A code is for programs, its page in `docs/errors/` for people, and [`Problem::detail`] for the reader of this one
 //! answer. What belongs in a log (causes, paths, statements) has no place in any of them.
 //!
 //! ```
@@ -21,19 +21,32 @@
 //! ```
 
 mod code;
+mod format;
 mod plain;
+mod profile;
 #[cfg(test)]
 mod tests;
 
-pub use code::{Code, Profile};
-pub use plain::plain;
+pub use code::Code;
+pub use format::{Format, Template, TemplateError};
+pub use plain::PlainProblem;
+pub use profile::Profile;
 
-use crate::{OperationId, Resource};
+use crate::{OperationId, Resource, State, Timestamp};
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, LINK, RETRY_AFTER};
-use http::{HeaderValue, Response, StatusCode};
-use serde::Serialize;
+use http::{Response, StatusCode};
 use std::time::Duration;
+
+/// A problem document without a code, for what is not about idempotency.
+///
+/// The answer carries the [`PlainProblem`] as an extension, so that whoever passes it on can put it into another [`Format`].
+#[must_use]
+pub fn plain(status: StatusCode, retryable: bool, detail: &'static str) -> Response<Bytes> {
+    let problem = PlainProblem { status, retryable, detail };
+    let mut response = Format::default().plain(&problem);
+    response.extensions_mut().insert(problem);
+    response
+}
 
 /// Where the codes are explained: a code's page is at this base with the code appended.
 ///
@@ -70,7 +83,7 @@ impl Default for DocsBase {
 
 /// A [`DocsBase`] that is not part of any URI.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{base:?} is no base for addresses: a URI cannot contain {character:?}; percent-encode it")]
+#[error("{base:?} is not a valid base URL: a URI cannot contain {character:?}; percent-encode it")]
 pub struct InvalidDocsBase {
     base: String,
     character: char,
@@ -88,8 +101,14 @@ pub struct Problem {
     pub detail: String,
     /// Whether the same request may be sent again with the same key; see [`Code::retryable`].
     pub retryable: bool,
+    /// Whether a new key is safe; see [`Code::safe_new_key`].
+    pub safe_new_key: bool,
     /// The operation that the key stands for, where there is one.
     pub operation_id: Option<OperationId>,
+    /// How that operation stands, where that is known.
+    pub operation_state: Option<State>,
+    /// When the key's window is over, where that is known.
+    pub expires_at: Option<Timestamp>,
     /// When asking again makes sense. Goes out as `Retry-After`, in whole seconds, rounded up, at least 1.
     pub retry_after: Option<Duration>,
     /// What the service answered, where that left the outcome in doubt.
@@ -107,7 +126,15 @@ impl Problem {
             status: code.status(profile),
             detail: detail.into(),
             retryable: code.retryable(),
+            safe_new_key: code.safe_new_key(),
             operation_id: None,
+            operation_state: match code {
+                Code::InProgress => Some(State::InProgress),
+                Code::OutcomeUnknown => Some(State::Unknown),
+                Code::KeyExpired => Some(State::Expired),
+                _ => None,
+            },
+            expires_at: None,
             retry_after: code.retry_after(),
             upstream_status: None,
             resource: None,
@@ -130,6 +157,27 @@ impl Problem {
     #[must_use]
     pub fn with_operation_id(mut self, id: OperationId) -> Self {
         self.operation_id = Some(id);
+        self
+    }
+
+    /// Says how the operation stands, in place of what the code says of it.
+    #[must_use]
+    pub fn with_state(mut self, state: State) -> Self {
+        self.operation_state = Some(state);
+        self
+    }
+
+    /// Says when the key's window is over.
+    #[must_use]
+    pub fn with_expiry(mut self, expires_at: Option<Timestamp>) -> Self {
+        self.expires_at = expires_at;
+        self
+    }
+
+    /// Says that nothing was executed under the key, and that nothing can be any more.
+    #[must_use]
+    pub fn with_safe_new_key(mut self) -> Self {
+        self.safe_new_key = true;
         self
     }
 
@@ -161,73 +209,14 @@ impl Problem {
         self
     }
 
-    /// The document's bytes. Members that say nothing here are absent, never `null`.
-    #[must_use]
-    pub fn to_json(&self, docs: &DocsBase) -> Bytes {
-        let document = Document {
-            kind: docs.page(self.code),
-            title: self.code.title(),
-            status: self.status.as_u16(),
-            detail: &self.detail,
-            code: self.code.as_str(),
-            retryable: self.retryable,
-            operation_id: self.operation_id.map(|id| id.to_string()),
-            upstream_status: self.upstream_status,
-            resource: self.resource.as_ref().map(|Resource { kind, id }| Made { kind, id }),
-        };
-        // Strings, numbers and flags, written to memory: there is nothing here that can fail. If it did, the status
-        // and the headers would still say the essential.
-        serde_json::to_vec(&document).map(Bytes::from).unwrap_or_default()
-    }
-
-    /// The whole answer.
-    ///
-    /// It carries `Cache-Control: no-store`: each of these answers is about one moment of one key, and a cache that kept
-    /// it would keep a client from learning the outcome.
+    /// The whole answer, as a problem document; [`Format`] has the others.
     #[must_use]
     pub fn into_response(self, docs: &DocsBase) -> Response<Bytes> {
-        let mut response = Response::new(self.to_json(docs));
-        *response.status_mut() = self.status;
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        // Never an error: `DocsBase` holds visible ASCII alone, and so do the codes.
-        if let Ok(link) = HeaderValue::try_from(format!(r#"<{}>; rel="describedby""#, docs.page(self.code))) {
-            headers.insert(LINK, link);
-        }
-        if let Some(wait) = self.retry_after {
-            headers.insert(RETRY_AFTER, HeaderValue::from(whole_seconds(wait)));
-        }
-        response
+        Format::default().problem(&self, docs)
     }
 }
 
-/// Rounded up, so that whoever comes back then does not come too early; `Retry-After: 0` would ask for a busy loop.
+/// Rounded up, so that clients do not retry too early; `Retry-After: 0` would ask for a busy loop.
 fn whole_seconds(wait: Duration) -> u64 {
     wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0)).max(1)
-}
-
-/// The members in the order in which a person wants to read them.
-#[derive(Serialize)]
-struct Document<'a> {
-    #[serde(rename = "type")]
-    kind: String,
-    title: &'static str,
-    status: u16,
-    detail: &'a str,
-    code: &'static str,
-    retryable: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    operation_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    upstream_status: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    resource: Option<Made<'a>>,
-}
-
-#[derive(Serialize)]
-struct Made<'a> {
-    #[serde(rename = "type")]
-    kind: &'a str,
-    id: &'a str,
 }

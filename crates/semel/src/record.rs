@@ -8,8 +8,9 @@ use bytes::Bytes;
 
 /// Where an operation stands.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[non_exhaustive]
 pub enum State {
-    /// An owner is at work, or was until its lease ran out.
+    /// An owner executes it, or did until its lease ran out.
     InProgress,
     /// It happened; its answer is replayed.
     Completed,
@@ -17,7 +18,7 @@ pub enum State {
     FailedReplayable,
     /// It is proved that nothing happened; the next request executes.
     FailedRetryable,
-    /// Nobody knows whether it happened; evidence alone moves it on.
+    /// It is unknown whether it happened. Only evidence settles it.
     Unknown,
     /// Its window is over; a tombstone remains.
     Expired,
@@ -60,7 +61,7 @@ impl State {
     }
 }
 
-/// What the attempt under way took over. It decides how the attempt may end.
+/// What the current attempt took over. It decides how the attempt may end.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Origin {
     /// Nothing: the first attempt. Only this one may end in "as if never seen".
@@ -91,10 +92,11 @@ impl Origin {
 
 /// The body of a stored response.
 #[derive(Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Body {
     /// These bytes.
     Stored(Bytes),
-    /// It and the headers, sealed: these bytes mean nothing to whoever has no key. See [`seal`](crate::seal).
+    /// Body and headers, encrypted. See [`seal`](crate::seal).
     Sealed(Bytes),
     /// It was never kept: too large, streaming, or the policy keeps a reference alone.
     NotStored,
@@ -244,7 +246,7 @@ pub struct Record<T = Timestamp> {
     pub origin: Origin,
     /// The last committed recovery point.
     pub recovery_point: Option<String>,
-    /// What the owner left at the recovery point for whoever goes on from there.
+    /// What the owner left at the recovery point for an attempt that resumes there.
     pub checkpoint: Option<Bytes>,
     /// The answer that retries get.
     pub response: Option<StoredResponse>,
@@ -315,7 +317,7 @@ impl<T: Copy> Record<T> {
             {
                 times.expires.map(|at| (DueKind::Window, at))
             }
-            // That its window ends is not written down: it is read off the time. The answer is kept apart, and goes by itself.
+            // The end of the window needs no write: every read judges it by the time. The answer is stored apart and dropped separately.
             State::Completed | State::FailedReplayable | State::FailedRetryable | State::Expired => {
                 times.purge.map(|at| (DueKind::Purge, at))
             }

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 /// A moment by the store's clock, in milliseconds since 1970 (UTC).
 ///
-/// There is no `now()`: only a store knows what time it is, and says so with every answer.
+/// There is no `now()`: the time is the store's, which returns it with every answer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Timestamp(i64);
 

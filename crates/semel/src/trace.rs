@@ -1,7 +1,7 @@
-//! What one request went through: noted by the engine, the layer and the service behind it, told by whoever traces requests.
+//! What one request went through: recorded by the engine and the layer, exported by a tracer such as the gateway's OTLP exporter.
 //!
-//! A trace belongs to a task, not to an argument of every call: whoever answers requests runs the answering [`within`](Trace::within)
-//! one, and whoever starts a task for the request takes it along. Where there is none, noting is a look at a thread's variable, and
+//! A trace belongs to a task, not to an argument of every call: code that answers requests runs it [`within`](Trace::within)
+//! a trace, and code that spawns a task for the request passes it on. Without a trace, recording reads one task-local variable, and
 //! nothing is measured or allocated.
 //!
 //! Nothing that a client keeps to itself is noted: no key, no tenant, no header, no body.
@@ -16,7 +16,7 @@ tokio::task_local! {
     static CURRENT: Option<Arc<Trace>>;
 }
 
-/// Store calls that are noted at most: a request needs two, and one that loses again and again has told its story by then.
+/// The maximum number of recorded store calls. A request needs two; more than this many add nothing.
 const MOST_CALLS: usize = 16;
 
 /// What is noted of one request. See the [module](self).
@@ -37,7 +37,7 @@ pub struct Noted {
     pub decision: Option<&'static str>,
     /// What was stored of the attempt that the request executed.
     pub outcome: Option<&'static str>,
-    /// The code of the problem that the client was told.
+    /// The code of the problem document that the client got.
     pub problem: Option<&'static str>,
     /// The first calls to the store.
     pub store: Vec<NotedCall>,
@@ -67,13 +67,13 @@ pub struct NotedCall {
 pub struct ServiceTurn {
     /// When.
     pub begun: Instant,
-    /// How long it took; none: it goes on.
+    /// How long it took; `None` while it runs.
     pub took: Option<Duration>,
-    /// What it answered; none: nothing.
+    /// The status of its answer; `None` without one.
     pub status: Option<u16>,
 }
 
-/// Work that runs with a trace, or with none: see [`Trace::within`].
+/// Work that runs with or without a trace: see [`Trace::within`].
 pub type Within<F> = tokio::task::futures::TaskLocalFuture<Option<Arc<Trace>>, F>;
 
 impl Trace {

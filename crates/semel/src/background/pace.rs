@@ -1,7 +1,8 @@
-//! How a loop goes on: at its pace, slower while the store fails, and not after it was told to stop.
+//! The pace of a background loop: slower while the store fails, until it is stopped.
 
 use super::backoff::spread;
 use crate::StoreError;
+use crate::environment::Environment;
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -18,6 +19,7 @@ pub struct Pace {
     /// Errors in a row.
     failed: u32,
     stopped: watch::Receiver<()>,
+    environment: Environment,
 }
 
 /// What a loop does after a pause.
@@ -25,12 +27,12 @@ pub struct Pace {
 pub enum Next {
     /// The next round.
     Round,
-    /// Nothing more: it was told to stop.
+    /// Nothing more: the loop was stopped.
     Stop,
 }
 
 impl Next {
-    /// Whether the loop was told to stop.
+    /// Whether the loop was stopped.
     #[must_use]
     pub fn stopped(&self) -> bool {
         matches!(self, Self::Stop)
@@ -38,10 +40,16 @@ impl Next {
 }
 
 impl Pace {
-    /// A round every so often, until the other end of the channel is dropped.
+    /// A round every so often, until the other end of the channel is dropped. The machine's chance spreads the pauses.
     #[must_use]
     pub fn new(every: Duration, stopped: watch::Receiver<()>) -> Self {
-        Self { every: every.max(SHORTEST_PAUSE), failed: 0, stopped }
+        Self { every: every.max(SHORTEST_PAUSE), failed: 0, stopped, environment: Environment::default() }
+    }
+
+    /// The same pace, with pauses that this environment spreads.
+    #[must_use]
+    pub fn within(self, environment: Environment) -> Self {
+        Self { environment, ..self }
     }
 
     /// Waits for the next round: longer and longer while the store fails, which is logged once, under the name `who`.
@@ -62,13 +70,13 @@ impl Pace {
         }
         let longer = 2_u32.checked_pow(self.failed).and_then(|times| self.every.checked_mul(times));
         let pause = longer.unwrap_or(LONGEST_PAUSE).min(LONGEST_PAUSE.max(self.every));
-        match tokio::time::timeout(spread(pause), self.stop()).await {
+        match tokio::time::timeout(spread(pause, &self.environment), self.stop()).await {
             Ok(()) => Next::Stop,
             Err(_) => Next::Round,
         }
     }
 
-    /// Waits until the loop is told to stop.
+    /// Waits until the loop is stopped.
     pub async fn stop(&mut self) {
         // Nothing is ever sent: it ends when the sender is dropped.
         let _ = self.stopped.changed().await;

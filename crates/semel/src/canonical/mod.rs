@@ -37,6 +37,7 @@ mod tests;
 mod vectors;
 mod write;
 
+pub use pointer::PointerError;
 pub use shape::{Shape, ShapeError};
 
 /// The deepest nesting of arrays and objects that has a canonical form.

@@ -1,17 +1,38 @@
 //! JSON Pointers (RFC 6901): the names on the way to one value.
 
-use super::shape::ShapeError;
+/// Why a text is not a JSON Pointer to a part of a body.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PointerError {
+    /// The empty pointer.
+    #[error("the empty JSON Pointer means the whole body: name a member, such as \"/metadata/trace_id\"")]
+    WholeBody,
+    /// A pointer that does not start with a slash.
+    #[error(
+        "\"{pointer}\" is not a JSON Pointer: it must start with a slash, such as \"/metadata/trace_id\""
+    )]
+    NoSlash {
+        /// The pointer as given.
+        pointer: String,
+    },
+    /// A tilde that is not part of `~0` or `~1`.
+    #[error("\"{pointer}\" is not a JSON Pointer: a tilde is written ~0 and a slash within a name ~1")]
+    BadTilde {
+        /// The pointer as given.
+        pointer: String,
+    },
+}
 
 /// The unescaped names that a pointer consists of, outermost first.
-pub(super) fn tokens(pointer: &str) -> Result<Vec<String>, ShapeError> {
+pub(super) fn tokens(pointer: &str) -> Result<Vec<String>, PointerError> {
     if pointer.is_empty() {
-        return Err(ShapeError::WholeBody);
+        return Err(PointerError::WholeBody);
     }
     let Some(rest) = pointer.strip_prefix('/') else {
-        return Err(ShapeError::NoSlash { pointer: pointer.into() });
+        return Err(PointerError::NoSlash { pointer: pointer.into() });
     };
     rest.split('/')
-        .map(|token| unescape(token).ok_or_else(|| ShapeError::BadTilde { pointer: pointer.into() }))
+        .map(|token| unescape(token).ok_or_else(|| PointerError::BadTilde { pointer: pointer.into() }))
         .collect()
 }
 
@@ -63,7 +84,7 @@ mod tests {
         for pointer in ["foo", "/a~", "/a~2", "#/a", "/a/~x"] {
             assert!(tokens(pointer).unwrap_err().to_string().contains(pointer));
         }
-        assert!(matches!(tokens(""), Err(ShapeError::WholeBody)));
+        assert!(matches!(tokens(""), Err(PointerError::WholeBody)));
     }
 
     #[test]

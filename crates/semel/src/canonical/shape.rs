@@ -1,6 +1,7 @@
 //! What of a text counts: members left out, members that alone count, members filled in.
 
-use super::{NotCanonical, canonical, pointer, string};
+use super::pointer::{self, PointerError};
+use super::{NotCanonical, canonical, string};
 
 /// Rules by JSON Pointer (RFC 6901), applied while the canonical form is written. By default everything counts.
 ///
@@ -41,7 +42,7 @@ impl Shape {
     /// The rules by pointer; the defaults are JSON texts.
     ///
     /// # Errors
-    /// [`ShapeError`] where a pointer is none, or rules are at odds with each other.
+    /// [`ShapeError`] if a pointer is invalid, or rules conflict with each other.
     pub fn new<'a>(
         ignore: impl IntoIterator<Item = &'a str>,
         only: impl IntoIterator<Item = &'a str>,
@@ -66,7 +67,7 @@ impl Shape {
         Ok(shape)
     }
 
-    /// The node of a pointer, made where there is none.
+    /// The node of a pointer, created if it does not exist.
     fn node(&mut self, pointer: &str) -> Result<usize, ShapeError> {
         let mut at = 0;
         for token in pointer::tokens(pointer)? {
@@ -100,11 +101,11 @@ impl Shape {
             let container = node.default.as_ref().is_some_and(|text| text.starts_with(['{', '[']));
             let conflict =
                 if node.ignore && (node.only || node.default.is_some() || !node.children.is_empty()) {
-                    Some("it is ignored, and another rule reaches it or what is in it")
+                    Some("it is ignored, and another rule applies to it or to a part of it")
                 } else if node.only && leads {
-                    Some("all of it is taken already, and another rule takes a part of it")
+                    Some("all of it counts already, and another rule selects a part of it")
                 } else if container && !node.children.is_empty() {
-                    Some("its default is an object or an array, and another rule reaches into it")
+                    Some("its default is an object or an array, and another rule applies to a part of it")
                 } else {
                     None
                 };
@@ -185,25 +186,13 @@ pub(super) struct Scope {
     taken: bool,
 }
 
-/// Why rules are none.
+/// Why a set of rules is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShapeError {
-    /// The empty pointer.
-    #[error("the empty JSON Pointer means the whole body: name a member, such as \"/metadata/trace_id\"")]
-    WholeBody,
-    /// A pointer that does not start with a slash.
-    #[error("\"{pointer}\" is no JSON Pointer: it must start with a slash, such as \"/metadata/trace_id\"")]
-    NoSlash {
-        /// The pointer as given.
-        pointer: String,
-    },
-    /// A tilde that escapes nothing.
-    #[error("\"{pointer}\" is no JSON Pointer: a tilde is written ~0 and a slash within a name ~1")]
-    BadTilde {
-        /// The pointer as given.
-        pointer: String,
-    },
+    /// A rule's JSON Pointer is not valid.
+    #[error(transparent)]
+    Pointer(#[from] PointerError),
     /// A default that is not JSON, or has no canonical form.
     #[error("the default for \"{pointer}\" must be a JSON text, such as \"\\\"EUR\\\"\" or \"0\": {source}")]
     Default {
@@ -213,7 +202,7 @@ pub enum ShapeError {
         source: NotCanonical,
     },
     /// Two rules that contradict each other, or of which one would have no effect.
-    #[error("the rules for \"{pointer}\" are at odds: {conflict}")]
+    #[error("the rules for \"{pointer}\" conflict: {conflict}")]
     Conflict {
         /// The outer one of the two.
         pointer: String,

@@ -1,3 +1,4 @@
+use super::pointer::PointerError;
 use super::*;
 use serde_json::Value;
 
@@ -281,7 +282,7 @@ fn rules_at_odds_are_refused_and_named() {
     conflict(Shape::new(["/a/b"], [], [("/a", "{}")]), "/a");
     assert!(Shape::new(["/a/b"], [], [("/a", "null")]).is_ok());
     assert!(matches!(Shape::new([], [], [("/a", "EUR")]), Err(ShapeError::Default { .. })));
-    assert!(matches!(Shape::new([""], [], []), Err(ShapeError::WholeBody)));
+    assert!(matches!(Shape::new([""], [], []), Err(ShapeError::Pointer(PointerError::WholeBody))));
 }
 
 #[test]

@@ -41,14 +41,24 @@ pub struct Told {
     pub mark: Mark,
     /// What has changed.
     pub turn: Option<Turn>,
-    /// This instance's clock is far from the time that another one keeps: it must not work.
-    pub is_wrong: bool,
+    /// Why this instance must not work.
+    pub wrong: Option<Wrong>,
+}
+
+/// Why an instance must not work, and by how many milliseconds its clock is off: above zero, ahead.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Wrong {
+    /// Its clock is far from the time that another instance keeps.
+    Contradicted(i64),
+    /// At its start its clock was far behind the store's mark. Such a clock cannot say how long the store was stopped, so no window can be
+    /// stamped by it.
+    Behind(i64),
 }
 
 /// A change in what is believed, by so many milliseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Turn {
-    /// The clock is ahead of the trusted time by this much: a hold is open.
+    /// The latest time is ahead of the trusted time by this much: a hold is open.
     Held(i64),
     /// The clock agrees with the trusted time again.
     Agrees,
@@ -60,6 +70,8 @@ pub enum Turn {
     Believed(i64),
     /// Others keep another time, by this much.
     Contradicted(i64),
+    /// The clock is behind the store's mark by this much at a start.
+    Behind(i64),
 }
 
 /// The judge of one instance of a store.
@@ -68,6 +80,19 @@ pub struct Keeper {
     terms: Terms,
     id: i64,
     running: Option<Running>,
+    /// Before it runs: whether the clock was found behind the mark, and whether an operator said that it is right all the same.
+    is_behind: bool,
+    is_accepted: bool,
+}
+
+/// What is made of the readings.
+struct Believed {
+    earliest: i64,
+    /// By how much the clock is ahead of it.
+    behind: i64,
+    /// By how much the latest time is: above zero, a hold is open.
+    hold: i64,
+    turn: Option<Turn>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -86,8 +111,9 @@ struct Running {
     small: (i64, Duration),
     /// What was followed of late, and when that was added up.
     followed: (i64, Duration),
-    /// By how much the clock is believed to be ahead.
+    /// By how much the clock is believed to be ahead, and the latest time.
     behind: i64,
+    hold: i64,
     /// The row on which that was decided, and when.
     decided: (Mark, i64),
     /// Whether others contradict it.
@@ -100,7 +126,7 @@ impl Keeper {
     /// A judge that has not seen a clock yet. `id` tells this process from others that share the store.
     #[must_use]
     pub const fn new(terms: Terms, id: i64) -> Self {
-        Self { terms, id, running: None }
+        Self { terms, id, running: None, is_behind: false, is_accepted: false }
     }
 
     /// The terms.
@@ -120,30 +146,40 @@ impl Keeper {
     /// What is believed, given the store's row and what the clocks say.
     pub fn judge(&mut self, row: Mark, readings: &Readings) -> Told {
         let (terms, id) = (self.terms, self.id);
-        let (earliest, behind, turn) = match &mut self.running {
-            Some(running) => running.judge(row, readings, terms, id),
-            None => {
-                let (earliest, behind, turn) = start(row, readings, terms);
-                self.running = Some(Running::from(earliest, behind, row, readings));
-                (earliest, behind, turn)
+        let (running, believed) = match &mut self.running {
+            Some(running) => {
+                let believed = running.judge(row, readings, terms, id);
+                (running, believed)
             }
+            None => match start(row, readings, terms, self.is_accepted) {
+                Ok(believed) => (self.running.insert(Running::from(&believed, row, readings)), believed),
+                Err(by) => {
+                    let is_new = !core::mem::replace(&mut self.is_behind, true);
+                    return behind_the_mark(row, by, is_new);
+                }
+            },
         };
-        let Some(running) = &mut self.running else {
-            // It was just set.
-            return Told { now: Timestamp::from_millis(earliest).into(), mark: row, turn, is_wrong: false };
-        };
+        let Believed { earliest, behind, hold, turn } = believed;
         // Answers of a database may come out of order, and what it has stamped is what is told.
         let earliest = readings.told.unwrap_or(earliest.max(running.floor));
         running.floor = running.floor.max(earliest);
-        let latest =
-            if readings.told.is_some() || behind > 0 { earliest.max(readings.claimed) } else { earliest };
+        // It never goes back while a hold is open: windows that are stamped now have to outlast the claim that turns out to be right.
+        let latest = earliest.saturating_add(hold);
+        let latest = if readings.told.is_some() || hold > 0 { latest.max(readings.claimed) } else { latest };
         let now = Now {
             earliest: Timestamp::from_millis(earliest),
             latest: Timestamp::from_millis(latest),
             steady: readings.monotonic.saturating_sub(running.steady),
             since: Timestamp::from_millis(*running.since.get_or_insert(earliest)),
         };
-        Told { now, mark: Mark { at: earliest, behind, by: id }, turn, is_wrong: running.is_wrong }
+        let wrong = running.is_wrong.then_some(Wrong::Contradicted(behind));
+        Told { now, mark: Mark { at: earliest, behind, hold, by: id }, turn, wrong }
+    }
+
+    /// An operator says that the clock is right, though it is behind the mark: the next look begins with it, and the store's time goes on from
+    /// the mark. Without effect on a judge that runs already.
+    pub fn accept_behind(&mut self) {
+        self.is_accepted = true;
     }
 
     /// Begins to count a lease's patience again: the store was away, and owners could not say that they live.
@@ -156,7 +192,7 @@ impl Keeper {
     /// Watches what the kernel says of its clock during a hold, which has to be asked again within `patience`. Whether the hold may end.
     pub fn watch(&mut self, synchronised: bool, boottime: Duration, patience: Duration) -> bool {
         let Some(running) = &mut self.running else { return false };
-        if running.behind <= 0 || running.is_wrong || !synchronised {
+        if running.hold <= 0 || running.is_wrong || !synchronised {
             running.watched = None;
             return false;
         }
@@ -181,38 +217,54 @@ impl Keeper {
         Self::new(terms, row.by).judge(row, readings)
     }
 
-    /// The row that ends a hold: what the clock claims is the time. Never before what was told.
+    /// The row that ends a hold: what the clock claims is the time, unless that is before what was told.
     #[must_use]
     pub fn accepting(&self, told: &Told) -> Mark {
-        Mark { at: told.now.latest.as_millis(), behind: 0, by: self.id }
+        let Mark { at, behind, .. } = told.mark;
+        Mark { at: at.saturating_add(behind.max(0)), behind: behind.min(0), hold: 0, by: self.id }
     }
 }
 
-/// At a start nobody knows how much time has passed since the last mark.
-fn start(row: Mark, readings: &Readings, terms: Terms) -> (i64, i64, Option<Turn>) {
+/// Of a start whose clock is behind the mark. The row stays as it is.
+fn behind_the_mark(row: Mark, by: i64, is_new: bool) -> Told {
+    let latest = Timestamp::from_millis(row.at.saturating_add(row.held()));
+    let now = Now { latest, ..Timestamp::from_millis(row.at).into() };
+    let turn = is_new.then_some(Turn::Behind(by));
+    Told { now, mark: row, turn, wrong: Some(Wrong::Behind(by.saturating_neg())) }
+}
+
+/// At a start nobody knows how much time has passed since the last mark. An error is a clock that is behind the mark by so much.
+fn start(row: Mark, readings: &Readings, terms: Terms, is_accepted: bool) -> Result<Believed, i64> {
     let claimed = readings.claimed;
     if row.at <= 0 {
-        return (claimed, 0, None);
+        return Ok(Believed { earliest: claimed, behind: 0, hold: 0, turn: None });
     }
     let (max_step, ahead) = (millis(terms.max_step), claimed.saturating_sub(row.at));
     let step = ahead.saturating_sub(row.behind);
     let agrees = (-TOLERANCE..=max_step).contains(&ahead);
     let believed = if row.is_held() { SINCE_MARK.min(max_step) } else { max_step };
-    if row.behind != 0 && agrees {
-        (claimed.max(row.at), 0, Some(Turn::Agrees))
+    Ok(if (row.behind != 0 || row.is_held()) && agrees {
+        Believed { earliest: claimed.max(row.at), behind: 0, hold: 0, turn: Some(Turn::Agrees) }
     } else if terms.trust == Trust::Always && ahead > TOLERANCE {
-        (claimed, 0, (ahead > max_step).then_some(Turn::Believed(ahead)))
+        let turn = (ahead > max_step).then_some(Turn::Believed(ahead));
+        Believed { earliest: claimed, behind: 0, hold: 0, turn }
     } else if (-TOLERANCE..=believed).contains(&step) {
-        let turn = row.is_held().then_some(Turn::Held(row.behind));
-        (claimed.saturating_sub(row.behind).max(row.at), row.behind, turn)
+        // What the clock said of the time when the row was written, it says now.
+        let (earliest, hold) = (claimed.saturating_sub(row.behind).max(row.at), row.held());
+        let turn = row.is_held().then_some(Turn::Held(hold));
+        Believed { earliest, behind: row.behind, hold, turn }
+    } else if ahead < -max_step && !is_accepted {
+        return Err(ahead.saturating_neg());
     } else {
-        (row.at, ahead, Some(of(ahead)))
-    }
+        let hold = if is_accepted && ahead < 0 { 0 } else { row.held().max(ahead) };
+        Believed { earliest: row.at, behind: ahead, hold, turn: Some(of(ahead, hold)) }
+    })
 }
 
 impl Running {
-    fn from(earliest: i64, behind: i64, row: Mark, readings: &Readings) -> Self {
+    fn from(believed: &Believed, row: Mark, readings: &Readings) -> Self {
         let Readings { boottime, monotonic, .. } = *readings;
+        let Believed { earliest, behind, hold, .. } = *believed;
         Self {
             anchor: (earliest, boottime),
             floor: earliest,
@@ -222,6 +274,7 @@ impl Running {
             small: (0, boottime),
             followed: (0, boottime),
             behind,
+            hold,
             decided: (row, earliest),
             is_wrong: false,
             watched: None,
@@ -248,7 +301,7 @@ impl Running {
         followed.saturating_sub(elapsed.saturating_mul(max_step.min(DAY)) / DAY).max(0)
     }
 
-    fn judge(&mut self, row: Mark, readings: &Readings, terms: Terms, id: i64) -> (i64, i64, Option<Turn>) {
+    fn judge(&mut self, row: Mark, readings: &Readings, terms: Terms, id: i64) -> Believed {
         let Readings { claimed, sent, boottime, monotonic, .. } = *readings;
         let suspended =
             millis(boottime.saturating_sub(self.seen.0)) - millis(monotonic.saturating_sub(self.seen.1));
@@ -257,9 +310,16 @@ impl Running {
         if suspended > TOLERANCE {
             (self.steady, self.since) = (monotonic, None);
         }
-        // Another instance is further, by more than it can be by a slow answer: it has ended a hold.
+        // Another instance is further, by more than it can be by a slow answer: it has ended a hold, or followed a step. That counts here too:
+        // instances of one store must not follow as much as one step each. What ended a hold was believed, not followed.
         let own = self.expected(boottime);
-        if row.at.saturating_sub(own) > TOLERANCE {
+        let further = row.at.saturating_sub(own);
+        if further > TOLERANCE {
+            if self.behind <= 0 && self.hold <= 0 {
+                let most = millis(terms.max_step);
+                self.followed =
+                    (self.followed_by(most, boottime).saturating_add(further).min(most), boottime);
+            }
             self.anchor = (row.at, boottime);
             (self.steady, self.since) = (monotonic, None);
         }
@@ -273,10 +333,11 @@ impl Running {
         let back = floor.saturating_sub(time);
 
         let was_wrong = core::mem::replace(&mut self.is_wrong, false);
-        let comes_back = row.behind != 0 && claimed.saturating_sub(least) >= -TOLERANCE && ahead <= allowance;
-        let (earliest, behind) = if comes_back {
+        let is_off = row.behind != 0 || row.is_held();
+        let comes_back = is_off && claimed.saturating_sub(least) >= -TOLERANCE && ahead <= allowance;
+        let (earliest, behind, hold) = if comes_back {
             self.follow(claimed, readings, max_step);
-            (claimed.max(expected), 0)
+            (claimed.max(expected), 0, 0)
         } else if step > allowance || back > TOLERANCE {
             // Others have looked since this was decided, and keep another time: this clock is the one that is wrong. So it is, from the
             // beginning, where the clock agrees with a mark that another one has just left, and this one alone expects a later time.
@@ -290,17 +351,18 @@ impl Running {
             if !is_decided {
                 self.decided = (row, expected);
             }
-            (expected, ahead)
+            (expected, ahead, row.held().max(self.hold).max(ahead))
         } else {
             self.follow(time, readings, max_step);
-            (time, row.behind)
+            (time, row.behind, row.held())
         };
         // Somebody judged otherwise, who may have stamped leases by a mark that was a minute old; or this is where a hold begins or ends.
         let changes = |judged: i64| (judged - self.behind).abs() > TOLERANCE;
         if changes(row.behind) || changes(behind) {
             (self.steady, self.since) = (monotonic, None);
         }
-        let turn = self.turn(was_wrong, behind, step.min(ahead));
+        let turn = self.turn(was_wrong, behind, hold, step.min(ahead));
+        self.hold = hold;
         if behind != self.behind {
             // A hold that grows or shrinks by more than drift is another one: the kernel is watched from the beginning.
             if (behind - self.behind).abs() > TOLERANCE {
@@ -308,7 +370,7 @@ impl Running {
             }
             self.behind = behind;
         }
-        (earliest, behind, turn)
+        Believed { earliest, behind, hold, turn }
     }
 
     /// Goes on from `time`. What is ahead of the expectation is a step, large or small.
@@ -339,22 +401,23 @@ impl Running {
         }
     }
 
-    fn turn(&self, was_wrong: bool, behind: i64, step: i64) -> Option<Turn> {
+    fn turn(&self, was_wrong: bool, behind: i64, hold: i64, step: i64) -> Option<Turn> {
         if self.is_wrong {
             return (!was_wrong).then_some(Turn::Contradicted(behind));
         }
-        if was_wrong || (behind - self.behind).abs() > TOLERANCE || (behind > 0) != (self.behind > 0) {
-            return Some(of(behind));
+        let moved = (behind - self.behind).abs() > TOLERANCE || (hold - self.hold).abs() > TOLERANCE;
+        if was_wrong || moved || (hold > 0) != (self.hold > 0) {
+            return Some(of(behind, hold));
         }
-        (step > TOLERANCE && behind == self.behind && behind <= 0).then_some(Turn::Stepped(step))
+        (step > TOLERANCE && behind == self.behind && hold <= 0).then_some(Turn::Stepped(step))
     }
 }
 
-fn of(behind: i64) -> Turn {
-    match behind {
-        0 => Turn::Agrees,
-        behind if behind > 0 => Turn::Held(behind),
-        behind => Turn::SetBack(behind.saturating_neg()),
+fn of(behind: i64, hold: i64) -> Turn {
+    match (behind, hold) {
+        (_, hold) if hold > 0 => Turn::Held(hold),
+        (behind, _) if behind < 0 => Turn::SetBack(behind.saturating_neg()),
+        _ => Turn::Agrees,
     }
 }
 

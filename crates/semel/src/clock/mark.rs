@@ -66,20 +66,35 @@ impl Default for Terms {
 pub struct Mark {
     /// The earliest time that it may have been when this was written.
     pub at: i64,
-    /// By how much the clock that the store goes by is ahead of the trusted time: above zero, a clock hold is open; below zero, the clock was
-    /// set back and is not followed.
+    /// By how much the clock that the store goes by is ahead of the trusted time; below zero, the clock was set back and is not followed.
     pub behind: i64,
+    /// By how much the latest time is ahead of the trusted time: above zero, a clock hold is open. It is the highest claim of that hold, carried
+    /// on with the trusted time, and does not go back with the clock.
+    pub hold: i64,
     /// Who wrote it: a random number for each process.
     pub by: i64,
 }
 
 impl Mark {
     /// Of a store that has never seen a time.
-    pub const NONE: Self = Self { at: i64::MIN, behind: 0, by: 0 };
+    pub const NONE: Self = Self { at: i64::MIN, behind: 0, hold: 0, by: 0 };
 
     /// Whether a clock hold is open.
     #[must_use]
     pub const fn is_held(&self) -> bool {
-        self.behind > 0
+        self.held() > 0
+    }
+
+    /// By how much the latest time is ahead of the trusted time. Programs that do not know `hold` leave it alone when they open one.
+    #[must_use]
+    pub const fn held(&self) -> i64 {
+        let behind = if self.behind > 0 { self.behind } else { 0 };
+        if self.hold > behind { self.hold } else { behind }
+    }
+
+    /// Whether both say the same of the clock, at whichever times.
+    #[must_use]
+    pub const fn agrees_with(&self, other: &Self) -> bool {
+        self.behind == other.behind && self.hold == other.hold
     }
 }

@@ -19,7 +19,7 @@ mod system;
 #[cfg(test)]
 mod tests;
 
-pub use keeper::{Keeper, Readings, Told, Turn};
+pub use keeper::{Keeper, Readings, Told, Turn, Wrong};
 pub use mark::{Mark, Terms, Trust};
 #[cfg(feature = "std")]
 pub use report::{ClockReport, ClockRequest};

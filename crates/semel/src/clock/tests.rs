@@ -44,7 +44,7 @@ impl Machine {
     /// A transaction that writes.
     fn write(&mut self, row: &mut Mark) -> Told {
         let told = self.look(*row);
-        if !told.is_wrong {
+        if told.wrong.is_none() {
             *row = told.mark;
         }
         told
@@ -128,16 +128,121 @@ fn a_clock_that_is_set_back_is_not_followed_and_time_goes_on() {
 }
 
 #[test]
-fn a_machine_that_boots_in_1970_goes_on_from_the_mark() {
+fn a_start_with_a_clock_far_behind_the_mark_serves_nothing_until_the_clock_is_right() {
     let mut row = Mark::NONE;
     Machine::at(NOON, 1).write(&mut row);
+    let kept = row;
+    // It boots in 1970, after a fortnight.
     let mut machine = Machine::at(0, 2);
-    assert_eq!(times(&machine.write(&mut row)), (NOON, NOON));
+    let told = machine.write(&mut row);
+    assert_eq!((told.wrong, told.turn), (Some(Wrong::Behind(-NOON)), Some(Turn::Behind(NOON))));
     machine.pass(3_000);
-    assert_eq!(times(&machine.write(&mut row)), (NOON + 3_000, NOON + 3_000));
-    // The time service puts it right: it was off for a fortnight.
+    let told = machine.write(&mut row);
+    assert_eq!((told.wrong.is_some(), told.turn), (true, None), "said once");
+    assert_eq!(row, kept, "and it wrote nothing");
+    // The time service puts it right.
     machine.wall = NOON + 14 * DAY;
-    assert_eq!(times(&machine.write(&mut row)), (NOON + 3_000, NOON + 14 * DAY));
+    assert_eq!(times(&machine.write(&mut row)), (NOON, NOON + 14 * DAY));
+}
+
+#[test]
+fn an_operator_may_accept_a_clock_that_is_behind_the_mark_and_time_goes_on_from_the_mark() {
+    let mut row = Mark::NONE;
+    // The first start of the store was a year ahead.
+    Machine::at(NOON + 365 * DAY, 1).write(&mut row);
+    let mut machine = Machine::at(NOON, 2);
+    assert!(machine.write(&mut row).wrong.is_some());
+    machine.keeper.accept_behind();
+    let (now, told) = (NOON + 365 * DAY, machine.write(&mut row));
+    assert_eq!((times(&told), told.wrong), ((now, now), None));
+    assert_eq!((row.behind, row.hold), (-365 * DAY, 0));
+    // Nobody has to say it again.
+    let told = Machine::at(NOON + 10_000, 3).write(&mut row);
+    assert_eq!((times(&told), told.wrong), ((now + 10_000, now + 10_000), None));
+}
+
+#[test]
+fn a_start_beside_one_whose_clock_was_set_back_goes_on_with_it() {
+    let (mut row, mut one) = (Mark::NONE, Machine::at(NOON, 1));
+    one.write(&mut row);
+    one.wall -= DAY;
+    one.pass(MINUTE);
+    one.write(&mut row);
+    let told = Machine::at(one.wall, 2).write(&mut row);
+    assert_eq!((times(&told), told.wrong), ((NOON + MINUTE, NOON + MINUTE), None));
+}
+
+/// The store was stopped for a fortnight. While the hold is open the clock is set back, and what is stamped meanwhile has to last for as long
+/// as it should once the hold ends.
+#[test]
+fn the_latest_time_does_not_go_back_with_the_clock_while_a_hold_is_open() {
+    // To less than the clock said before, and to less than the mark.
+    for back in [11 * DAY, 30 * DAY] {
+        let mut row = Mark::NONE;
+        Machine::at(NOON, 1).write(&mut row);
+        let mut machine = Machine::at(NOON + 14 * DAY, 2);
+        machine.write(&mut row);
+        machine.pass(MINUTE);
+        machine.wall -= back;
+        let (now, latest) = (NOON + MINUTE, NOON + 14 * DAY + MINUTE);
+        for _ in 0..2 {
+            assert_eq!(times(&machine.write(&mut row)), (now, latest), "set back by {back}");
+        }
+        // For all that share the store, and across restarts.
+        let mut again = Machine::at(machine.wall + 1_000, 3);
+        assert_eq!(times(&again.write(&mut row)), (now + 1_000, latest + 1_000), "set back by {back}");
+        assert!(row.is_held());
+        again.pass(1_000);
+        assert_eq!(times(&again.write(&mut row)), (now + 2_000, latest + 2_000));
+        // The clock is right again, and the kernel or an operator says so.
+        again.wall += back;
+        let told = again.write(&mut row);
+        assert_eq!(times(&told), (now + 2_000, latest + 2_000));
+        row = again.keeper.accepting(&told);
+        assert_eq!(times(&again.write(&mut row)), (latest + 2_000, latest + 2_000));
+        assert!(!row.is_held());
+    }
+}
+
+#[test]
+fn a_claim_that_nobody_wrote_down_yet_does_not_go_back_either() {
+    let (mut row, mut machine) = (Mark::NONE, Machine::at(NOON, 1));
+    machine.write(&mut row);
+    machine.wall += 14 * DAY;
+    machine.look(row);
+    machine.wall -= 11 * DAY;
+    assert_eq!(times(&machine.write(&mut row)), (NOON, NOON + 14 * DAY));
+}
+
+#[test]
+fn a_set_back_clock_that_is_accepted_during_a_hold_ends_it_at_what_it_claims() {
+    let mut row = Mark::NONE;
+    Machine::at(NOON, 1).write(&mut row);
+    for (set_back, time) in [(11 * DAY, NOON + 3 * DAY), (30 * DAY, NOON)] {
+        let mut row = row;
+        let mut machine = Machine::at(NOON + 14 * DAY, 2);
+        machine.write(&mut row);
+        machine.wall -= set_back;
+        let told = machine.write(&mut row);
+        row = machine.keeper.accepting(&told);
+        machine.pass(1_000);
+        assert_eq!(times(&machine.write(&mut row)), (time + 1_000, time + 1_000), "set back by {set_back}");
+        assert!(!row.is_held());
+    }
+}
+
+#[test]
+fn a_hold_of_a_program_that_knows_no_latest_time_is_as_long_as_its_clock_is_ahead() {
+    let mut row = Mark { at: NOON, behind: 14 * DAY, hold: 0, by: 1 };
+    assert!(row.is_held());
+    let told = Machine::at(NOON + 14 * DAY + 1_000, 2).write(&mut row);
+    assert_eq!(times(&told), (NOON + 1_000, NOON + 14 * DAY + 1_000));
+    assert_eq!(row.hold, 14 * DAY);
+    // It ends one by what it knows.
+    row = Mark { at: NOON + 14 * DAY + 2_000, behind: 0, ..row };
+    let mut machine = Machine::at(NOON + 14 * DAY + 3_000, 3);
+    assert_eq!(times(&machine.write(&mut row)), (machine.wall, machine.wall));
+    assert_eq!(row.hold, 0);
 }
 
 #[test]
@@ -241,21 +346,25 @@ fn the_one_whose_clock_is_far_from_the_mark_fails_and_moves_nobody() {
         let (mut row, mut right) = (Mark::NONE, Machine::at(NOON, 1));
         right.write(&mut row);
         let mut wrong = Machine::at(NOON + wrong_by, 2);
-        assert!(!wrong.write(&mut row).is_wrong, "nobody can tell yet");
+        assert_eq!(
+            wrong.write(&mut row).wrong.is_some(),
+            wrong_by < 0,
+            "nobody can tell yet, unless it is behind"
+        );
         right.pass(1_000);
         let told = right.write(&mut row);
         assert_eq!(times(&told), (NOON + 1_000, NOON + 1_000), "the other one goes on");
         wrong.pass(1_000);
         let told = wrong.write(&mut row);
-        assert!(told.is_wrong);
-        assert_eq!(told.turn, Some(Turn::Contradicted(wrong_by)));
+        assert!(told.wrong.is_some());
+        assert_eq!(told.turn, (wrong_by > 0).then_some(Turn::Contradicted(wrong_by)));
         assert_eq!((row.behind, row.by), (0, 1), "and it wrote nothing");
         right.pass(1_000);
         assert_eq!(times(&right.write(&mut row)), (NOON + 2_000, NOON + 2_000));
         // Once its clock is put right, it works.
         wrong.pass(1_000);
         wrong.wall -= wrong_by;
-        assert!(!wrong.write(&mut row).is_wrong);
+        assert!(wrong.write(&mut row).wrong.is_none());
         assert_eq!(row.behind, 0);
     }
 }
@@ -270,7 +379,7 @@ fn the_one_whose_steady_clock_leaps_fails_and_moves_nobody() {
     right.write(&mut row);
     wrong.boot += DAY;
     let told = wrong.write(&mut row);
-    assert_eq!((told.is_wrong, told.turn), (true, Some(Turn::Contradicted(-DAY))));
+    assert_eq!((told.wrong.is_some(), told.turn), (true, Some(Turn::Contradicted(-DAY))));
     assert_eq!((row.by, row.at, row.behind), (1, NOON + MINUTE, 0), "it wrote nothing");
     right.pass(1_000);
     let now = NOON + MINUTE + 1_000;
@@ -289,7 +398,11 @@ fn a_clock_that_is_set_back_is_nobodys_mistake_but_its_own() {
         }
         for machine in [&mut two, &mut one] {
             let told = machine.write(&mut row);
-            assert_eq!((times(&told), told.is_wrong), ((NOON + MINUTE, NOON + MINUTE), false), "by {back}");
+            assert_eq!(
+                (times(&told), told.wrong.is_some()),
+                ((NOON + MINUTE, NOON + MINUTE), false),
+                "by {back}"
+            );
         }
     }
 }
@@ -316,8 +429,29 @@ fn two_on_one_machine_agree_on_a_jump() {
     assert_eq!(times(&one.write(&mut row)), expected);
     for machine in [&mut two, &mut one] {
         let told = machine.write(&mut row);
-        assert_eq!((times(&told), told.is_wrong), (expected, false));
+        assert_eq!((times(&told), told.wrong.is_some()), (expected, false));
     }
+}
+
+#[test]
+fn two_on_one_machine_do_not_follow_a_step_each() {
+    let (mut row, mut first, mut second) = (Mark::NONE, Machine::at(NOON, 1), Machine::at(NOON, 2));
+    first.write(&mut row);
+    second.write(&mut row);
+    // Each step alone may be followed, and together they may not, whoever sees them first.
+    for (round, step) in [40 * MINUTE, 40 * MINUTE].into_iter().enumerate() {
+        for machine in [&mut first, &mut second] {
+            machine.wall += step;
+            machine.pass(3_000);
+        }
+        let (sees_first, sees_second) =
+            if round == 0 { (&mut first, &mut second) } else { (&mut second, &mut first) };
+        sees_first.write(&mut row);
+        sees_second.write(&mut row);
+    }
+    let told = second.write(&mut row);
+    assert!(told.now.is_held(), "{told:?}");
+    assert_eq!(told.now.earliest.as_millis(), NOON + 40 * MINUTE + 6_000);
 }
 
 #[test]
@@ -373,7 +507,7 @@ fn a_slow_answer_of_a_database_is_no_step() {
         let told = Some(NOON + claimed);
         let (boottime, monotonic) = (since(received), since(received));
         keeper.judge(
-            Mark { at: NOON, behind: 0, by: 1 },
+            Mark { at: NOON, behind: 0, hold: 0, by: 1 },
             &Readings { claimed: NOON + claimed, sent: since(sent), boottime, monotonic, told },
         )
     };

@@ -2,14 +2,14 @@
 
 use super::quota::Admission;
 use super::{Engine, Ticket};
-use crate::boottime;
+use crate::environment::Environment;
 use crate::fingerprint::{RecipeUnavailable, Subject};
 use crate::identity::{Fingerprint, MAX_TENANT, OperationId, Owner, RecipeId, RecordKey};
 use crate::observe::{Event, log_doubt_of};
 use crate::policy::{Expired, InFlight, Policy};
 use crate::record::{Draft, Origin, Record, State};
 use crate::store::{Created, StoreError, Swap, Swapped};
-use crate::time::Now;
+use crate::time::{Now, Timestamp};
 use crate::trace::note;
 use crate::transition::{
     Arrival, Arrived, Change, Claim, Match, Reservation, Standing, arrive, reserve, standing,
@@ -30,21 +30,22 @@ pub struct Incoming<'a> {
 
 /// What becomes of a request.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Decision {
     /// Execute it, and finish the ticket.
     Execute(Ticket),
     /// Answer with the record's stored response.
     Replay(Box<Record>),
-    /// The operation has ended, but its answer was not stored or is gone. The record tells the resource.
+    /// The operation has ended, but its answer was not stored or was dropped. The record names the resource.
     NotStored(Box<Record>),
     /// Another request executes it.
     InProgress {
-        /// The operation, unless somebody's open transaction hides it.
+        /// The operation, unless an open transaction hides it.
         operation_id: Option<OperationId>,
         /// When to ask again.
         retry_after: Duration,
     },
-    /// Nobody knows whether it happened.
+    /// It is unknown whether it happened.
     Unknown {
         /// The operation.
         operation_id: OperationId,
@@ -55,6 +56,10 @@ pub enum Decision {
     KeyReused {
         /// The operation that it belongs to.
         operation_id: OperationId,
+        /// How that operation stands.
+        state: State,
+        /// When the key's window is over, if that is known yet.
+        expires: Option<Timestamp>,
     },
     /// The key is new, and its tenant has as many as it may for now. Nothing is stored of the request.
     QuotaExceeded {
@@ -65,8 +70,10 @@ pub enum Decision {
     Expired {
         /// The operation that it stood for.
         operation_id: OperationId,
+        /// When the window was over.
+        expires: Option<Timestamp>,
     },
-    /// The record was made by a fingerprint recipe that is not to be had here: nobody can say whether it is the same request.
+    /// The record's fingerprint recipe is unavailable here, so the requests cannot be compared.
     CannotTell {
         /// The operation in question.
         operation_id: OperationId,
@@ -81,20 +88,20 @@ pub enum BeginError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The request cannot be fingerprinted under its own recipe: it was made with another secret than is configured.
-    #[error("the configured fingerprint recipe cannot be computed here")]
+    #[error("the configured fingerprint recipe needs another secret")]
     Recipe,
     /// The tenant's name is longer than [`MAX_TENANT`].
-    #[error("the name of a tenant has {0} bytes, and may have {most} at most", most = MAX_TENANT)]
+    #[error("the tenant name has {0} bytes, and the limit is {most}", most = MAX_TENANT)]
     Tenant(usize),
 }
 
-/// Retries of a decision that lost on the version. Each loss means that somebody else's write went through, so running out
+/// Retries of a decision that lost on the version. Each loss means that another write succeeded, so running out
 /// of them takes a storm; the answer then is that the operation is in progress, which is true.
 const MAX_LOSSES: usize = 32;
 
-/// What a client is told to wait for work under way: most of it is over by then.
+/// `Retry-After` while the operation is in progress: most have ended by then.
 const RETRY_SOON: Duration = Duration::from_secs(1);
-/// What it is told while the outcome is unknown, at least and at most: it grows with the age of the doubt.
+/// Smallest and largest `Retry-After` while the outcome is unknown. It grows with the age of the doubt.
 const RETRY_UNKNOWN: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(60));
 
 /// What a request brings to every step of its decision.
@@ -108,10 +115,10 @@ pub(super) struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    fn draft(&self) -> Draft {
+    fn draft(&self, environment: &Environment) -> Draft {
         let reservation = Reservation {
             key: RecordKey::clone(&self.key),
-            operation_id: OperationId::random(),
+            operation_id: environment.operation_id(),
             fingerprint: self.fingerprint,
             recipe: self.recipe,
             owner: self.owner,
@@ -126,7 +133,7 @@ const LONGEST_WINDOW_PAUSE: Duration = Duration::from_secs(1);
 /// What one look at a record leads to.
 enum Next {
     Decided(Decision),
-    /// Somebody changed it meanwhile: look at this one.
+    /// It was changed meanwhile: decide on this record.
     Again(Box<Record>, Now),
     /// The record is gone: reserve.
     Reserve,
@@ -149,7 +156,7 @@ impl Engine {
         note(|noted| {
             noted.operation = Some(incoming.key.operation.clone());
             noted.operation_id = operation_id(&begun);
-            // Whoever executes said so when it became the owner.
+            // A request that executes noted it when it became the owner.
             noted.decision = decision(&begun).or(noted.decision);
         });
         begun
@@ -171,7 +178,7 @@ impl Engine {
     /// # Errors
     /// The store did not answer, or the request cannot be fingerprinted.
     pub async fn draft(&self, incoming: &Incoming<'_>) -> Result<Draft, BeginError> {
-        Ok(self.asked(incoming).await?.draft())
+        Ok(self.asked(incoming).await?.draft(self.environment()))
     }
 
     /// The request with its fingerprint, under a recipe that the store keeps.
@@ -189,9 +196,13 @@ impl Engine {
         let recipe_id = recipe.id();
         let fingerprint = incoming.subject.fingerprint_under(recipe).map_err(|_| BeginError::Recipe)?;
         self.shared.keep_recipe(recipe_id, recipe).await?;
-        Ok(Asked { incoming, key, fingerprint, recipe: recipe_id, owner: Owner::random() })
+        Ok(Asked { incoming, key, fingerprint, recipe: recipe_id, owner: self.environment().owner() })
     }
 
+    /// Creates the record, or decides on the one that is there, until a write succeeds.
+    ///
+    /// Not [`compare_and_swap`](crate::store::cas::compare_and_swap), which begins with a record and ends where there is none: here a record
+    /// that is gone is reserved again, and a lost answer is read back by the token of the owner that the write would have made.
     pub(super) async fn reserve(&self, asked: &Asked<'_>) -> Result<Decision, BeginError> {
         let mut next = Next::Reserve;
         for _ in 0..MAX_LOSSES {
@@ -215,8 +226,8 @@ impl Engine {
                 return Box::pin(self.known_alone(asked, retry_after)).await;
             }
         };
-        let draft = asked.draft();
-        let begun = boottime::now();
+        let draft = asked.draft(self.environment());
+        let begun = self.environment().boottime();
         match self.shared.store.create(&draft).await {
             Ok((now, Created::Inserted)) => {
                 pass.used();
@@ -253,10 +264,10 @@ impl Engine {
         let arrival = Arrival { matches, owner: asked.owner, policy: &asked.incoming.policy };
         match arrive(&record, &arrival, now) {
             Arrived::Take(Change::Put { next, history }) => {
-                // Whoever takes over goes on from what is there: if that does not open, nobody executes.
+                // A new owner resumes from the checkpoint: if that cannot be unsealed, the request does not execute.
                 self.checkpoint_of(&record)?;
                 let swap = Swap { expected: record.expected(), next, history };
-                let begun = boottime::now();
+                let begun = self.environment().boottime();
                 match self.shared.store.swap(&swap).await {
                     Ok((now, Swapped::Done)) => Ok(self.execute(asked, swap.next.at(now), begun)),
                     Err(error @ StoreError::Lost(_)) => {
@@ -354,18 +365,22 @@ impl Engine {
         begun: Duration,
     ) -> Result<Next, BeginError> {
         match self.shared.store.read(&asked.key).await {
-            // Not if its lease ran out meanwhile: somebody may be about to settle it as never executed.
+            // Not if its lease ran out meanwhile: evidence may be about to settle it as never executed.
             Ok((_, Some(record))) if claim.holds(&record) && record.state == State::InProgress => {
                 Ok(self.execute(asked, record, begun))
             }
             _ => {
-                self.give_back(RecordKey::clone(&asked.key), claim, Arc::clone(&asked.incoming.policy));
+                self.abandon_lost_reservation(
+                    RecordKey::clone(&asked.key),
+                    claim,
+                    Arc::clone(&asked.incoming.policy),
+                );
                 Err(error.into())
             }
         }
     }
 
-    /// Makes an owner of whoever asked for a lease at `begun`, and got it.
+    /// The ticket of a request whose lease was requested at `begun`.
     fn execute(&self, asked: &Asked<'_>, record: Record, begun: Duration) -> Next {
         let (event, decision) = match record.origin {
             Origin::First => (Event::ReserveCreated, "created"),
@@ -377,7 +392,7 @@ impl Engine {
         Next::Decided(Decision::Execute(self.ticket(record, &asked.incoming.policy, begun)))
     }
 
-    /// What a waiter is told of a record, which never makes it an owner; `None`: the owner is at work.
+    /// The decision for a waiter, which never becomes an owner; `None` while the owner is at work.
     pub(super) async fn look(
         &self,
         asked: &Asked<'_>,
@@ -388,7 +403,7 @@ impl Engine {
         let arrival = Arrival { matches, owner: asked.owner, policy: &asked.incoming.policy };
         Ok(match arrive(&record, &arrival, now) {
             Arrived::InProgress { .. } => None,
-            // Somebody may execute it, but has to ask for that afresh.
+            // It may be executed, by a new request.
             Arrived::Take(_) | Arrived::Forgotten => Some(in_progress(Some(record.operation_id))),
             // As above: the window is over any moment, and the key is new then.
             Arrived::Expired if asked.incoming.policy.expired == Expired::New => {
@@ -403,12 +418,12 @@ impl Engine {
         let operation_id = record.operation_id;
         Ok(match answer {
             Arrived::KeyReused => {
-                // A client's bug, or somebody trying keys: either way, somebody should look.
-                tracing::warn!(%operation_id, "the key came back with a different request");
-                Decision::KeyReused { operation_id }
+                // A bug of the client, or an attempt to guess keys: worth a look either way.
+                tracing::warn!(%operation_id, "key reused with a different request");
+                Decision::KeyReused { operation_id, state: record.state, expires: record.times.expires }
             }
             Arrived::CannotTell => Decision::CannotTell { operation_id },
-            Arrived::Expired => Decision::Expired { operation_id },
+            Arrived::Expired => Decision::Expired { operation_id, expires: record.times.expires },
             Arrived::Replay => Decision::Replay(Box::new(self.shared.opened(record)?)),
             Arrived::NotStored => Decision::NotStored(Box::new(record)),
             Arrived::Unknown => unknown(&record, now),
@@ -419,7 +434,7 @@ impl Engine {
     }
 }
 
-/// What is counted of a request that does not execute; whoever executes was counted when it became the owner.
+/// The event of a request that does not execute; one that executes was counted when it became the owner.
 fn told(begun: &Result<Decision, BeginError>) -> Option<Event> {
     match begun {
         Ok(Decision::Execute(_)) | Err(BeginError::Recipe | BeginError::Tenant(_)) => None,
@@ -458,8 +473,8 @@ fn operation_id(begun: &Result<Decision, BeginError>) -> Option<OperationId> {
         Decision::InProgress { operation_id, .. } => *operation_id,
         Decision::QuotaExceeded { .. } => None,
         Decision::Unknown { operation_id, .. }
-        | Decision::KeyReused { operation_id }
-        | Decision::Expired { operation_id }
+        | Decision::KeyReused { operation_id, .. }
+        | Decision::Expired { operation_id, .. }
         | Decision::CannotTell { operation_id } => Some(*operation_id),
     }
 }
@@ -478,7 +493,7 @@ fn in_progress(operation_id: Option<OperationId>) -> Decision {
     Decision::InProgress { operation_id, retry_after: RETRY_SOON }
 }
 
-/// Whoever asks again after as long as it has waited already asks a handful of times in an hour's doubt, and learns an early outcome
+/// A client that waits as long again as it has waited already retries a handful of times in an hour of doubt, and learns an early outcome
 /// early. The age counts from the end of the lease: until then the owner may be at work, and its late outcome comes at any moment. What
 /// is known of the next poll makes it longer: before that there is little to learn.
 fn unknown(record: &Record, now: Now) -> Decision {

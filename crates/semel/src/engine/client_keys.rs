@@ -10,13 +10,12 @@ use bytes::Bytes;
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
-use uuid::Uuid;
 
 /// The format of the store's keys, as far as this engine knows it.
 #[derive(Default)]
 pub(super) struct LearntKeys {
     known: RwLock<Option<Known>>,
-    /// Told once.
+    /// Whether the warning was logged.
     plain_told: AtomicBool,
 }
 
@@ -68,21 +67,21 @@ impl Shared {
             && !self.client_keys.plain_told.swap(true, Ordering::Relaxed)
         {
             tracing::warn!(
-                "client keys are stored in plain text: the store was in use before they were sealed; `semel rekey --keys` seals them"
+                "client keys are stored in plain text, because the store is older than encryption; `semel rekey --keys` seals them"
             );
         }
         *self.client_keys.known.write().unwrap_or_else(PoisonError::into_inner) = Some(known.clone());
         Ok(known)
     }
 
-    /// Asks the store. One that was never used is told to have sealed keys, if anything is to be sealed.
+    /// Asks the store. If the engine seals, a store that was never used is set to sealed keys.
     async fn learn_keys(&self, keyring: Option<&Keyring>) -> Result<Known, StoreError> {
         let kept = self.store.recall(KeyFormat::SECRET.into()).await?;
         let kept = match (kept, keyring.and_then(Keyring::sealing_key)) {
             (Some(kept), _) => kept,
             (None, None) => return Ok(Known::Plain),
             (None, Some(key)) => {
-                let secret = seal_secret(key, KeyFormat::SECRET, &new_secret());
+                let secret = seal_secret(key, KeyFormat::SECRET, &self.environment.secret());
                 match self.store.set_key_format(KeyFormat::Sealed { secret }, None).await? {
                     KeyFormatSet::InForce(KeyFormat::Sealed { secret }) => secret,
                     KeyFormatSet::NotAllowed(why) => {
@@ -97,17 +96,10 @@ impl Shared {
     }
 }
 
-fn new_secret() -> [u8; ClientKeys::SECRET_BYTES] {
-    let mut secret = [0; ClientKeys::SECRET_BYTES];
-    secret[..16].copy_from_slice(Uuid::new_v4().as_bytes());
-    secret[16..].copy_from_slice(Uuid::new_v4().as_bytes());
-    secret
-}
-
 fn client_keys(keyring: Option<&Keyring>, kept: Bytes) -> Result<ClientKeys, StoreError> {
     let secret = open_secret(keyring, KeyFormat::SECRET, kept)?;
     let secret = <&[u8; ClientKeys::SECRET_BYTES]>::try_from(&*secret);
-    let wrong = |_| StoreError::Damaged("the secret of client keys in the store has another length".into());
+    let wrong = |_| StoreError::Damaged("the stored secret of client keys has the wrong length".into());
     Ok(ClientKeys::new(secret.map_err(wrong)?))
 }
 
@@ -119,7 +111,7 @@ pub enum KeysConverted {
     Done(bool),
     /// There was nothing to do.
     AlreadySo(bool),
-    /// So many operations are under way. Nothing was done.
+    /// This many operations are in flight. Nothing was done.
     UnderWay(u64),
     /// The store's user may not do it. Nothing was done.
     NotAllowed(String),
@@ -146,7 +138,7 @@ impl Engine {
         self.shared.check_hash_secret(keyring).await
     }
 
-    /// The key of a record as the store has it, for whoever asks the store itself.
+    /// The key of a record as the store has it, for callers that query the store themselves.
     ///
     /// # Errors
     /// As [`seals_client_keys`](Self::seals_client_keys).
@@ -193,6 +185,7 @@ impl Engine {
         let mut count = usize::from(self.shared.move_hash_secret(&keyring).await?);
         let of_hashes = self.shared.sealed_hash_secret_name().await?;
         for name in of_hashes.into_iter().chain([KeyFormat::SECRET]) {
+            // A value under a name has no version: `replace` compares the value itself, so this is no case for `compare_and_swap`.
             let mut kept = self.shared.store.recall(name.into()).await?;
             while let Some(found) = kept.take()
                 && let Some(next) = resealed(&keyring, name, &found)?
@@ -207,8 +200,8 @@ impl Engine {
     /// Writes all records of the store in the format that the keyring asks for: sealed keys if it seals, plain ones if it only opens. Answers
     /// and checkpoints are sealed, or not, likewise.
     ///
-    /// One step of the store, however long it takes: whoever reserves meanwhile waits, or finds the store unavailable. Stop all instances
-    /// first, since owners of operations under way would be fenced; it refuses as long as it finds any.
+    /// One transaction of the store, however long it takes: reservations wait meanwhile, or find the store unavailable. Stop all instances
+    /// first, because owners of operations in flight would be fenced; it refuses as long as it finds any.
     ///
     /// # Errors
     /// The store did not answer, or a record does not open. Nothing was done.
@@ -223,7 +216,7 @@ impl Engine {
             }
             (None, None) => return Ok(KeysConverted::AlreadySo(false)),
             (None, Some(key)) => {
-                let secret = new_secret();
+                let secret = self.environment().secret();
                 let keys = ClientKeys::new(&secret);
                 let secret = seal_secret(key, KeyFormat::SECRET, &secret);
                 let seal = move |record: &Record| Ok(keys.seal(&record.key.key));
@@ -242,7 +235,7 @@ impl Engine {
             KeyFormatSet::UnderWay(count) => KeysConverted::UnderWay(count),
             KeyFormatSet::NotAllowed(why) => KeysConverted::NotAllowed(why),
             KeyFormatSet::InUse => {
-                return Err(StoreError::Unavailable("the store does not respell its keys".into()));
+                return Err(StoreError::Unavailable("the store cannot convert its keys".into()));
             }
         })
     }
@@ -250,11 +243,11 @@ impl Engine {
 
 fn opened(keys: &ClientKeys, record: &Record) -> Result<String, StoreError> {
     keys.open(&record.key.key).ok_or_else(|| {
-        StoreError::Damaged(format!("operation {}: its client key does not open", record.operation_id))
+        StoreError::Damaged(format!("operation {}: its client key cannot be decrypted", record.operation_id))
     })
 }
 
-/// A record under another key. What is sealed of it is bound to its key, and sealed anew.
+/// A record under another key. Sealed contents are bound to the key, so they are sealed again.
 fn respelling(
     keyring: Option<Arc<Keyring>>,
     key: impl Fn(&Record) -> Result<String, StoreError> + Send + Sync + 'static,

@@ -1,11 +1,11 @@
 //! The secrets that fingerprints are keyed with: in the store, so that all instances agree, and sealed there by the keyring.
 //!
-//! Each key that seals has a secret of its own, and so has a store in which nothing seals: once somebody seals, new fingerprints are
+//! Each key that seals has a secret of its own, and so has a store without encryption: once a key seals, new fingerprints are
 //! keyed with a secret that was never stored in the clear. Under the names of a key, the first secret is the one for new fingerprints; after
 //! it come those of earlier keys, once `semel rekey` has put them there, so that these keys can be taken away. A record's recipe names its
 //! secret by id.
 //!
-//! Nothing is ever replaced: whoever remembers a secret first has decided.
+//! Nothing is ever replaced: the first secret that is stored stays.
 
 use super::{Engine, Shared};
 use crate::fingerprint::{FingerprintSecret, Recipe};
@@ -15,7 +15,6 @@ use crate::store::StoreError;
 use bytes::Bytes;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
-use uuid::Uuid;
 
 /// More secrets than a store ever has under the names of one key: one for each key before it.
 const MOST: usize = 1_000;
@@ -84,7 +83,7 @@ impl<'k> Place<'k> {
 
     fn opened(self, keyring: Option<&Keyring>, name: &str, kept: Bytes) -> Result<Bytes, StoreError> {
         match self {
-            // Somebody has put one of his own in its place.
+            // An attacker has put another one in its place.
             Self::Sealed(key) if sealed_by(&kept) != Some(key.id()) => {
                 Err(StoreError::Damaged(format!("\"{name}\" in the store is not sealed by its key")))
             }
@@ -150,7 +149,7 @@ impl Shared {
     async fn secret_for(&self, keyring: Option<&Keyring>) -> Result<Arc<FingerprintSecret>, StoreError> {
         let place = Place::now(keyring);
         let name = place.name(0);
-        let own = [Uuid::new_v4().into_bytes(), Uuid::new_v4().into_bytes()].concat();
+        let own = self.environment.secret();
         let kept = self.store.remember(name.clone(), place.kept(&name, &own)).await?;
         Ok(Opened::of(place.opened(keyring, &name, kept)?)?.secret)
     }
@@ -222,7 +221,7 @@ impl Engine {
         let target = Place::now(keyring);
         let mut secrets = Vec::new();
         for place in places(keyring) {
-            // One that is there in the clear stays there: nobody needs a key for it.
+            // One that is stored in the clear stays: reading it needs no key.
             if matches!((place, target), (Place::Plain, Place::Sealed(_))) {
                 continue;
             }

@@ -1,61 +1,17 @@
 //! How an attempt ends, and what happens if the store does not take it.
 
+use super::outcome::Outcome;
+use super::owner_write::{Written, log_own_doubt, write};
 use super::right::{RightEnded, Seen};
-use super::ticket::{Held, Written, log_own_doubt, write};
-use super::{Engine, Ticket, moment_after};
-use crate::boottime;
+use super::ticket::{Held, Ticket};
+use super::{Engine, moment_after};
 use crate::identity::RecordKey;
 use crate::policy::Policy;
-use crate::record::{Record, Resource, StoredResponse};
+use crate::record::Record;
 use crate::trace::note;
 use crate::transition::{Act, Claim, Refusal, Windows};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
-
-/// How an attempt ended.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Outcome {
-    /// It happened.
-    Completed {
-        /// What retries get; `None` where nothing is to be kept.
-        response: Option<StoredResponse>,
-        /// What was made.
-        resource: Option<Resource>,
-    },
-    /// It failed for good, and retries get the failure.
-    Failed {
-        /// What retries get; `None` where nothing is to be kept.
-        response: Option<StoredResponse>,
-        /// What it concerns.
-        resource: Option<Resource>,
-    },
-    /// It is proved that nothing happened: a retry executes.
-    Retryable {
-        /// A code for what went wrong.
-        error: String,
-    },
-    /// Nothing happened and nothing is to be remembered: malformed, unauthenticated, rate-limited.
-    Released,
-    /// Nobody knows whether it happened.
-    Unknown {
-        /// A code for what went wrong.
-        error: String,
-    },
-}
-
-impl Outcome {
-    /// Its name, as traces spell it.
-    #[must_use]
-    pub const fn as_str(&self) -> &'static str {
-        match self {
-            Self::Completed { .. } => "completed",
-            Self::Failed { .. } => "failed",
-            Self::Retryable { .. } => "retryable",
-            Self::Released => "released",
-            Self::Unknown { .. } => "unknown",
-        }
-    }
-}
 
 /// What became of an outcome.
 #[derive(Debug)]
@@ -64,7 +20,7 @@ pub enum Finish {
     Stored,
     /// The outcome is unknown now: it was said to be, or it could not be called retryable or released any more.
     Unknown,
-    /// Somebody else took the operation over or settled it. This is what is there now.
+    /// Another attempt took the operation over, or evidence settled it. This is the record now.
     Fenced(Option<Box<Record>>),
 }
 
@@ -77,7 +33,7 @@ pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// How many reservations are looked for at a time that may have been made, each with a task and with questions to the store.
-pub(super) const MAX_GIVING_BACK: usize = 1024;
+pub(super) const MAX_ABANDONING: usize = 1024;
 
 impl Ticket {
     /// Says how the attempt ended. The answer may go out once this has returned `Ok`.
@@ -85,12 +41,12 @@ impl Ticket {
     /// Dropping the future does not take the outcome back: it is written in the background.
     ///
     /// # Errors
-    /// The store did not take it in time. Whoever asked must be told that the outcome is unknown; it is tried on.
+    /// The store did not take it in time. Tell the client that the outcome is unknown; storing it is retried in the background.
     pub async fn finish(mut self, outcome: Outcome) -> Result<Finish, FinishError> {
         // Only a ticket that was finished already holds nothing, and finishing consumes it.
         let Some(held) = self.take() else { return Err(FinishError) };
         let said = outcome.as_str();
-        let act = held.acts.of(outcome);
+        let act = held.writes.act(outcome);
         let mut finishing = Finishing { work: Some((held, act)) };
         let finish = finishing.in_time().await;
         note(|noted| {
@@ -137,7 +93,7 @@ impl Finishing {
 impl Drop for Finishing {
     fn drop(&mut self) {
         if let Some((held, mut act)) = self.work.take() {
-            tracing::warn!(operation_id = %held.claim.operation_id, "the outcome is not stored yet; trying on");
+            tracing::warn!(operation_id = %held.claim.operation_id, "the outcome is not stored yet; retrying in the background");
             let runtime = held.runtime.clone();
             runtime.spawn(async move { held.write_outcome(&mut act).await });
         }
@@ -162,19 +118,19 @@ impl Held {
                 Ok(Written::Refused(Refusal::PastRecoveryPoint, _)) => {
                     *act = Act::Retryable {
                         error: "released".into(),
-                        windows: Windows::from(&*self.acts.policy),
+                        windows: Windows::from(&*self.writes.policy),
                     };
                 }
                 Ok(Written::Refused(Refusal::TookOverDoubt, _)) => {
                     *act =
-                        Act::Doubt { error: "took_over_doubt".into(), settling: self.acts.policy.settling };
+                        Act::Doubt { error: "took_over_doubt".into(), settling: self.writes.policy.settling };
                 }
                 Ok(Written::Refused(refusal, record)) => {
-                    tracing::warn!(operation_id = %self.claim.operation_id, ?refusal, "a late owner was refused");
+                    tracing::warn!(operation_id = %self.claim.operation_id, ?refusal, "fenced: a late owner's write was refused");
                     return Finish::Fenced(record.map(|record| self.to_replay(record)));
                 }
                 Err(error) => {
-                    tracing::warn!(operation_id = %self.claim.operation_id, %error, "the outcome could not be stored");
+                    tracing::warn!(operation_id = %self.claim.operation_id, %error, "the outcome could not be stored; retrying");
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
@@ -182,12 +138,12 @@ impl Held {
         }
     }
 
-    /// What is there instead, to be replayed. One that does not open stays sealed: nobody can take it for an answer.
+    /// The record that is stored instead, to be replayed. If it cannot be unsealed it stays sealed, so that it is never taken for an answer.
     fn to_replay(&self, record: Box<Record>) -> Box<Record> {
         match self.shared.opened((*record).clone()) {
             Ok(opened) => Box::new(opened),
             Err(error) => {
-                tracing::error!(%error, "a record is damaged");
+                tracing::error!(%error, "damaged record");
                 record
             }
         }
@@ -196,7 +152,7 @@ impl Held {
     /// Makes the outcome unknown in the background.
     pub(super) fn doubt_later(self, error: &str) {
         self.seen.end(RightEnded::InDoubt);
-        let mut act = Act::Doubt { error: error.into(), settling: self.acts.policy.settling };
+        let mut act = Act::Doubt { error: error.into(), settling: self.writes.policy.settling };
         let runtime = self.runtime.clone();
         runtime.spawn(async move { self.write_outcome(&mut act).await });
     }
@@ -206,10 +162,10 @@ impl Engine {
     /// Gives back what may have been reserved by a write whose answer was lost, and was certainly not executed.
     ///
     /// It looks for the record until the lease that it would have is over: by then nothing can turn up any more that the lease
-    /// does not catch. Where a store loses every answer, it looks for no more than so many of them, and leaves the others to their lease.
-    pub(super) fn give_back(&self, key: RecordKey, claim: Claim, policy: Arc<Policy>) {
+    /// does not catch. At most [`MAX_ABANDONING`] reservations are looked for at once; beyond that they are left to their lease.
+    pub(super) fn abandon_lost_reservation(&self, key: RecordKey, claim: Claim, policy: Arc<Policy>) {
         let shared = Arc::clone(&self.shared);
-        let Ok(turn) = Arc::clone(&shared.giving_back).try_acquire_owned() else { return };
+        let Ok(turn) = Arc::clone(&shared.abandoning).try_acquire_owned() else { return };
         tokio::spawn(async move {
             let _turn = turn;
             let deadline = moment_after(policy.lease);
@@ -219,10 +175,8 @@ impl Engine {
                     && claim.holds(&record)
                 {
                     let release = Act::Release { windows: Windows::from(&*policy) };
-                    if write(&shared, &claim, &Seen::new(record, boottime::now(), policy.lease), &release)
-                        .await
-                        .is_ok()
-                    {
+                    let seen = Seen::new(record, shared.environment.clone(), policy.lease);
+                    if write(&shared, &claim, &seen, &release).await.is_ok() {
                         return;
                     }
                 }

@@ -1,10 +1,10 @@
-//! The secret of keyed hashes, by which callers are told apart by their credentials: one for all instances on a store, sealed there by the keyring.
+//! The secret of keyed hashes, which name callers by their credentials. All instances on a store share it; the keyring seals it there.
 //!
 //! Under [`NAME`] is either the secret itself, in the clear, or [`MARK`]: then the secret is under [`SEALED`], sealed. What is under `SEALED` counts for
 //! nothing as long as `NAME` has no mark. The mark is too short for a secret, so that a build from before it finds none and executes nothing; sealed
 //! bytes under `NAME` it would take for another secret, which makes every caller a new tenant.
 //!
-//! Every writer puts the secret under `SEALED` first and the mark under `NAME` second, and whoever finds the mark reads `SEALED` after it. So a crash
+//! Every writer puts the secret under `SEALED` first and the mark under `NAME` second, and a reader that finds the mark reads `SEALED` next. So a crash
 //! between the two leaves the clear secret in force, or none. Without a secret under `NAME`, `SEALED` is only ever created, never replaced: somebody
 //! else may be about to mark what is there. With a clear one, it is replaced by seals of this very secret alone.
 
@@ -13,7 +13,6 @@ use crate::fingerprint::FingerprintSecret;
 use crate::seal::{Keyring, SealingKey, open_secret, seal_secret, sealed_by};
 use crate::store::StoreError;
 use bytes::Bytes;
-use uuid::Uuid;
 
 const NAME: &str = "secret/keyed-hashes";
 const SEALED: &str = "secret/keyed-hashes/sealed";
@@ -24,18 +23,18 @@ const MARK: Bytes = Bytes::from_static(b"sealed");
 const LOOKS: usize = 4;
 
 impl Shared {
-    /// The secret; made if there is none.
+    /// The secret. The first caller creates it.
     async fn hash_secret(&self) -> Result<Bytes, StoreError> {
         let keyring = self.keyring();
         let sealing = keyring.as_deref().and_then(Keyring::sealing_key);
-        let own = new_secret();
+        let own = Bytes::copy_from_slice(&self.environment.secret());
         for _ in 0..LOOKS {
             match self.recalled(NAME).await? {
                 Some(mark) if mark == MARK => return self.sealed_hash_secret(keyring.as_deref()).await,
                 Some(clear) => {
                     if sealing.is_some() {
                         tracing::warn!(
-                            "the secret by which callers are told apart is stored in plain text: it was made before anything was sealed; `semel rekey` seals it"
+                            "the secret that hashes credentials is stored in plain text, because it is older than encryption; `semel rekey` seals it"
                         );
                     }
                     return Ok(clear);
@@ -50,7 +49,7 @@ impl Shared {
                 },
             }
         }
-        Err(StoreError::Unavailable(format!("\"{NAME}\" in the store changes all the time")))
+        Err(StoreError::Unavailable(format!("\"{NAME}\" in the store keeps changing")))
     }
 
     /// The secret that the mark stands for.
@@ -113,12 +112,8 @@ impl Shared {
             let Some(now) = replaced.await? else { break };
             there = now;
         }
-        Err(StoreError::Unavailable(format!("\"{SEALED}\" in the store changes all the time")))
+        Err(StoreError::Unavailable(format!("\"{SEALED}\" in the store keeps changing")))
     }
-}
-
-fn new_secret() -> Bytes {
-    [Uuid::new_v4().into_bytes(), Uuid::new_v4().into_bytes()].concat().into()
 }
 
 impl Engine {

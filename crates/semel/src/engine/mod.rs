@@ -1,17 +1,20 @@
 //! The engine: carries the decisions of [`transition`](crate::transition) to the store and back.
 //!
-//! [`Engine::begin`] reserves and decides; whoever gets [`Decision::Execute`] holds a [`Ticket`] and executes. Nothing is
+//! [`Engine::begin`] reserves and decides; with [`Decision::Execute`] the caller gets a [`Ticket`] and executes. Nothing is
 //! decided in process memory: any number of engines may share one store.
 
-mod acts;
 mod begin;
 mod client_keys;
 mod fingerprint_secrets;
 mod finish;
 mod hash_secret;
-mod outstanding;
+mod heartbeats;
+mod in_flight;
+mod interruption;
+mod outcome;
+mod outcome_writes;
+mod owner_write;
 mod phases;
-mod pulse;
 mod quota;
 mod recipes;
 mod right;
@@ -21,19 +24,22 @@ mod ticket;
 mod wait;
 mod waiters;
 
-pub use acts::Acts;
 pub use begin::{BeginError, Decision, Incoming};
 pub use client_keys::KeysConverted;
-pub use finish::{Finish, FinishError, Outcome};
+pub use finish::{Finish, FinishError};
+pub use interruption::Interruption;
+pub use outcome::Outcome;
+pub use outcome_writes::OutcomeWrites;
 pub use phases::{
-    AtMostOnce, Checkpoint, Deduplicated, Entered, Found, Identity, Inquiry, Interruption, OutOfStep,
-    PhaseError, Phases, Promise, Queryable, Step, Takeover, queryable,
+    AtMostOnce, Checkpoint, Deduplicated, Entered, Found, Identity, Inquiry, OutOfStep, PhaseError, Phases,
+    Promise, Queryable, Step, Takeover, queryable,
 };
 pub use quota::{Quota, Quotas, Rate};
 pub use right::{Right, RightEnded};
 pub use settle::Settled;
 pub use ticket::{AdvanceError, Ticket, downstream_key};
 
+use crate::environment::Environment;
 use crate::fingerprint::FingerprintSecret;
 use crate::observe::{Event, Observer};
 use crate::record::Record;
@@ -41,9 +47,9 @@ use crate::seal::Keyring;
 use crate::store::{Store, StoreHandle};
 use client_keys::LearntKeys;
 use fingerprint_secrets::FingerprintSecrets;
-use finish::MAX_GIVING_BACK;
-use outstanding::Outstanding;
-use pulse::Pulse;
+use finish::MAX_ABANDONING;
+use heartbeats::Heartbeats;
+use in_flight::InFlightCount;
 use quota::Watched;
 use recipes::Recipes;
 use std::fmt;
@@ -52,7 +58,7 @@ use std::time::Duration;
 use tokio::sync::{OnceCell, Semaphore};
 use waiters::Waiters;
 
-/// So long from now, or as good as never.
+/// The instant `span` from now, at most ten years away.
 fn moment_after(span: Duration) -> tokio::time::Instant {
     const NEVER: Duration = Duration::from_secs(10 * 365 * 86_400);
     tokio::time::Instant::now() + span.min(NEVER)
@@ -69,14 +75,15 @@ struct Shared {
     recipes: Recipes,
     waiters: Waiters,
     watched: RwLock<Arc<Watched>>,
-    outstanding: Outstanding,
-    giving_back: Arc<Semaphore>,
-    pulse: Pulse,
+    in_flight: InFlightCount,
+    abandoning: Arc<Semaphore>,
+    heartbeats: Heartbeats,
     secret: OnceCell<FingerprintSecret>,
     fingerprint_secrets: FingerprintSecrets,
     keyring: RwLock<Option<Arc<Keyring>>>,
     client_keys: LearntKeys,
     observer: Option<Arc<dyn Observer>>,
+    environment: Environment,
 }
 
 impl Shared {
@@ -86,7 +93,7 @@ impl Shared {
         }
     }
 
-    /// Counts what a record tells that was just written.
+    /// Counts the event that a record shows that was just written.
     fn written(&self, record: &Record) {
         if let Some(event) = Event::of_written(record) {
             self.count(&record.key.operation, event);
@@ -106,11 +113,13 @@ pub struct EngineOptions {
     pub max_waiters_per_tenant: usize,
     /// What tenants may take. Default: there is no limit.
     pub quotas: Quotas,
-    /// Is told what happens. Default: nobody is, and nothing is measured.
+    /// Receives events and measurements. Default: none, and nothing is measured.
     pub observer: Option<Arc<dyn Observer>>,
     /// Seals answers and checkpoints, and client keys where the store was never used without, before they reach the store: see
     /// [`seal`](crate::seal). Default: nothing is sealed, and what is sealed does not open.
     pub keyring: Option<Keyring>,
+    /// Clocks and randomness. Default: the machine's.
+    pub environment: Environment,
 }
 
 impl fmt::Debug for EngineOptions {
@@ -122,6 +131,7 @@ impl fmt::Debug for EngineOptions {
             .field("quotas", &self.quotas)
             .field("observed", &self.observer.is_some())
             .field("keyring", &self.keyring)
+            .field("environment", &self.environment)
             .finish()
     }
 }
@@ -135,6 +145,7 @@ impl Default for EngineOptions {
             quotas: Quotas::default(),
             observer: None,
             keyring: None,
+            environment: Environment::default(),
         }
     }
 }
@@ -155,14 +166,15 @@ impl Engine {
                 recipes: Recipes::default(),
                 waiters: Waiters::new(options.max_waiters, options.max_waiters_per_tenant),
                 watched: RwLock::new(Arc::new(Watched::new(options.quotas))),
-                outstanding: Outstanding::default(),
-                giving_back: Arc::new(Semaphore::new(MAX_GIVING_BACK)),
-                pulse: Pulse::default(),
+                in_flight: InFlightCount::default(),
+                abandoning: Arc::new(Semaphore::new(MAX_ABANDONING)),
+                heartbeats: Heartbeats::default(),
                 secret: OnceCell::new(),
                 fingerprint_secrets: FingerprintSecrets::default(),
                 keyring: RwLock::new(options.keyring.map(Arc::new)),
                 client_keys: LearntKeys::default(),
                 observer: options.observer,
+                environment: options.environment,
             }),
         }
     }
@@ -179,20 +191,26 @@ impl Engine {
         self.shared.store.timeout()
     }
 
-    /// Who is told what happens, for whoever works with this engine and has something to tell too.
+    /// The observer, for code beside the engine that reports events too.
     #[must_use]
     pub fn observer(&self) -> Option<&Arc<dyn Observer>> {
         self.shared.observer.as_ref()
     }
 
+    /// Its clocks and randomness, for code that works with this engine.
+    #[must_use]
+    pub fn environment(&self) -> &Environment {
+        &self.shared.environment
+    }
+
     /// Waits until no ticket is out and nothing is left to be written, as before the process ends.
     pub async fn drained(&self) {
-        self.shared.outstanding.none_left().await;
+        self.shared.in_flight.drained().await;
     }
 
     /// How many tickets are out, or have an outcome that is yet to be written.
     #[must_use]
-    pub fn outstanding(&self) -> usize {
-        self.shared.outstanding.count()
+    pub fn in_flight(&self) -> usize {
+        self.shared.in_flight.count()
     }
 }

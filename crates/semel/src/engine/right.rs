@@ -1,7 +1,8 @@
-//! Whether the owner of an attempt may still go on, for whoever does its work.
+//! The right to execute: whether the owner of an attempt may still act.
 
-use crate::boottime;
+use crate::environment::Environment;
 use crate::record::Record;
+use crate::time::Timestamp;
 use crate::transition::{Act, Refusal};
 use std::fmt;
 use std::ops::Deref;
@@ -11,15 +12,15 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// The right to execute, as whoever does the work sees it: a proxy that is still sending, a handler between two steps.
+/// The right to execute, as the code that does the work sees it: a proxy that is still sending, a handler between two steps.
 ///
-/// It ends when the attempt is given up as unknown (a time-out), when a write of its owner is refused because somebody took the
+/// It ends when the outcome is declared unknown (a time-out), when a write of its owner is refused because another attempt took the
 /// operation over or settled it, and when the lease has less than its margin left: a third of it, counted from the moment at which the
-/// last confirmed extension was *sent* to the store, by a clock that runs on while the machine is suspended and that nobody can set.
+/// last confirmed extension was *sent* to the store, by `CLOCK_BOOTTIME`, which includes suspended time and cannot be set.
 /// Once ended it stays so.
 ///
-/// That it has ended does not take back what was done: the outcome of work that went on still counts, as long as nobody settled it. But
-/// whoever has something left to send must not send it: another attempt may be about to execute.
+/// Its end undoes nothing: the outcome of work that goes on still counts unless evidence settled it first. But
+/// send nothing more: another attempt may be about to execute.
 ///
 /// Cheap to clone. From [`Ticket::right`](super::Ticket::right).
 #[derive(Clone)]
@@ -31,10 +32,10 @@ pub struct Right {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RightEnded {
-    /// The outcome was given up as unknown: the work took too long, or nobody was left to finish it.
-    #[error("the outcome of this attempt was given up as unknown")]
+    /// The outcome was declared unknown: the work took too long, or its ticket was dropped.
+    #[error("the outcome of this attempt was declared unknown")]
     InDoubt,
-    /// Another attempt took over, or somebody settled the outcome.
+    /// Another attempt took over, or evidence settled the outcome.
     #[error("another attempt took over, or the outcome was settled")]
     Fenced,
     /// The lease has less than its margin left, and no extension was confirmed.
@@ -61,6 +62,12 @@ impl RightEnded {
 }
 
 impl Right {
+    /// When the key's window is over: known once the outcome is stored.
+    #[must_use]
+    pub fn window_ends(&self) -> Option<Timestamp> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).times.expires
+    }
+
     /// Whether it still holds. Ask right before sending what cannot be taken back.
     ///
     /// # Errors
@@ -114,7 +121,8 @@ pub(super) struct Seen {
     record: Mutex<Record>,
     /// 0 while it holds; else one more than the place of the reason.
     ended: AtomicU8,
-    /// Until when it holds, in nanoseconds of [`boottime`].
+    environment: Environment,
+    /// Until when it holds, in nanoseconds of [`boottime`](Environment::boottime).
     until: AtomicU64,
     has_ended: Notify,
     /// What the log is to say of a doubt, beside its cause.
@@ -133,10 +141,17 @@ impl Deref for Seen {
 }
 
 impl Seen {
+    /// A record whose lease of this length was asked for just now.
+    pub(super) fn new(record: Record, environment: Environment, lease: Duration) -> Self {
+        let begun = environment.boottime();
+        Self::begun(record, begun, environment, lease)
+    }
+
     /// A record whose lease of this length was asked for at `begun`, or later.
-    pub(super) fn new(record: Record, begun: Duration, lease: Duration) -> Self {
+    pub(super) fn begun(record: Record, begun: Duration, environment: Environment, lease: Duration) -> Self {
         Self {
             record: Mutex::new(record),
+            environment,
             ended: AtomicU8::new(0),
             until: AtomicU64::new(holds_until(begun, lease)),
             has_ended: Notify::new(),
@@ -145,7 +160,7 @@ impl Seen {
         }
     }
 
-    /// What an owner's act says before it is written: with these on their way, somebody else may be the next to execute.
+    /// Called before an act is written: once one of these may be stored, another attempt may execute.
     pub(super) fn about_to(&self, act: &Act) {
         match act {
             Act::Doubt { .. } => self.end(RightEnded::InDoubt),
@@ -178,7 +193,7 @@ impl Seen {
         self.until.store(u64::MAX, Relaxed);
     }
 
-    /// Ends the right, and says so to whoever waits. The first reason stays.
+    /// Ends the right and wakes all waiters. The first reason stays.
     pub(super) fn end(&self, why: RightEnded) {
         let code = RightEnded::ALL.iter().position(|reason| *reason == why).unwrap_or(0) + 1;
         #[expect(clippy::cast_possible_truncation, reason = "there are four reasons")]
@@ -193,7 +208,9 @@ impl Seen {
     }
 
     pub(super) fn check(&self) -> Result<(), RightEnded> {
-        if self.ended_because().is_none() && nanoseconds(boottime::now()) >= self.until.load(Relaxed) {
+        if self.ended_because().is_none()
+            && nanoseconds(self.environment.boottime()) >= self.until.load(Relaxed)
+        {
             self.end(RightEnded::LeaseOver);
         }
         self.ended_because().map_or(Ok(()), Err)
@@ -205,7 +222,7 @@ impl Seen {
     }
 }
 
-/// Two thirds of a lease are for sending. The heartbeat comes after the first; the last is for what is under way when the second ends.
+/// Two thirds of a lease are for sending. The heartbeat comes after the first; the last is for what is still being sent when the second ends.
 fn holds_until(begun: Duration, lease: Duration) -> u64 {
     nanoseconds(begun.saturating_add(lease - lease / 3))
 }
@@ -233,18 +250,20 @@ mod tests {
             owner: Owner::random(),
         };
         let record = reserve(reservation, &Policy::default()).at(Timestamp::from_millis(0));
-        Right { seen: Arc::new(Seen::new(record, boottime::now().saturating_sub(ago), LEASE)) }
+        let begun = Environment::default().boottime().saturating_sub(ago);
+        Right { seen: Arc::new(Seen::begun(record, begun, Environment::default(), LEASE)) }
     }
 
     #[test]
     fn it_ends_with_the_margin_of_the_lease_and_an_extension_moves_that() {
         assert_eq!(begun_ago(LEASE / 2).check(), Ok(()));
         let extended = begun_ago(LEASE / 2);
-        extended.seen.written(&Act::Extend { lease: LEASE }, boottime::now());
+        extended.seen.written(&Act::Extend { lease: LEASE }, Environment::default().boottime());
         assert_eq!(extended.check(), Ok(()));
         // An extension counts from when it was asked for, not from when the store answered.
         let late = begun_ago(LEASE);
-        late.seen.written(&Act::Extend { lease: LEASE }, boottime::now().saturating_sub(LEASE));
+        late.seen
+            .written(&Act::Extend { lease: LEASE }, Environment::default().boottime().saturating_sub(LEASE));
         assert_eq!(late.check(), Err(RightEnded::LeaseOver));
     }
 
@@ -253,7 +272,7 @@ mod tests {
         let right = begun_ago(LEASE);
         assert_eq!(right.check_cheaply(), Ok(()), "nobody has looked at the clock");
         assert_eq!(right.check(), Err(RightEnded::LeaseOver));
-        right.seen.written(&Act::Extend { lease: LEASE }, boottime::now());
+        right.seen.written(&Act::Extend { lease: LEASE }, Environment::default().boottime());
         right.seen.end(RightEnded::Fenced);
         assert_eq!((right.check(), right.check_cheaply()), {
             let over = Err(RightEnded::LeaseOver);

@@ -1,6 +1,6 @@
 //! The engine's keys, and what is opened by them.
 
-use super::acts::Acts;
+use super::outcome_writes::OutcomeWrites;
 use super::{Engine, Shared};
 use crate::policy::Policy;
 use crate::record::Record;
@@ -50,7 +50,7 @@ impl Shared {
 }
 
 impl Engine {
-    /// Seals and opens by these keys from now on, or by none. What is under way ends by those that it began with.
+    /// Seals and opens with these keys from now on, or with none. Operations in flight end with the keys that they began with.
     pub fn set_keyring(&self, keyring: Option<Keyring>) {
         let mut kept = self.shared.keyring.write().unwrap_or_else(PoisonError::into_inner);
         *kept = keyring.map(Arc::new);
@@ -59,13 +59,13 @@ impl Engine {
         self.shared.client_keys.forget();
     }
 
-    /// What makes the acts of whoever owns `record`, for a store that writes them in a transaction of the application's.
+    /// The writes of the owner of `record`, for stores that write them in the application's own transaction.
     #[must_use]
-    pub fn acts<T>(&self, record: &Record<T>, policy: &Arc<Policy>) -> Acts {
-        Acts::new(policy, self.shared.sealer(record))
+    pub fn outcome_writes<T>(&self, record: &Record<T>, policy: &Arc<Policy>) -> OutcomeWrites {
+        OutcomeWrites::new(policy, self.shared.sealer(record))
     }
 
-    /// The record with its response and its checkpoint as they were given, for whoever has read it from the store itself. It is to be
+    /// The record with response and checkpoint unsealed, for callers that read it from the store themselves. It is to be
     /// looked at, and not to be written back: it would be stored without a seal.
     ///
     /// # Errors

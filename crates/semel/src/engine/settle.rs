@@ -14,7 +14,7 @@ use crate::transition::{About, Change, Refusal, Settlement, settle};
 pub enum Settled {
     /// It settled the outcome. This is the record now.
     Done(Box<Record>),
-    /// It changed nothing. This is what is there, for whoever brought it to look at.
+    /// It changed nothing. This is the stored record.
     Refused(Refusal, Box<Record>),
     /// There is no such operation.
     Missing,
@@ -27,7 +27,7 @@ impl Engine {
     /// the outcome settled or not.
     ///
     /// # Errors
-    /// The store did not answer. With [`StoreError::Lost`] nobody can say whether the outcome was settled: bring the same
+    /// The store did not answer. With [`StoreError::Lost`] it is unknown whether the outcome was settled: submit the same
     /// settlement again.
     pub async fn settle(&self, about: &About, settlement: &Settlement) -> Result<Settled, StoreError> {
         let (now, found) = self.find(about.operation_id).await?;

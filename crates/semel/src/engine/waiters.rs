@@ -9,7 +9,7 @@ pub(super) struct Waiters {
     waiting: Mutex<Waiting>,
 }
 
-/// A tenant of whom nobody waits is not in it: it is never larger than the number of those who wait.
+/// Only tenants with waiters are in the map, so it is never larger than the number of waiters.
 #[derive(Default)]
 struct Waiting {
     all: usize,

@@ -102,7 +102,7 @@ impl Subject for Command {
 pub enum CommandError {
     /// The recipe names no command type.
     #[error(
-        "the recipe names no command: give it one with RecipeBuilder::command, such as \"create_payment/1\""
+        "the recipe is not for a command: name one with RecipeBuilder::command, such as \"create_payment/1\""
     )]
     NoCommandRecipe,
     /// The command cannot be serialised to JSON.

@@ -11,7 +11,7 @@ use core::cmp::Ordering;
 /// Pairs are sorted where no service looks at their order: names differ (in more than their case, which ASP.NET ignores) and are made of
 /// letters, digits, `_` and `-` alone. Of `items[][sku]` and `a.b` services make lists and objects as the pairs come, and PHP makes `a_b`
 /// of `a.b`, `a b` and others. All other pairs go by their order. What is not even read as the same pairs by everybody, with a stray
-/// percent sign or a semicolon (which separates pairs, to some), goes by its bytes.
+/// percent sign or a semicolon (which some parsers take for a separator), is compared by bytes.
 pub(super) fn add_form(parts: &mut Parts, text: &[u8]) {
     if is_unclean(text) || u32::try_from(text.len()).is_err() {
         return parts.part("as sent", text);

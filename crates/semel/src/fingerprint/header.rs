@@ -1,4 +1,4 @@
-//! The headers that never count, whoever asks for them.
+//! Headers that never count, even if a recipe names them.
 
 use crate::headers::{OWN_PREFIX, is_hop_by_hop};
 

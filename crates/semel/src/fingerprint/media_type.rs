@@ -49,7 +49,7 @@ impl<'a> MediaType<'a> {
         self.parameters().find(|(own, _)| **own == *name).map(|(_, value)| value)
     }
 
-    /// Whether its text is in UTF-8, as it is where nothing else is said.
+    /// Whether its text is in UTF-8, which is the default.
     pub(super) fn is_utf_8(&self) -> bool {
         self.parameter(b"charset").is_none_or(|charset| {
             charset.eq_ignore_ascii_case(b"utf-8") || charset.eq_ignore_ascii_case(b"utf8")

@@ -29,6 +29,7 @@
 //! ```
 
 mod command;
+mod credential;
 mod form;
 mod header;
 mod host;
@@ -41,11 +42,14 @@ mod secret;
 mod subject;
 #[cfg(test)]
 mod tests;
+mod version;
 mod version_1;
 mod version_2;
 
 pub use command::{Command, CommandError, command_fingerprint};
+pub use credential::tenant_of_credential;
 pub use recipe::{Recipe, RecipeBuilder, RecipeError, RecipeUnavailable};
-pub use request::{HttpRequest, fingerprint};
-pub use secret::{FingerprintSecret, SecretTooShort, tenant_of_credential};
+pub use request::HttpRequest;
+pub use secret::{FingerprintSecret, SecretTooShort};
 pub use subject::{RequestSubject, Subject};
+pub use version::fingerprint;

@@ -1,4 +1,4 @@
-//! `multipart/form-data`, part by part: the boundary is drawn anew for every attempt, and says nothing.
+//! `multipart/form-data`, part by part: the boundary is random on every attempt, and does not count.
 
 use memchr::memmem;
 use sha2::{Digest, Sha256};

@@ -1,6 +1,6 @@
 //! What is hashed: parts with a name and a length each, so that no byte can move from one to the next unseen.
 
-use super::FingerprintSecret;
+use super::secret::FingerprintSecret;
 use crate::canonical::Sink;
 use hmac::{Hmac, Mac};
 use http::HeaderMap;

@@ -74,7 +74,7 @@ pub struct Recipe {
     host_aliases: Aliases,
     text: String,
     id: RecipeId,
-    /// The secret that it names, where it is at hand.
+    /// The secret that it names, if it is available.
     secret: Option<Arc<FingerprintSecret>>,
 }
 
@@ -149,7 +149,7 @@ impl Recipe {
         &self.text
     }
 
-    /// The recipe that a text from the store tells.
+    /// The recipe in a text from the store.
     ///
     /// # Errors
     /// [`RecipeUnavailable`] where the text is of another version of Semel, or damaged.
@@ -254,7 +254,7 @@ fn empty() -> Document {
     }
 }
 
-/// Makes a [`Recipe`]; what is wrong is told by [`build`](Self::build).
+/// Builds a [`Recipe`]; [`build`](Self::build) returns all errors.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct RecipeBuilder {
@@ -330,13 +330,13 @@ impl RecipeBuilder {
 #[non_exhaustive]
 pub enum RecipeError {
     /// A version that is not known here.
-    #[error("recipe version {version} is not known here: versions 1 and 2 are")]
+    #[error("unknown recipe version {version}: supported are 1 and 2")]
     Version {
         /// The version asked for.
         version: u32,
     },
     /// Something that cannot be the name of a header.
-    #[error("\"{name}\" is no header name")]
+    #[error("\"{name}\" is not a valid header name")]
     HeaderName {
         /// The name as given.
         name: String,
@@ -350,7 +350,7 @@ pub enum RecipeError {
         reason: &'static str,
     },
     /// The host of a command, or by the first version.
-    #[error("a command has no host, and recipes of version 1 do not count it")]
+    #[error("only requests have a host, and recipes of version 1 cannot include it")]
     HostOfCommand,
     /// An alias that is no host.
     #[error("\"{name}\" is not the name of a host")]
@@ -359,7 +359,7 @@ pub enum RecipeError {
         name: String,
     },
     /// A name among the aliases of two hosts.
-    #[error("\"{name}\" stands in two lists of host aliases")]
+    #[error("\"{name}\" is in two lists of host aliases")]
     HostTwice {
         /// The name.
         name: String,
@@ -368,10 +368,10 @@ pub enum RecipeError {
     #[error(transparent)]
     Shape(#[from] ShapeError),
     /// A text without a canonical form.
-    #[error("the recipe cannot be written down: {0}")]
+    #[error("the recipe cannot be serialised: {0}")]
     NotCanonical(#[from] NotCanonical),
     /// A text that cannot be written at all.
-    #[error("the recipe cannot be written down: {0}")]
+    #[error("the recipe cannot be serialised: {0}")]
     Text(#[from] serde_json::Error),
 }
 
@@ -392,7 +392,7 @@ pub enum RecipeUnavailable {
     #[error("the fingerprint recipe of the record is not in the store")]
     NotStored,
     /// It is of another version of Semel.
-    #[error("the fingerprint recipe of the record has version {version}, which is not known here")]
+    #[error("the fingerprint recipe of the record has the unknown version {version}")]
     Version {
         /// The recipe's version.
         version: u32,
@@ -400,7 +400,7 @@ pub enum RecipeUnavailable {
     /// Its text cannot be read.
     #[error("the fingerprint recipe of the record cannot be read")]
     Damaged,
-    /// It was keyed with a secret that is not the one at hand.
+    /// It was keyed with another secret than is configured.
     #[error("the fingerprint recipe of the record uses another secret")]
     OtherSecret,
     /// It is the recipe of something else: a command of another type or version, or a request.

@@ -1,11 +1,10 @@
 //! The secret of keyed hashes.
 
-use super::parts::Parts;
 use core::fmt;
 use hmac::{Hmac, KeyInit};
 use sha2::{Digest, Sha256};
 
-/// What keys the fingerprints and the tenant names that are derived from credentials. Without it, whoever reads the
+/// The secret that keys fingerprints and the tenant names that are derived from credentials. Without it, a reader of the
 /// store could try out small bodies, or credentials, against the hashes in it.
 ///
 /// `Debug` shows nothing of it.
@@ -75,15 +74,6 @@ pub struct SecretTooShort {
     pub bytes: usize,
 }
 
-/// The tenant that a credential stands for (an `Authorization` header, an API key, a certificate): a keyed hash, so that
-/// the store never holds the credential nor anything to test guesses against.
-#[must_use]
-pub fn tenant_of_credential(secret: &FingerprintSecret, credential: &[u8]) -> String {
-    let mut parts = Parts::new("semel credential 1", Some(secret));
-    parts.piece(credential);
-    format!("cred_{}", hex(&parts.finish()[..16]))
-}
-
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,19 +1,7 @@
 //! The codes, and what each means on the wire.
 
-use http::StatusCode;
 use std::fmt;
 use std::time::Duration;
-
-/// Which statuses clients get. The codes and the documents are the same in both.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[non_exhaustive]
-pub enum Profile {
-    /// As the IETF draft on the `Idempotency-Key` header recommends: 422 for a key that stands for something else.
-    #[default]
-    Ietf,
-    /// As Stripe answers, for clients written against it: 400 where the draft has 422.
-    Stripe,
-}
 
 /// Why a request was not simply answered. The strings are a contract with clients and never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -27,13 +15,13 @@ pub enum Code {
     KeyReused,
     /// The first request with this key is still in progress.
     InProgress,
-    /// The work may or may not have been done, and nobody knows yet.
+    /// It is not known yet whether the work was done.
     OutcomeUnknown,
     /// The key's window is over: its answer is gone, but not the memory that it was used.
     KeyExpired,
     /// The work was done, but there is no stored answer to replay.
     ResponseNotStored,
-    /// It cannot be said whose request this is.
+    /// The caller could not be identified.
     ScopeUnresolved,
     /// The store did not answer, so nothing was executed.
     StoreUnavailable,
@@ -105,26 +93,21 @@ impl Code {
         }
     }
 
-    /// The status that goes with the code.
-    ///
-    /// [`Code::OutcomeUnknown`] has two: this is the one for retries; the request whose own execution ended in doubt
-    /// gets 504, see [`Problem::for_first_request`](super::Problem::for_first_request).
+    /// The name by which a configuration sets the code's status: the code without its first word.
     #[must_use]
-    pub const fn status(self, profile: Profile) -> StatusCode {
+    pub fn setting(self) -> &'static str {
         match self {
-            Self::KeyMissing | Self::KeyInvalid => StatusCode::BAD_REQUEST,
-            Self::KeyReused | Self::KeyExpired => match profile {
-                Profile::Ietf => StatusCode::UNPROCESSABLE_ENTITY,
-                Profile::Stripe => StatusCode::BAD_REQUEST,
-            },
-            Self::InProgress | Self::OutcomeUnknown | Self::ResponseNotStored => StatusCode::CONFLICT,
-            Self::ScopeUnresolved => StatusCode::UNAUTHORIZED,
-            Self::StoreUnavailable => StatusCode::SERVICE_UNAVAILABLE,
-            Self::UpstreamUnreachable => StatusCode::BAD_GATEWAY,
-            Self::RequestTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::RecordDamaged => StatusCode::INTERNAL_SERVER_ERROR,
-            Self::QuotaExceeded => StatusCode::TOO_MANY_REQUESTS,
+            Self::KeyReused => "key_reused",
+            Self::InProgress => "in_progress",
+            _ => self.as_str().trim_start_matches("idempotency_"),
         }
+    }
+
+    /// Whether a client that gets this may use a new key without risking a second execution: nothing was executed under the key, and
+    /// nothing can be any more.
+    #[must_use]
+    pub const fn safe_new_key(self) -> bool {
+        matches!(self, Self::KeyMissing | Self::KeyInvalid | Self::QuotaExceeded)
     }
 
     /// Whether the same request, unchanged, may be sent again with the same key, and can then come out differently.
@@ -133,7 +116,7 @@ impl Code {
     /// work a second time. This says whether a retry loop has a reason to go on:
     /// - in progress, unknown: asking again is how the outcome is learnt;
     /// - store unavailable, upstream unreachable, quota exceeded: nothing was executed, and the fault is not the request's;
-    /// - everything else stays as it is until somebody changes something. That includes
+    /// - everything else stays as it is until the cause is removed. That includes
     ///   [`Code::ScopeUnresolved`]: the same key is right after authenticating, but the request as it was sent will be
     ///   refused for ever, and a loop that believed otherwise would hammer the authentication.
     #[must_use]
@@ -155,7 +138,7 @@ impl Code {
         }
     }
 
-    /// The `Retry-After` where nobody who knows the case gave another: no answer that promises one goes without.
+    /// The default `Retry-After` of retryable codes.
     pub(super) const fn retry_after(self) -> Option<Duration> {
         match self {
             Self::InProgress | Self::StoreUnavailable | Self::QuotaExceeded => Some(Duration::from_secs(1)),

@@ -1,4 +1,5 @@
 use super::*;
+use http::header::RETRY_AFTER;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::{fs, path::PathBuf};
@@ -63,12 +64,12 @@ fn only_the_request_that_ended_in_doubt_gets_504() {
 
 #[test]
 fn a_plain_document_has_the_members_that_every_problem_has() {
-    let document = problem(Code::KeyMissing, Profile::Ietf).to_json(&DocsBase::default());
+    let document = problem(Code::KeyMissing, Profile::Ietf).into_response(&DocsBase::default()).into_body();
     assert_eq!(
         document,
         concat!(
             r#"{"type":"/.well-known/idempotency#idempotency_key_missing","title":"Idempotency key missing","#,
-            r#""status":400,"detail":"What to do.","code":"idempotency_key_missing","retryable":false}"#
+            r#""status":400,"detail":"What to do.","code":"idempotency_key_missing","retryable":false,"safe_new_key":true}"#
         )
     );
 }
@@ -81,7 +82,8 @@ fn a_full_document_says_all_that_is_known() {
         .with_upstream_status(502)
         .with_resource(Resource { kind: "payment".to_owned(), id: "pay_\"1\"".to_owned() })
         .with_retryable(false)
-        .to_json(&DocsBase::new("https://docs.example.com/errors/").unwrap());
+        .into_response(&DocsBase::new("https://docs.example.com/errors/").unwrap())
+        .into_body();
     assert_eq!(
         serde_json::from_slice::<Value>(&document).unwrap(),
         json!({
@@ -91,6 +93,8 @@ fn a_full_document_says_all_that_is_known() {
             "detail": "What to do.",
             "code": "idempotency_outcome_unknown",
             "retryable": false,
+            "safe_new_key": false,
+            "operation_state": "unknown",
             "operation_id": "01900000-0000-7000-8000-000000000001",
             "upstream_status": 502,
             "resource": {"type": "payment", "id": "pay_\"1\""},
@@ -100,8 +104,8 @@ fn a_full_document_says_all_that_is_known() {
 
 #[test]
 fn the_response_is_labelled_linked_and_never_cached() {
-    let response = problem(Code::KeyExpired, Profile::Stripe).into_response(&DocsBase::default());
-    assert_eq!(response.status(), 400);
+    let response = problem(Code::KeyExpired, Profile::Ietf).into_response(&DocsBase::default());
+    assert_eq!(response.status(), 422);
     let headers: Vec<_> =
         response.headers().iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
     assert_eq!(
@@ -112,7 +116,7 @@ fn the_response_is_labelled_linked_and_never_cached() {
             ("link", r#"</.well-known/idempotency#idempotency_key_expired>; rel="describedby""#),
         ]
     );
-    assert_eq!(serde_json::from_slice::<Value>(response.body()).unwrap()["status"], 400);
+    assert_eq!(serde_json::from_slice::<Value>(response.body()).unwrap()["status"], 422);
 }
 
 #[test]
@@ -180,6 +184,8 @@ fn every_example_is_a_response_that_this_module_makes() {
         let text = |member: &str| shown[member].as_str().map(ToOwned::to_owned);
 
         let mut problem = Problem::new(code, Profile::Ietf, text("detail").unwrap());
+        problem.operation_state = text("operation_state").map(|state| State::from_name(&state).unwrap());
+        problem.safe_new_key = shown["safe_new_key"] == true;
         problem.operation_id = text("operation_id").map(|id| id.parse().unwrap());
         problem.upstream_status = shown["upstream_status"].as_u64().map(|status| status.try_into().unwrap());
         if problem.upstream_status.is_some() {

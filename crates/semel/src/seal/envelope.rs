@@ -19,7 +19,7 @@ const TAG: usize = 16;
 /// Why sealed bytes do not open.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(super) enum Unopened {
-    #[error("is sealed by the key \"{0}\", which is not among the configured ones")]
+    #[error("is sealed by the key \"{0}\", which is not configured")]
     KeyMissing(String),
     #[error("is not what was sealed for this record")]
     Tampered,
@@ -69,7 +69,7 @@ pub(super) fn open(
         .ok_or_else(|| Unopened::KeyMissing(parts.id.to_owned()))?;
     let bound = bound(parts.id);
     let (nonce, tag, sealed) = (parts.nonce, parts.tag, parts.sealed);
-    // In place, where nobody else holds these bytes: what a store has read is ours alone.
+    // In place if these bytes are not shared, as after a read from a store.
     let mut bytes = bytes.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&shared[..]));
     key.cipher
         .decrypt_inout_detached(&nonce.into(), &bound, (&mut bytes[sealed.clone()]).into(), &tag.into())
@@ -94,7 +94,7 @@ impl<'b> Parts<'b> {
         let (sealed, tag) = rest.split_last_chunk::<TAG>()?;
         let begin = bytes.len() - rest.len();
         let id = std::str::from_utf8(id).ok()?;
-        // What is said in messages is what a key can be called, whoever wrote it.
+        // Messages show only valid key names, whatever is stored.
         let fit = id.bytes().all(|byte| byte.is_ascii_graphic());
         fit.then_some(Self { id, nonce: *nonce, tag: *tag, sealed: begin..begin + sealed.len() })
     }

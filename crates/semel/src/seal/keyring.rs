@@ -21,7 +21,7 @@ impl SealingKey {
     /// key later on.
     ///
     /// # Errors
-    /// The name or the length is none of a key.
+    /// The name or the length is invalid.
     pub fn new(id: impl Into<String>, key: &[u8]) -> Result<Self, InvalidKey> {
         let id = id.into();
         let fit = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
@@ -50,10 +50,10 @@ impl fmt::Debug for SealingKey {
 #[non_exhaustive]
 pub enum InvalidKey {
     /// The name.
-    #[error("the name of a key has 1 to 64 letters, digits, dots, _ and - alone")]
+    #[error("a key name has 1 to 64 characters: letters, digits, dots, _ and -")]
     Id,
     /// The length.
-    #[error("a key has 32 bytes, and this one has {bytes}")]
+    #[error("a key must have 32 bytes, not {bytes}")]
     Length {
         /// How many there are.
         bytes: usize,
@@ -63,10 +63,10 @@ pub enum InvalidKey {
 /// What becomes of what is stored as it is, without a seal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Plain {
-    /// It is believed: it was stored before anything was sealed.
+    /// It is accepted: it may be older than encryption.
     #[default]
     Accepted,
-    /// It is damage: whoever can write to the store could have put it in the place of something sealed.
+    /// It is damage: an attacker with write access to the store could have put it in the place of sealed contents.
     Refused,
 }
 
@@ -92,14 +92,14 @@ pub struct Keyring {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidKeyring {
-    /// There is none.
-    #[error("there is no key")]
+    /// No key was given.
+    #[error("the keyring is empty")]
     Empty,
     /// Two have one name.
-    #[error("there are two keys of the name \"{0}\"")]
+    #[error("two keys have the name \"{0}\"")]
     Twice(String),
     /// None has the name of the one that is to seal.
-    #[error("there is no key of the name \"{0}\"")]
+    #[error("no key has the name \"{0}\"")]
     Missing(String),
 }
 
@@ -107,7 +107,7 @@ impl Keyring {
     /// These keys. The first one seals.
     ///
     /// # Errors
-    /// There is none, or two have one name.
+    /// No key was given, or two have the same name.
     pub fn new(keys: impl IntoIterator<Item = SealingKey>) -> Result<Self, InvalidKeyring> {
         let keys: Vec<SealingKey> = keys.into_iter().collect();
         if keys.is_empty() {
@@ -124,7 +124,7 @@ impl Keyring {
     /// The key of this name seals, wherever it stands.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// No key has that name.
     pub fn seal_with(mut self, id: &str) -> Result<Self, InvalidKeyring> {
         let at = self.keys.iter().position(|key| key.id == id);
         self.seals = Some(at.ok_or_else(|| InvalidKeyring::Missing(id.to_owned()))?);

@@ -72,7 +72,7 @@ impl Sealer {
                 let pack = |bytes: &mut Vec<u8>| kept::pack(&response.headers, body, bytes);
                 Body::Sealed(envelope::seal(key, &bound, length, pack))
             }
-            // Without a body nobody replays the headers: they are left out.
+            // Without a body the headers are not replayed: they are left out.
             other => other.clone(),
         };
         StoredResponse { headers: Vec::new(), body, ..response }
@@ -183,7 +183,7 @@ impl Sealer {
     fn plain(&self, what: &str) -> Result<(), StoreError> {
         match &self.keyring {
             Some(keyring) if keyring.refuses_plain() => Err(StoreError::Damaged(format!(
-                "operation {}: {what} is stored without a seal, and that is refused here",
+                "operation {}: {what} is not sealed, although it must be",
                 self.operation_id
             ))),
             _ => Ok(()),

@@ -143,8 +143,7 @@ fn damage_is_told_by_operation_id_and_key_id_alone() {
     };
     assert_eq!(
         text,
-        "operation 00000000-0000-0000-0000-000000000007: its response is sealed by the key \"a\", which is not among the \
-         configured ones"
+        "operation 00000000-0000-0000-0000-000000000007: its response is sealed by the key \"a\", which is not configured"
     );
 }
 

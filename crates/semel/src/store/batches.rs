@@ -112,7 +112,7 @@ impl<I: Clone + Send + 'static, O: Send + 'static> Queue<I, O> {
         let (number, starts_batch) = {
             let mut state = self.lock();
             if state.waiting.len() >= MAX_WAITING {
-                return Err(StoreError::Unavailable("too many requests wait for the store".into()));
+                return Err(StoreError::Unavailable("too many requests are waiting for the store".into()));
             }
             let number = state.next_number;
             state.next_number += 1;
@@ -136,7 +136,7 @@ impl<I: Clone + Send + 'static, O: Send + 'static> Queue<I, O> {
             }
             Ok(Err(_)) => Err(access(self.kind).unanswered("the batch was abandoned")),
             Err(_) if self.withdraw(number) => {
-                Err(StoreError::Unavailable("the store did not get to it in time".into()))
+                Err(StoreError::Unavailable("the call timed out in the queue of the store".into()))
             }
             Err(_) => Err(access(self.kind).too_late()),
         }
@@ -146,7 +146,7 @@ impl<I: Clone + Send + 'static, O: Send + 'static> Queue<I, O> {
     /// meet all the damage of the batch again.
     async fn send_alone(&self, item: &I) -> Result<(Now, O), StoreError> {
         let Ok(_turn) = tokio::time::timeout(self.caller.timeout, self.alone.lock()).await else {
-            return Err(StoreError::Unavailable("the store did not get to it in time".into()));
+            return Err(StoreError::Unavailable("the call timed out in the queue of the store".into()));
         };
         let (answer, ride) = self.send(vec![item.clone()]).await;
         note_call(self.kind, ride, answer.is_ok());
@@ -198,7 +198,7 @@ impl<I: Clone + Send + 'static, O: Send + 'static> Queue<I, O> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<I, O>> {
-        // Nothing that runs under this lock can leave the state half-changed, so a poisoned lock is as good as any.
+        // A poisoned lock is safe to use: nothing under it leaves the state half-changed.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

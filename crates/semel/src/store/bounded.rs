@@ -1,7 +1,7 @@
 //! Calls that end: in time, and with a panic as an error.
 
 use super::StoreError;
-use crate::caught::{Panicked, caught};
+use crate::catch_panic::{Panicked, catch_panic};
 use std::future::Future;
 use std::time::Duration;
 
@@ -47,5 +47,5 @@ pub(super) async fn unbounded<T>(
     access: Access,
     call: impl Future<Output = Result<T, StoreError>>,
 ) -> Result<T, StoreError> {
-    caught(call).await.unwrap_or_else(|Panicked| Err(access.unanswered("the store panicked")))
+    catch_panic(call).await.unwrap_or_else(|Panicked| Err(access.unanswered("the store panicked")))
 }

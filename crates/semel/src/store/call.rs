@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A store, how long a call to it may take, and who is told of each.
+/// A store, the time limit of a call to it, and the observer of each call.
 pub(super) struct Caller {
     store: Arc<dyn Store>,
     pub(super) timeout: Duration,
@@ -21,7 +21,7 @@ impl Caller {
     }
 
     pub(super) fn max_concurrent_batches(&self) -> usize {
-        self.store.lanes().max(1)
+        self.store.max_concurrent_batches().max(1)
     }
 
     /// Calls the store for one item.

@@ -5,7 +5,7 @@ use crate::record::{Expected, Record};
 use crate::time::Now;
 use crate::transition::Change;
 
-/// Writes at most. Each loss on the version means that somebody else's write went through, so running out of them takes a storm.
+/// Maximum number of writes. Each loss on the version means that another write succeeded, so it takes a storm to run out of them.
 const MAX_WRITES: usize = 32;
 
 /// What a decision is made on.
@@ -47,7 +47,7 @@ pub enum Updated<T> {
     Stopped(T),
     /// There is no record; nothing was written.
     Missing,
-    /// Somebody's open transaction holds the record; nothing was written.
+    /// An open transaction holds the record; nothing was written.
     Locked,
 }
 
@@ -89,9 +89,7 @@ pub async fn compare_and_swap<D: Decide>(
     }
     match look {
         Look::Lost(error) => Err(error),
-        Look::First | Look::Changed(..) => {
-            Err(StoreError::Unavailable("the record changes all the time".into()))
-        }
+        Look::First | Look::Changed(..) => Err(StoreError::Unavailable("the record keeps changing".into())),
     }
 }
 

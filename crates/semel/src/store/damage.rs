@@ -4,23 +4,23 @@ use crate::store::StoreError;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-/// So many are told apart; after that it is said once more, and no longer of each.
+/// How many damaged records are logged one by one. After that one last line is logged.
 const MOST: usize = 1_000;
 
-/// A store's memory of which damaged records it has passed over: of each it says so once, and not at every look.
+/// Logs damaged records that a store skips: each one once, not at every read.
 #[derive(Debug, Default)]
-pub struct PassedOver {
+pub struct DamageLog {
     told: Mutex<BTreeSet<String>>,
 }
 
-impl PassedOver {
+impl DamageLog {
     /// How many damaged records may stand before those that are looked for.
     pub const LIMIT: usize = MOST;
 
-    /// Passes over what is damaged, and says so. Any other error is handed back: it is not the record's.
+    /// Skips and logs a damaged record. Any other error is returned.
     ///
     /// # Errors
-    /// The error, if it is none of a damaged record.
+    /// The error, unless it is [`StoreError::Damaged`].
     pub fn pass(&self, error: StoreError) -> Result<(), StoreError> {
         let StoreError::Damaged(what) = error else { return Err(error) };
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn only_damage_is_passed_over() {
-        let passed = PassedOver::default();
+        let passed = DamageLog::default();
         for _ in 0..2 {
             assert!(passed.pass(StoreError::Damaged("operation 1: its state".into())).is_ok());
         }

@@ -21,12 +21,12 @@ use std::time::Duration;
 ///
 /// What it adds to a [`Store`], on every call:
 /// - **A timeout.** No call takes longer, but for a conversion of all keys ([`set_key_format`](Self::set_key_format)).
-/// - **A panic is an error**, and ends nobody's task.
+/// - **A panic is an error**: it does not end the caller's task.
 /// - **The right error.** A write that has begun and was not answered, in time or because the store panicked, is
 ///   [`StoreError::Lost`]: it may have been done. A read changes nothing, and is [`StoreError::Unavailable`].
-/// - **The observer** is told of every call.
+/// - **The observer** sees every call.
 /// - **Batches.** [`create`](Self::create), [`swap`](Self::swap), [`remove`](Self::remove) and [`read`](Self::read) take one item, and
-///   share a call with whoever comes at the same moment.
+///   share a call with others that come at the same moment.
 ///
 /// Dropping a future stops the waiting alone for a batched call, and the call itself for any other: a write may have been done then.
 #[derive(Clone)]
@@ -48,7 +48,7 @@ impl StoreHandle {
         Self::observed(store, timeout, None)
     }
 
-    /// The same, with somebody who is told of every call.
+    /// The same, with an observer that sees every call.
     #[must_use]
     pub fn observed(store: Arc<dyn Store>, timeout: Duration, observer: Option<Arc<dyn Observer>>) -> Self {
         let caller = Arc::new(Caller::new(store, timeout, observer));

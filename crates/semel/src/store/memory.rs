@@ -20,7 +20,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// A [`Store`] in memory. **Not durable**: a restart forgets every key, and a retry that comes after it executes again.
 ///
-/// It is for tests and for trying things out, and says so in the log when it is made. It is also the reference that durable
+/// For tests and for trying things out; creating it logs a warning. It is also the reference that durable
 /// stores are compared with: one lock, plain maps, nothing clever. It grows until its records are reaped and has no bound
 /// of its own. Clones share what they hold; [`list`](Store::list) and [`due`](Store::due) look at every record.
 ///
@@ -150,14 +150,14 @@ struct Shared {
 
 #[derive(Debug)]
 struct Contents {
-    /// The highest time ever told.
+    /// The highest time returned so far.
     now: Timestamp,
     /// Counts creations: the order of listings.
     created: i64,
     records: BTreeMap<RecordKey, Kept>,
     keys: HashMap<OperationId, RecordKey>,
     remembered: HashMap<String, Bytes>,
-    /// Whether new records have to have sealed keys, or must not have; `None`: nobody has decided.
+    /// The key format that new records must have; `None` until it is set.
     sealed_keys: Option<bool>,
 }
 
@@ -185,7 +185,7 @@ impl MemoryStore {
     }
 
     fn on(clock: Clock) -> Self {
-        tracing::warn!("records are kept in memory: NOT DURABLE, a restart forgets every idempotency key");
+        tracing::warn!("memory store: NOT DURABLE, a restart forgets every idempotency key");
         let contents = Contents {
             now: Timestamp::from_millis(i64::MIN),
             created: 0,
@@ -485,7 +485,7 @@ impl Store for MemoryStore {
         })
     }
 
-    fn lanes(&self) -> usize {
+    fn max_concurrent_batches(&self) -> usize {
         1
     }
 }
@@ -497,7 +497,7 @@ mod tests {
     use crate::policy::Policy;
     use crate::transition::{Act, Change, Claim, Reservation, Windows, act, reserve};
 
-    /// Bytes of a buffer, which is there for as long as somebody holds it.
+    /// Bytes of a buffer that lives as long as anything refers to it.
     struct Buffer {
         _held: Arc<()>,
     }

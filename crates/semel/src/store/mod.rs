@@ -9,7 +9,7 @@ mod handle;
 mod memory;
 
 pub use bounded::{Access, bounded};
-pub use damage::PassedOver;
+pub use damage::DamageLog;
 pub use handle::StoreHandle;
 pub use memory::{ManualClock, MemoryStore};
 
@@ -60,12 +60,13 @@ impl<T> Answer<T> {
 
 /// What became of a [`create`](Store::create).
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Created {
     /// There was none of that key: the draft is written, its moments counted from the answer's `now`.
     Inserted,
     /// This is there already; nothing was written.
     Exists(Box<Record>),
-    /// Somebody's open transaction holds the key; nothing was written and nothing can be read. It means: in progress.
+    /// An open transaction holds the key; nothing was written and nothing can be read. It means: in progress.
     Locked,
     /// What is there cannot be what was written, and this says why; nothing was written.
     Damaged(String),
@@ -88,10 +89,10 @@ pub struct Swap {
 /// The draft is of a record that was read without its body, or its version is beyond what databases count to.
 pub fn check_draft(draft: &Draft) -> Result<(), StoreError> {
     if draft.response.as_ref().is_some_and(|response| response.body == Body::Omitted) {
-        return Err(programming_error("a record that was read without its body is not to be written"));
+        return Err(programming_error("a record that was read without its body cannot be written"));
     }
     if i64::try_from(draft.version).is_err() {
-        return Err(programming_error("a version beyond what databases can count to"));
+        return Err(programming_error("the version exceeds what databases can store"));
     }
     Ok(())
 }
@@ -104,10 +105,10 @@ impl Swap {
     pub fn check(&self) -> Result<(), StoreError> {
         check_draft(&self.next)?;
         if self.next.key != self.expected.key || self.next.operation_id != self.expected.operation_id {
-            return Err(programming_error("a swap may not turn a record into another one"));
+            return Err(programming_error("a swap cannot change a record's key or operation id"));
         }
         if self.next.version <= self.expected.version {
-            return Err(programming_error("a swap has to raise the version"));
+            return Err(programming_error("a swap must raise the version"));
         }
         Ok(())
     }
@@ -119,6 +120,7 @@ fn programming_error(what: &str) -> StoreError {
 
 /// What became of a [`swap`](Store::swap) or a [`remove`](Store::remove).
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Swapped {
     /// What was expected was there, and it was done.
     Done,
@@ -126,7 +128,7 @@ pub enum Swapped {
     Changed(Box<Record>),
     /// Nothing is there; nothing was done.
     Missing,
-    /// Somebody's open transaction holds the record; nothing was done.
+    /// An open transaction holds the record; nothing was done.
     Locked,
     /// Something else is there that cannot be what was written, and this says why; nothing was done.
     Damaged(String),
@@ -152,7 +154,7 @@ pub struct Filter {
 pub struct Page {
     /// The records.
     pub records: Vec<Record>,
-    /// How many more were on it that cannot be read. They were passed over, and that was said ([`PassedOver`](crate::PassedOver)).
+    /// How many damaged records were skipped on this page. Each is logged once.
     pub damaged: usize,
     /// Where the next page begins; `None`: this was the last.
     pub next: Option<Cursor>,
@@ -213,9 +215,9 @@ pub type Respell = Arc<dyn Fn(&Record) -> Result<Box<Draft>, StoreError> + Send 
 pub enum KeyFormatSet {
     /// This is the format now, with the secret that the store has.
     InForce(KeyFormat),
-    /// The store was used in the other format, and nobody said how to respell it; nothing was done.
+    /// The store was used in the other format, and no conversion was given; nothing was done.
     InUse,
-    /// So many operations are under way, whose owners name them by their keys as they are; nothing was done.
+    /// This many operations are in flight, whose owners name them by their current keys; nothing was done.
     UnderWay(u64),
     /// The store's user may not do this, and why; nothing was done.
     NotAllowed(String),
@@ -242,8 +244,8 @@ pub enum StoreError {
 /// - **Atomic per item, durable before it answers.** After an `Ok`, what was done survives a crash of process and machine.
 ///   A crash before the answer leaves each item either done whole or not at all.
 /// - **Items of one batch are independent.** One that finds something unexpected, a damaged record among it, changes nothing for the
-///   others. Two items of one record in one batch: at most one of them is done, and the other one is told what is there.
-/// - **Never waits for a row that somebody's open transaction holds**: such an item is `Locked`.
+///   others. Two items of one record in one batch: at most one of them is done, and the other one gets the record that is there.
+/// - **Never waits for a row that an open transaction holds**: such an item is `Locked`.
 /// - **Time is the store's**: it never goes back, and instances that share a store share its time. A clock that jumps ahead is not
 ///   believed: the store then answers with two times ([`Answer::now`], [`Answer::latest`]), stamps windows from the latest, judges by
 ///   the earliest, and drops and purges nothing until its clock is trusted again.
@@ -252,7 +254,7 @@ pub enum StoreError {
 ///
 /// No method has a default body: no store can weaken a promise by leaving one out.
 pub trait Store: Send + Sync + 'static {
-    /// Inserts each draft if there is no record of its key; else tells what is there. One atomic step: nobody reads first.
+    /// Inserts each draft if there is no record of its key; otherwise returns that record. One atomic step, without a read before it.
     fn create(&self, batch: Vec<Draft>) -> StoreFuture<'_, Answer<Created>>;
 
     /// Replaces each record, and appends to its history, if operation id and version are the expected ones.
@@ -276,7 +278,7 @@ pub trait Store: Send + Sync + 'static {
     /// Records by filter, newest first, without bodies and headers: a stored body is [`Omitted`](crate::Body::Omitted), and may
     /// be told as that when it was dropped since.
     ///
-    /// A record that cannot be read is passed over and counted ([`Page::damaged`]): whoever looks for what is wrong must see the others. It
+    /// A damaged record is skipped and counted ([`Page::damaged`]), so that operators see the others. It
     /// takes up a place on its page, so that `limit` bounds what is looked at.
     fn list(&self, filter: Filter, from: Option<Cursor>, limit: usize) -> StoreFuture<'_, Page>;
 
@@ -288,23 +290,23 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// What waits for its removal ([`DueKind::Window`], [`DueKind::Purge`]) is not due while a clock hold is open.
     ///
-    /// A record that cannot be read is passed over, and that is said ([`PassedOver`](crate::PassedOver)): what waits behind it must
-    /// not wait for its repair. As many as were asked for come back while there are so many others.
+    /// A damaged record is skipped and logged once: records behind it must
+    /// not wait for its repair. It does not count towards the limit.
     fn due(&self, query: DueQuery) -> StoreFuture<'_, Answer<Record>>;
 
     /// Drops the bodies and headers of answers that are over by the store's now ([`answer_ends`](crate::Record::answer_ends)), those that
-    /// ended first, at most so many; when each of them ended, in this order.
+    /// ended first, at most `at_most`. Returns when each of them ended, in this order.
     ///
-    /// They are kept apart from the records, in the order of their time, so that this touches no record: nobody reads, judges or swaps one
+    /// Answers are stored apart from the records, in the order of their time, so that this touches no record: none is read or swapped
     /// for it, and its version stays. A record whose answer was dropped is read with a body that is [`Dropped`](crate::Body::Dropped),
-    /// unless there was none; whoever judges it goes by the time, and notices no difference. Nothing is dropped while a clock hold is open.
+    /// unless there was none; decisions go by the time, so they are the same before and after. Nothing is dropped while a clock hold is open.
     fn drop_answers(&self, at_most: usize) -> StoreFuture<'_, Answer<Timestamp>>;
 
     /// Removes records, with their histories, that wait for nothing but their removal ([`due`](crate::Record::due) says
     /// [`Purge`](crate::DueKind::Purge)), where the moment for it has come by the store's now: those first whose moment came first, at
-    /// most so many, in this order. One that somebody's open transaction holds stays.
+    /// most `at_most`, in this order. A record that an open transaction holds stays.
     ///
-    /// That a record waits for this is the state machine's own word, so that nobody reads it and judges it once more. A store goes by the
+    /// The state machine has decided already that the record may go, so it is not read and judged again. A store checks the
     /// record, all the same, and not by its index alone: where either says that the time has not come, or that it has not ended, it stays.
     /// Nothing is purged while a clock hold is open, which is looked at in the same commit.
     fn purge(&self, at_most: usize) -> StoreFuture<'_, Answer<Purged>>;
@@ -324,15 +326,15 @@ pub trait Store: Send + Sync + 'static {
     fn replace(&self, name: String, expected: Bytes, value: Bytes) -> StoreFuture<'_, Option<Bytes>>;
 
     /// Puts a format of client keys in force, in one atomic step. From then on the store itself refuses every new record of the other format, with
-    /// [`StoreError::Unavailable`], whoever brings it: another process, an older program, a transaction of the application's.
+    /// [`StoreError::Unavailable`], wherever it comes from: another process, an older program, the application's own transaction.
     ///
     /// Where it is in force already, nothing is done. Without `respell` it is done only if the store was never used: it has no record, and no
-    /// value whose name begins with [`KeyFormat::RECIPES`]. With it, every record is written anew in the same step, unless one is
+    /// value whose name begins with [`KeyFormat::RECIPES`]. With it, every record is rewritten in the same step, unless one is
     /// in progress with a lease that is not over at the store's now. The secret is kept, or removed, in the same step too.
     ///
     /// It may take as long as all records together: it is not to be bounded by a time-out for single calls, where there is a `respell`.
     fn set_key_format(&self, format: KeyFormat, respell: Option<Respell>) -> StoreFuture<'_, KeyFormatSet>;
 
     /// How many batches of one kind the store can work on at once to advantage.
-    fn lanes(&self) -> usize;
+    fn max_concurrent_batches(&self) -> usize;
 }

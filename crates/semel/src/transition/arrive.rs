@@ -1,5 +1,6 @@
 //! A request with a key.
 
+use super::lease::{LEASE_OVER, lease_left};
 use super::{Change, Standing, doubt, next_version, put, standing, told};
 use crate::history::{Actor, Happening};
 use crate::identity::{Fingerprint, OperationId, Owner, RecipeId, RecordKey};
@@ -8,7 +9,7 @@ use crate::record::{Body, Draft, Origin, Record, State, Times};
 use crate::time::{Now, Timestamp, When};
 use core::time::Duration;
 
-/// What a request that nobody has seen before puts into the store.
+/// What a new request writes into the store.
 #[derive(Clone, Debug)]
 pub struct Reservation {
     /// The scope and the client's key.
@@ -19,11 +20,11 @@ pub struct Reservation {
     pub fingerprint: Fingerprint,
     /// The rules that it was hashed by.
     pub recipe: RecipeId,
-    /// The token of whoever executes if this reservation wins.
+    /// The owner's token if this reservation wins.
     pub owner: Owner,
 }
 
-/// The record of a new operation, for a store to create if there is none of that key.
+/// The record of a new operation, for a store to create unless the key is taken.
 #[must_use]
 pub fn reserve(reservation: Reservation, policy: &Policy) -> Draft {
     Draft {
@@ -62,7 +63,7 @@ pub enum Match {
     Same,
     /// It is another request under the same key.
     Different,
-    /// The recipe of the record cannot be had here: nobody can say.
+    /// The recipe of the record is unavailable here.
     CannotTell,
 }
 
@@ -82,7 +83,7 @@ pub struct Arrival<'a> {
 pub enum Arrived {
     /// Another request used the key: refused, whatever the state.
     KeyReused,
-    /// Nobody can say whether it is the same request: refused for now.
+    /// The requests cannot be compared: refused for now.
     CannotTell,
     /// The window is over: refused.
     Expired,
@@ -95,13 +96,13 @@ pub enum Arrived {
     Replay,
     /// The operation has ended, and its answer is not there to replay.
     NotStored,
-    /// Nobody knows whether it happened.
+    /// It is unknown whether it happened.
     Unknown,
     /// The lease has run out: once this is written, the outcome is unknown.
     Doubt(Change),
     /// Once this is written, the request executes as the new owner.
     Take(Change),
-    /// The record is as good as gone: once it is removed, the request starts afresh.
+    /// The record no longer counts: once it is removed, the request starts afresh.
     Forgotten,
 }
 
@@ -139,20 +140,16 @@ pub fn arrive(record: &Record, arrival: &Arrival<'_>, now: impl Into<Now>) -> Ar
         },
         State::Completed | State::FailedReplayable => {
             let body = record.response.as_ref().map(|response| &response.body);
-            let kept = body.is_some_and(Body::is_kept);
+            if standing != Standing::BodyOver && body.is_some_and(Body::is_kept) {
+                return Arrived::Replay;
+            }
             // It went with its window: `now` is of a moment before the record was read. It is refused, and never new work by this alone, for
             // an answer that was lost looks the same. One that is gone long before its time was lost.
             let ends_soon = |end: Timestamp| end.after(now) <= LONGEST_READING;
             let gone = body == Some(&Body::Dropped)
                 && record.times.body_expires.is_none()
                 && record.times.expires.is_some_and(ends_soon);
-            if kept && standing != Standing::BodyOver {
-                Arrived::Replay
-            } else if gone {
-                Arrived::Expired
-            } else {
-                Arrived::NotStored
-            }
+            if gone { Arrived::Expired } else { Arrived::NotStored }
         }
         State::FailedRetryable => Arrived::Take(take(record, arrival, Origin::Retry)),
         State::Unknown => Arrived::Unknown,
@@ -160,17 +157,9 @@ pub fn arrive(record: &Record, arrival: &Arrival<'_>, now: impl Into<Now>) -> Ar
     }
 }
 
-/// How long the lease of `record` still runs, as far as anybody can tell; zero: it is over.
-pub(super) fn lease_left(record: &Record, policy: &Policy, now: Now) -> Duration {
-    let times = &record.times;
-    times.lease.after(now.earliest).max(now.until_steady(times.created, policy.lease))
-}
-
 fn lease_over(record: &Record, arrival: &Arrival<'_>) -> Arrived {
     match arrival.policy.stale {
-        Stale::Unknown => {
-            Arrived::Doubt(doubt(record, arrival.policy.settling, super::watch::LEASE_OVER, Actor::Request))
-        }
+        Stale::Unknown => Arrived::Doubt(doubt(record, arrival.policy.settling, LEASE_OVER, Actor::Request)),
         Stale::Resume | Stale::Rerun => Arrived::Take(take(record, arrival, Origin::Doubt)),
     }
 }

@@ -4,15 +4,15 @@
 //! store's same-transaction calls and the model checker run this very code. A store only creates, swaps and reads; a swap that
 //! loses on the version is decided again here on the record that came back.
 //!
-//! One file per actor: a request that [`arrive`]s, the owner that [`act`]s, the lease [`watch`], whoever [`settle`]s doubt (and
-//! [`poll`]s for evidence), the reaper that [`reap`]s, and whoever changes keys and [`rewrite`]s.
+//! One file per actor: a request that [`arrive`]s, the owner that [`act`]s, the lease [`watch`], evidence that [`settle`]s doubt (and
+//! [`poll`]s for it), the reaper that [`reap`]s, and a change of keys that [`rewrite`]s.
 //!
 //! # What a crash leaves
 //! Each change is one conditional write, so a crash before it leaves the old record and a crash after it the new one:
 //!
-//! | change | crash before | crash after, before anybody was told |
+//! | change | crash before | crash after, before the answer |
 //! |---|---|---|
-//! | reserve | nothing: the client's retry is the first request | `in_progress` that nobody executes: unknown when its lease ends |
+//! | reserve | nothing: the client's retry is the first request | `in_progress` without an owner at work: unknown when its lease ends |
 //! | take a retryable failure | retryable still | as after reserve |
 //! | take over a lease that ran out | the lease is over still | as after reserve; the next takeover goes on from the same recovery point |
 //! | extend, advance | the lease ends earlier, the phase counts as not done | the phase counts as done |
@@ -25,6 +25,7 @@
 //! | reap | read as expired all the same, for windows are judged on every read | gone |
 
 mod arrive;
+mod lease;
 mod owner;
 mod reap;
 mod rewrite;
@@ -55,7 +56,7 @@ pub enum Change {
     Put {
         /// The record as it is to be.
         next: Box<Draft>,
-        /// What its history tells of it.
+        /// The entry for its history.
         history: Option<HistoryEntry>,
     },
     /// Remove the record and its history.
@@ -66,15 +67,15 @@ pub enum Change {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The writer is not the owner: somebody took over, settled it, or it is another operation by now.
+    /// The writer is not the owner: another attempt took over, evidence settled it, or it is another operation by now.
     Fenced,
     /// The writer's own final word is there already.
     Finished,
     /// The outcome is unknown: only a final word, or evidence, counts now.
     InDoubt,
-    /// The attempt took over doubt: nobody can say any more that nothing happened.
+    /// The attempt took over doubt: it can no longer be claimed that nothing happened.
     TookOverDoubt,
-    /// This very recovery point is committed already: an answer was lost, or somebody does a phase twice.
+    /// This recovery point is committed already: an answer was lost, or a phase runs twice.
     AlreadyAdvanced,
     /// A recovery point was committed: the operation cannot be made unseen.
     PastRecoveryPoint,
@@ -130,7 +131,7 @@ fn told(happening: Happening, actor: Actor, attempt: u32, note: Option<String>) 
     Some(HistoryEntry { happening, actor, attempt, note })
 }
 
-/// A final state, whoever brings it about. Its window runs from the store's now.
+/// A final state. Its window runs from the store's now.
 fn finish(
     mut next: Draft,
     state: State,

@@ -22,7 +22,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// The claim of whoever wrote `record` as its owner.
+    /// The claim of the owner of `record`.
     #[must_use]
     pub fn of<T>(record: &Record<T>) -> Self {
         Self { operation_id: record.operation_id, attempt: record.attempt, owner: record.owner }
@@ -47,7 +47,7 @@ pub enum Act {
     Advance {
         /// Its name.
         point: String,
-        /// What whoever goes on from there needs to know.
+        /// What an attempt that resumes there needs to know.
         checkpoint: Option<Bytes>,
         /// The lease, from now.
         lease: Duration,

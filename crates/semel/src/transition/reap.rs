@@ -4,7 +4,7 @@ use super::{Change, Refusal, next_version, put};
 use crate::record::{Record, State};
 use crate::time::Timestamp;
 
-/// How a record stands to its windows at a moment, whether or not the reaper has come by.
+/// How a record stands to its windows at a moment, whether or not the reaper has run.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Standing {
     /// Within all windows, or without any: what is unfinished never expires.
@@ -42,7 +42,7 @@ pub fn state_at(record: &Record, now: Timestamp) -> State {
     }
 }
 
-/// The reaper comes by. Answers are not its business: stores keep them apart from records, and drop them by their time alone.
+/// The reaper looks at the record. Answers are not its business: stores keep them apart from records, and drop them by their time alone.
 ///
 /// # Errors
 /// [`Refusal::NotDue`]: there is nothing to drop.

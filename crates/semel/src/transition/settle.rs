@@ -13,21 +13,21 @@ use core::time::Duration;
 pub enum Evidence {
     /// It happened.
     Completed {
-        /// What retries get; `None`: they are told that the answer was not stored.
+        /// What retries get; with `None` they learn that the answer was not stored.
         response: Option<StoredResponse>,
         /// What was made.
         resource: Option<Resource>,
     },
     /// It was refused for good.
     Failed {
-        /// What retries get; `None`: they are told that the answer was not stored.
+        /// What retries get; with `None` they learn that the answer was not stored.
         response: Option<StoredResponse>,
         /// What it concerns.
         resource: Option<Resource>,
     },
-    /// Somebody who knows says that it did not happen, and that nobody is left who could still make it happen.
+    /// It did not happen and cannot happen any more, on the word of somebody who can know.
     NotExecuted,
-    /// Whoever would know found no trace of the operation, up to and with the attempt that was asked about. Counts only once the
+    /// The source found no trace of the operation, up to and including the attempt that was asked about. Counts only once the
     /// lease is over: an owner with a live lease may be about to execute.
     Absent,
 }
@@ -35,7 +35,7 @@ pub enum Evidence {
 /// Evidence, and who brings it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Settlement {
-    /// A token of the settler's own: it fences the old owner, and tells whether a write whose answer was lost was ours.
+    /// A token of the settler: it fences the old owner, and shows whether a write whose answer was lost was ours.
     pub settler: Owner,
     /// Who brings it.
     pub actor: Actor,
@@ -54,12 +54,12 @@ pub struct Settlement {
 pub struct About {
     /// The operation.
     pub operation_id: OperationId,
-    /// The attempt at it; `None` if whoever brings the evidence does not name one. Only [`Evidence::Completed`] counts then.
+    /// The attempt; `None` if the evidence does not name one. Only [`Evidence::Completed`] counts then.
     pub attempt: Option<u32>,
 }
 
 impl About {
-    /// What whoever looks into `record` looks into.
+    /// The operation and attempt of `record`.
     #[must_use]
     pub fn of<T>(record: &Record<T>) -> Self {
         Self { operation_id: record.operation_id, attempt: Some(record.attempt) }
@@ -121,16 +121,16 @@ pub fn remark(record: &Record, actor: Actor, note: Option<String>) -> Change {
 /// How often, and when next, an unknown outcome is asked about.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Polling {
-    /// So many questions, then a dead letter.
+    /// The number of polls, after which the record is a dead letter.
     pub attempts: u32,
     /// How long until the next one.
     pub next: Duration,
 }
 
-/// The reconciler takes it upon itself to ask. Whoever's write succeeds asks; nobody else does until the next time.
+/// A reconciler claims the next poll. The one whose write succeeds asks; no other does until the next time.
 ///
 /// # Errors
-/// Why nobody is to ask now.
+/// Why no poll is due.
 pub fn poll(record: &Record, polling: &Polling, now: Timestamp) -> Result<Change, Refusal> {
     if record.state != State::Unknown || record.dead_letter {
         return Err(Refusal::NotUnknown);

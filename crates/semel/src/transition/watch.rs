@@ -1,16 +1,13 @@
 //! The lease watch: finds owners that gave no sign of life, without a request coming by.
 
-use super::arrive::lease_left;
+use super::lease::{LEASE_OVER, lease_left};
 use super::{Change, Refusal, doubt};
 use crate::history::Actor;
 use crate::policy::{Policy, Stale};
 use crate::record::{Record, State};
 use crate::time::Now;
 
-/// The error code of a lease that ran out.
-pub(super) const LEASE_OVER: &str = "lease_over";
-
-/// The lease watch comes by.
+/// The lease watch looks at the record.
 ///
 /// # Errors
 /// Why nothing changes.

@@ -34,7 +34,7 @@ async fn an_outcome_that_the_store_does_not_take_is_an_error_in_time_and_stored_
         assert!(ticket.finish(completed("once")).await.is_err());
         assert!(begun.elapsed() <= STORE_TIMEOUT + Duration::from_millis(10));
         assert_eq!(shop.state().await, Some(State::InProgress));
-        assert_eq!(shop.engine.outstanding(), 1, "it is yet to be written");
+        assert_eq!(shop.engine.in_flight(), 1, "it is yet to be written");
 
         tokio::time::sleep(Duration::from_secs(3600)).await;
         shop.store.heal();
@@ -67,7 +67,7 @@ async fn an_outcome_is_tried_on_until_it_is_fenced() {
     assert!(ticket.finish(completed("old")).await.is_err());
     shop.clock.advance(LEASE);
     let second = shop.elsewhere().execute().await;
-    assert_eq!(shop.engine.outstanding(), 1);
+    assert_eq!(shop.engine.in_flight(), 1);
     shop.store.heal();
     shop.engine.drained().await;
     assert_eq!(shop.state().await, Some(State::InProgress), "the old owner changed nothing");
@@ -153,12 +153,12 @@ async fn drained_waits_for_every_ticket_and_for_nothing_else() {
     let shop = Shop::new();
     shop.engine.drained().await;
     let ticket = shop.execute().await;
-    assert_eq!(shop.engine.outstanding(), 1);
+    assert_eq!(shop.engine.in_flight(), 1);
     let mut drained = watched(shop.engine.drained());
     assert!(!drained.is_over().await);
     ticket.finish(Outcome::Released).await.unwrap();
     assert!(drained.is_over().await);
-    assert_eq!(shop.engine.outstanding(), 0);
+    assert_eq!(shop.engine.in_flight(), 0);
 }
 
 /// A future that is looked at now and then.

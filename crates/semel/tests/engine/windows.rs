@@ -27,7 +27,7 @@ async fn a_key_is_replayed_to_the_last_moment_of_its_window_then_refused_then_fo
     shop.clock.advance(10 * MINUTE - second);
     assert_eq!(replayed(shop.decide().await), "once");
     shop.clock.advance(second);
-    assert!(matches!(shop.decide().await, Decision::Expired { operation_id } if operation_id == id));
+    assert!(matches!(shop.decide().await, Decision::Expired { operation_id, .. } if operation_id == id));
     shop.clock.advance(20 * MINUTE - second);
     assert!(matches!(shop.decide().await, Decision::Expired { .. }));
     shop.clock.advance(second);

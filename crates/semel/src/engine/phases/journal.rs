@@ -1,7 +1,7 @@
 //! What an operation's phases have come to, as its recovery point and checkpoint tell it.
 
 use super::OutOfStep;
-use crate::engine::acts::Acts;
+use crate::engine::outcome_writes::OutcomeWrites;
 use crate::record::Record;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -30,11 +30,11 @@ pub(super) enum Standing {
 
 impl Journal {
     /// The journal that `record` keeps; empty before the first recovery point.
-    pub(super) fn of(record: &Record, acts: &Acts) -> Result<Self, OutOfStep> {
+    pub(super) fn of(record: &Record, writes: &OutcomeWrites) -> Result<Self, OutOfStep> {
         if record.recovery_point.is_none() {
             return Ok(Self::default());
         }
-        let checkpoint = acts.checkpoint_of(record).map_err(OutOfStep::Damaged)?;
+        let checkpoint = writes.checkpoint_of(record).map_err(OutOfStep::Damaged)?;
         serde_json::from_slice(checkpoint.as_deref().unwrap_or_default()).map_err(OutOfStep::Unreadable)
     }
 

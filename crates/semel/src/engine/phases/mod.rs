@@ -2,15 +2,15 @@
 //!
 //! A **local** phase is one transaction of a store that can share it (`SqliteStore::phase`, `PgStore::phase`): the domain rows and
 //! the recovery point. A **foreign** phase ([`Phases::foreign`]) commits that the call is *sent*, makes exactly one outside call
-//! with no transaction open, and commits its result. Whoever takes the operation over goes on after the last recovery point.
+//! with no transaction open, and commits its result. The next owner resumes after the last recovery point.
 //!
 //! What a crash leaves:
 //!
-//! | the process dies | the record has | whoever takes over |
+//! | the process dies | the record has | the next owner |
 //! |---|---|---|
 //! | before a local phase commits | the phase before | runs it: nothing of it is there |
 //! | after it | the phase, with what it came to | does not run it |
-//! | before *sent* commits | the phase before | makes the call: nobody made it |
+//! | before *sent* commits | the phase before | makes the call: it was not made before |
 //! | after *sent*, before, in or after the call | *sent* | does as the [`Promise`] says: repeats, asks, or calls it unknown |
 //! | after the result commits | the phase, with its result | does not make the call |
 //!
@@ -24,10 +24,12 @@ pub use promise::{
 };
 
 use super::Shared;
-use super::acts::Acts;
 use super::finish::FIRST_PAUSE;
+use super::interruption::{Interrupted, Interruption, course, interrupt};
+use super::outcome_writes::OutcomeWrites;
+use super::owner_write::{Written, see, write};
 use super::right::Seen;
-use super::ticket::{Held, Ticket, Written, downstream_key, see, write};
+use super::ticket::{Held, Ticket, downstream_key};
 use crate::record::Record;
 use crate::store::StoreError;
 use crate::transition::{Act, Claim, Refusal};
@@ -35,48 +37,29 @@ use journal::{Journal, Standing};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use tokio::time::Instant;
 
-/// What a phase may come to: it is kept, as JSON, for whoever goes on after it.
+/// The result of a phase. It is stored as JSON for attempts that resume after it.
 pub trait Checkpoint: Serialize + DeserializeOwned {}
 
 impl<T: Serialize + DeserializeOwned> Checkpoint for T {}
-
-/// Why an attempt could not go through its phases, for whoever has to say how it ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Interruption {
-    /// Between two effects, as by a store that failed: the next attempt goes on after the last recovery point.
-    Resumable,
-    /// In a call that has no answer: nobody knows whether it was carried out.
-    InDoubt,
-}
-
-/// Shared by a ticket and its phases.
-pub(super) type Interrupted = Arc<Mutex<Course>>;
-
-/// How an attempt fares on its way through its phases.
-#[derive(Default)]
-pub(super) struct Course {
-    taken: bool,
-    interruption: Option<Interruption>,
-}
 
 /// Why a phase was not done.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PhaseError<E> {
     /// A local phase's own work failed. What it wrote is rolled back.
-    #[error("the phase was given up")]
+    #[error("the phase failed and was rolled back")]
     Application(E),
     /// The call, or asking what became of it, failed. Unless asking showed that it never happened, the outcome is unknown.
-    #[error("the call of the phase has no answer")]
+    #[error("the outside call of the phase failed or was not answered")]
     Call(E),
-    /// An earlier attempt may have made the call, and nobody can say. The outcome is unknown.
-    #[error("an earlier attempt may have made the call, and nobody can say what came of it")]
+    /// An earlier attempt may have made the call. The outcome is unknown.
+    #[error("an earlier attempt may have made the call, and its outcome is unknown")]
     Unknown,
     /// This attempt may not go on: it is not the owner any more, or the outcome is in doubt. Nothing was written.
-    #[error("this attempt may not go on: {0:?}")]
+    #[error("this attempt must stop: {0:?}")]
     Refused(Refusal),
     /// The store failed. The next attempt goes on after the last recovery point.
     #[error(transparent)]
@@ -85,7 +68,7 @@ pub enum PhaseError<E> {
     #[error(transparent)]
     OutOfStep(#[from] OutOfStep),
     /// What the phase came to cannot be kept.
-    #[error("what the phase came to cannot be kept as JSON")]
+    #[error("the result of the phase cannot be serialised as JSON")]
     Kept(#[source] serde_json::Error),
 }
 
@@ -94,17 +77,17 @@ pub enum PhaseError<E> {
 #[non_exhaustive]
 pub enum OutOfStep {
     /// One name stands for two phases.
-    #[error("the phase {0:?} was entered twice: give every phase a name of its own")]
+    #[error("the phase {0:?} was entered twice: give every phase its own name")]
     Twice(String),
     /// Two journals of one attempt would overwrite each other's recovery points.
-    #[error("the phases of this attempt were taken before: hand on the ones that there are")]
+    #[error("the phases of this attempt were already taken: pass on the existing value")]
     TakenBefore,
     /// A name is not fit for a phase.
-    #[error("{0:?} is no name of a phase: it is empty, or contains a colon")]
+    #[error("{0:?} is not a valid phase name: it is empty or contains a colon")]
     Name(String),
     /// A call of another phase has no answer yet.
     #[error(
-        "the phase {entered:?} was entered while the call of {sent:?} has no answer: was a phase renamed or moved while operations were under way?"
+        "the phase {entered:?} was entered while the call of {sent:?} is unanswered: was a phase renamed or moved while operations were in flight?"
     )]
     AnotherIsSent {
         /// The phase that was entered.
@@ -112,9 +95,9 @@ pub enum OutOfStep {
         /// The phase whose call has no answer.
         sent: String,
     },
-    /// Another local phase was begun, and nobody knows yet what became of it.
+    /// Another local phase was begun and has not ended yet.
     #[error(
-        "the phase {entered:?} was entered while {open:?} may still be committed: was its future dropped, or its error passed over?"
+        "the phase {entered:?} was entered while {open:?} may still commit: was its future dropped, or its error ignored?"
     )]
     AnotherIsOpen {
         /// The phase that was entered.
@@ -143,11 +126,11 @@ pub enum OutOfStep {
 /// # Ok(()) }
 /// ```
 ///
-/// Names are kept with the operations: do not rename or move a phase while operations are under way.
+/// Names are kept with the operations: do not rename or move a phase while operations are in flight.
 pub struct Phases {
     shared: Arc<Shared>,
     claim: Claim,
-    acts: Acts,
+    writes: OutcomeWrites,
     seen: Arc<Seen>,
     interrupted: Interrupted,
     journal: Journal,
@@ -170,7 +153,7 @@ pub struct Step {
     claim: Claim,
     name: String,
     journal: Journal,
-    acts: Acts,
+    writes: OutcomeWrites,
 }
 
 impl Step {
@@ -185,7 +168,7 @@ impl Step {
     /// # Errors
     /// The value cannot be kept as JSON.
     pub fn act(&self, value: &impl Serialize) -> Result<Act, serde_json::Error> {
-        advance(&self.journal.done(&self.name, serde_json::to_value(value)?), &self.acts)
+        advance(&self.journal.done(&self.name, serde_json::to_value(value)?), &self.writes)
     }
 }
 
@@ -195,16 +178,16 @@ impl Ticket {
     /// # Errors
     /// They were taken before, or the checkpoint of an earlier attempt cannot be read.
     pub fn phases(&self) -> Result<Phases, OutOfStep> {
-        let Held { shared, claim, acts, seen, interrupted, .. } = self.held();
+        let Held { shared, claim, writes, seen, interrupted, .. } = self.held();
         if std::mem::replace(&mut course(interrupted).taken, true) {
             interrupt(interrupted, Some(Interruption::InDoubt));
             return Err(OutOfStep::TakenBefore);
         }
-        let journal = Journal::of(&seen.lock().unwrap_or_else(PoisonError::into_inner), acts);
+        let journal = Journal::of(&seen.lock().unwrap_or_else(PoisonError::into_inner), writes);
         Ok(Phases {
             shared: Arc::clone(shared),
             claim: *claim,
-            acts: acts.clone(),
+            writes: writes.clone(),
             seen: Arc::clone(seen),
             interrupted: Arc::clone(interrupted),
             journal: journal.inspect_err(|_| interrupt(interrupted, Some(Interruption::InDoubt)))?,
@@ -249,7 +232,7 @@ impl Phases {
                     Takeover::Happened(value) => return self.answered(name, value).await,
                     Takeover::Unclear => return Err(PhaseError::Unknown),
                     // The way to the call is as after a fresh commit of "sent": only who still owns the operation gets there.
-                    Takeover::Repeat => self.write(&Act::Extend { lease: self.acts.policy.lease }).await?,
+                    Takeover::Repeat => self.write(&Act::Extend { lease: self.writes.policy.lease }).await?,
                 }
             }
         }
@@ -276,7 +259,7 @@ impl Phases {
                 interrupt(&self.interrupted, None);
                 Ok(value)
             }
-            // The client was told that it took too long. The owner may still complete, and knows what to say; no other effect
+            // The client was answered that it took too long. The owner may still complete, and knows the result; no other effect
             // begins, for its commit is refused like this one.
             Err(PhaseError::Refused(Refusal::InDoubt)) => {
                 self.journal = journal;
@@ -291,14 +274,14 @@ impl Phases {
     }
 
     /// Commits a recovery point that cannot be had again: tries on for as long as a call to the store may take. It may be as little
-    /// as a sign of life of our own, under way at the same moment, that holds the record.
+    /// as the attempt's own heartbeat, running at the same moment, that holds the record.
     async fn commit_for_certain<E>(&mut self, journal: &Journal) -> Result<(), PhaseError<E>> {
         let deadline = Instant::now() + self.shared.store.timeout();
         let mut pause = FIRST_PAUSE;
         loop {
             match self.commit(journal.clone()).await {
                 Err(PhaseError::Store(error)) if Instant::now() + pause < deadline => {
-                    tracing::warn!(operation_id = %self.claim.operation_id, %error, "what a call came to is not stored yet");
+                    tracing::warn!(operation_id = %self.claim.operation_id, %error, "the result of an outside call is not stored yet; retrying");
                     tokio::time::sleep(pause).await;
                     pause *= 2;
                 }
@@ -309,7 +292,7 @@ impl Phases {
 
     /// Commits a recovery point of this journal.
     async fn commit<E>(&mut self, journal: Journal) -> Result<(), PhaseError<E>> {
-        let act = advance(&journal, &self.acts).map_err(PhaseError::Kept)?;
+        let act = advance(&journal, &self.writes).map_err(PhaseError::Kept)?;
         self.write(&act).await?;
         self.journal = journal;
         Ok(())
@@ -350,7 +333,7 @@ impl Phases {
                     claim: self.claim,
                     name: name.to_owned(),
                     journal: self.journal.clone(),
-                    acts: self.acts.clone(),
+                    writes: self.writes.clone(),
                 }))
             }
             Standing::Sent => Err(self.out_of_step(OutOfStep::AnotherIsSent {
@@ -364,7 +347,7 @@ impl Phases {
     pub fn committed(&mut self, record: Option<&Record>) {
         self.open = None;
         if let Some(record) = record
-            && let Ok(journal) = Journal::of(record, &self.acts)
+            && let Ok(journal) = Journal::of(record, &self.writes)
         {
             see(&self.seen, record.clone());
             self.journal = journal;
@@ -380,7 +363,7 @@ impl Phases {
         let found = self.shared.store.find(vec![id]).await;
         let record = found.ok().and_then(|answer| answer.items.into_iter().flatten().next());
         if let Some(record) = record.filter(|record| self.claim.holds(record))
-            && let Ok(journal) = Journal::of(&record, &self.acts)
+            && let Ok(journal) = Journal::of(&record, &self.writes)
             && let Ok(Standing::Done(value)) = journal.standing(name)
             && let Ok(value) = serde_json::from_value(value)
         {
@@ -445,15 +428,6 @@ impl Phases {
     }
 }
 
-fn interrupt(interrupted: &Interrupted, why: Option<Interruption>) {
-    course(interrupted).interruption = why;
-}
-
-fn course(interrupted: &Interrupted) -> MutexGuard<'_, Course> {
-    // Only fields are set under the lock: a poisoned one is as good as any.
-    interrupted.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn advance(journal: &Journal, acts: &Acts) -> Result<Act, serde_json::Error> {
-    Ok(acts.advance(journal.point(), Some(journal.encode()?)))
+fn advance(journal: &Journal, writes: &OutcomeWrites) -> Result<Act, serde_json::Error> {
+    Ok(writes.advance(journal.point(), Some(journal.encode()?)))
 }

@@ -1,4 +1,4 @@
-//! What the other side of an outside call can be relied on for, once nobody knows whether a call reached it.
+//! What the other side of an outside call promises, for when it is unknown whether a call reached it.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// The attempt that makes the call, counted from 1. A provider that is told can refuse what comes late from an earlier one.
+    /// The attempt that makes the call, counted from 1. A provider that knows it can refuse late calls of earlier attempts.
     #[must_use]
     pub fn attempt(&self) -> u32 {
         self.attempt
@@ -78,7 +78,7 @@ impl<T> From<Found<T>> for Takeover<T> {
     }
 }
 
-/// What the other side of a foreign phase promises. Declared by whoever knows it, never guessed.
+/// What the other side of a foreign phase promises. Declared by the application, never guessed.
 ///
 /// The three there are: [`Deduplicated`], [`queryable`] and [`AtMostOnce`].
 pub trait Promise<T, E> {

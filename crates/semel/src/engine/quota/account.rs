@@ -17,7 +17,7 @@ const GOOD_FOR: Duration = Duration::from_secs(5);
 const SHARE: u32 = 20;
 /// How long a count may take. Longer than a request waits for it: the next one finds it done.
 const LONGEST_COUNT: Duration = Duration::from_secs(60);
-/// What a client is told that has as many keys as it may: some of them will have ended by then.
+/// `Retry-After` for a client at its quota: some of its keys will have expired by then.
 const RETRY_LIVE: Duration = Duration::from_secs(60);
 
 pub(super) struct Account {
@@ -59,7 +59,7 @@ impl Account {
     ) -> Result<(), StoreError> {
         let counted = self.counted.notified();
         tokio::pin!(counted);
-        // Before looking: what is told after that is not missed.
+        // Subscribed before the check, so that no notification is missed.
         counted.as_mut().enable();
         if let Some((counting, since)) = self.next_count() {
             tokio::spawn(counting.count(store.clone(), tenant.to_owned(), most, since));
@@ -72,11 +72,11 @@ impl Account {
         match (&known.live, &known.failed) {
             (Some(_), _) => Ok(()),
             (None, Some(error)) if in_time => Err(error.clone()),
-            _ => Err(StoreError::Unavailable("the tenant's keys were not counted in time".into())),
+            _ => Err(StoreError::Unavailable("counting the tenant's keys timed out".into())),
         }
     }
 
-    /// The next count, if it is time for it and nobody is at it, and how many keys were made since the last one.
+    /// The next count, if it is due and not running yet, and how many keys were created since the last one.
     fn next_count(self: &Arc<Self>) -> Option<(Counting, u64)> {
         let mut known = self.known();
         let is_time = !known.counting && known.next_count <= Instant::now();
@@ -110,12 +110,12 @@ impl Account {
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
-        // A number too few or too many is put right by the next count: a poisoned lock is as good as any.
+        // A poisoned lock is safe to use: the next count corrects any number.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A count under way, which ends however it ends: a store that panics, or a runtime that ends before its task has begun, must not keep others
+/// A running count, which ends in every case: a store that panics, or a runtime that ends before its task has begun, must not keep others
 /// from counting again.
 struct Counting(Arc<Account>);
 
@@ -131,7 +131,7 @@ impl Counting {
                 known.failed = None;
             }
             Err(error) => {
-                tracing::warn!(%error, "the keys of a tenant could not be counted");
+                tracing::warn!(%error, "the keys of a tenant could not be counted for its quota");
                 known.failed = Some(error);
             }
         }

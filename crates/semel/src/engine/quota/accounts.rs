@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// How many tenants one generation holds. A tenant that is forgotten is counted again when it comes back, and may have a burst.
 const GENERATION: usize = 8 * 1024;
 
-/// Two generations: whoever is seen is of the young one. When that is full it becomes the old one, and who was still in the old one
-/// has not been seen for as long as so many others were.
+/// Two generations: a tenant that is seen moves to the young one. When that is full it becomes the old one, and tenants still in the old one
+/// are forgotten: that many others were seen since.
 #[derive(Default)]
 pub(super) struct Accounts(Mutex<Generations>);
 
@@ -21,7 +21,7 @@ struct Generations {
 
 impl Accounts {
     pub(super) fn of(&self, tenant: &str, quota: &Quota) -> Arc<Account> {
-        // Losing an account is no harm: a poisoned lock is as good as any.
+        // A poisoned lock is safe to use: an account may be lost at any time.
         let mut generations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(account) = generations.young.get(tenant) {
             return Arc::clone(account);

@@ -4,7 +4,7 @@
 //! - `account.rs`: what is known of one tenant;
 //! - `accounts.rs`: of all of them, bounded.
 //!
-//! A quota decides nothing but whether a *new* key is made. Whoever is over it is answered from what is stored, as anybody; only
+//! A quota decides nothing but whether a *new* key is made. A tenant over its quota still gets stored answers; only
 //! where nothing is stored is the request refused, and then nothing is left of it.
 
 mod account;

@@ -133,9 +133,9 @@ fn the_host_counts_where_the_recipe_says_so() {
 fn rules_about_hosts_that_make_no_sense_are_told() {
     let told = |builder: RecipeBuilder| builder.build().unwrap_err().to_string();
     let builder = || Recipe::builder().host_aliases(["a", "b"]);
-    assert!(told(builder().host_aliases(["c", "B"])).contains("\"b\" stands in two lists"));
+    assert!(told(builder().host_aliases(["c", "B"])).contains("\"b\" is in two lists"));
     assert!(told(builder().host_aliases(["http://c"])).contains("not the name of a host"));
-    assert!(told(Recipe::builder().host().command("pay/1")).contains("a command has no host"));
+    assert!(told(Recipe::builder().host().command("pay/1")).contains("only requests have a host"));
 }
 
 // These are in stores. If this test fails, retries of requests made before an update are refused after it: make a new

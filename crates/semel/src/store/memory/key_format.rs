@@ -13,7 +13,7 @@ impl Contents {
         match self.sealed_keys {
             Some(sealed) if sealed != draft.key.key.starts_with(SEALED_KEY) => {
                 let format = if sealed { "sealed" } else { "plain" };
-                Err(StoreError::Unavailable(format!("the store takes {format} client keys alone")))
+                Err(StoreError::Unavailable(format!("the store accepts only {format} client keys")))
             }
             _ => Ok(()),
         }

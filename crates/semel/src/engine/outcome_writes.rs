@@ -1,6 +1,6 @@
-//! The owner's acts that hold something to keep: what is kept is sealed here, and nowhere else.
+//! The owner's writes that hold something to keep: what is kept is sealed here, and nowhere else.
 
-use super::Outcome;
+use super::outcome::Outcome;
 use crate::policy::Policy;
 use crate::record::{Record, StoredResponse};
 use crate::seal::Sealer;
@@ -9,22 +9,22 @@ use crate::transition::{Act, Windows};
 use bytes::Bytes;
 use std::sync::Arc;
 
-/// Makes the owner's acts on one operation, as its policy has them and sealed by the engine's key: for whoever writes them in a
-/// transaction of its own. From [`Ticket::acts`](super::Ticket::acts) or [`Engine::acts`](super::Engine::acts).
+/// Makes the owner's writes on one operation, as its policy has them and sealed by the engine's key: for code that writes them in a
+/// transaction of its own. From [`Ticket::writes`](super::Ticket::outcome_writes) or [`Engine::writes`](super::Engine::outcome_writes).
 #[derive(Clone)]
-pub struct Acts {
+pub struct OutcomeWrites {
     pub(super) policy: Arc<Policy>,
     sealer: Sealer,
 }
 
-impl Acts {
+impl OutcomeWrites {
     pub(super) fn new(policy: &Arc<Policy>, sealer: Sealer) -> Self {
         Self { policy: Arc::clone(policy), sealer }
     }
 
     /// The act that writes this outcome.
     #[must_use]
-    pub fn of(&self, outcome: Outcome) -> Act {
+    pub fn act(&self, outcome: Outcome) -> Act {
         let windows = Windows::from(&*self.policy);
         let kept = |response: Option<StoredResponse>| {
             response.map(|response| self.sealer.response(self.policy.store_response.kept(response)))

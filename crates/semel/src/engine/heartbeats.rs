@@ -4,8 +4,8 @@
 //! task looks at the notes when the earliest one is due: nothing is spawned and no timer is set per operation.
 
 use super::Shared;
+use super::owner_write::{Written, write};
 use super::right::Seen;
-use super::ticket::{Written, write};
 use crate::transition::{Act, Claim};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -13,9 +13,9 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// The notes, and whoever looks at them.
+/// When each ticket's next heartbeat is due, and the task that sends them.
 #[derive(Default)]
-pub(super) struct Pulse {
+pub(super) struct Heartbeats {
     notes: Mutex<Notes>,
     /// Something is due earlier than the task thinks.
     earlier: Arc<Notify>,
@@ -27,7 +27,7 @@ struct Notes {
     /// When each is due; a ticket whose sign of life is being written is not in it.
     order: BTreeSet<(Instant, u64)>,
     next_number: u64,
-    /// Until when the task sleeps; `None`: there is no task.
+    /// Until when the task sleeps; `None` while no task runs.
     sleeps_until: Option<Instant>,
 }
 
@@ -50,7 +50,7 @@ impl Heartbeat {
     pub(super) fn start(shared: &Arc<Shared>, claim: Claim, seen: Arc<Seen>, lease: Duration) -> Self {
         let due = Instant::now() + lease / 3;
         let (number, nobody_watches) = {
-            let mut notes = shared.pulse.notes();
+            let mut notes = shared.heartbeats.notes();
             let number = notes.next_number;
             notes.next_number += 1;
             notes.tickets.insert(number, Note { claim, seen, lease, due });
@@ -59,7 +59,7 @@ impl Heartbeat {
             if nobody_watches {
                 notes.sleeps_until = Some(due);
             } else if notes.sleeps_until.is_some_and(|until| due < until) {
-                shared.pulse.earlier.notify_one();
+                shared.heartbeats.earlier.notify_one();
             }
             (number, nobody_watches)
         };
@@ -73,14 +73,14 @@ impl Heartbeat {
 
 impl Drop for Heartbeat {
     fn drop(&mut self) {
-        let mut notes = self.shared.pulse.notes();
+        let mut notes = self.shared.heartbeats.notes();
         if let Some(note) = notes.tickets.remove(&self.number) {
             notes.order.remove(&(note.due, self.number));
         }
     }
 }
 
-impl Pulse {
+impl Heartbeats {
     fn notes(&self) -> MutexGuard<'_, Notes> {
         // Both collections are changed together under the lock by code that does not panic in between.
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
@@ -99,7 +99,7 @@ impl Drop for Watching {
         if let Some(shared) = self.shared.upgrade()
             && !self.has_ended
         {
-            shared.pulse.notes().sleeps_until = None;
+            shared.heartbeats.notes().sleeps_until = None;
         }
     }
 }
@@ -109,7 +109,7 @@ async fn beat(mut watching: Watching) {
     while let Some(shared) = watching.shared.upgrade() {
         let now = Instant::now();
         let (due, until) = {
-            let mut notes = shared.pulse.notes();
+            let mut notes = shared.heartbeats.notes();
             let mut due = Vec::new();
             while let Some(&(at, number)) = notes.order.first()
                 && at <= now
@@ -132,7 +132,7 @@ async fn beat(mut watching: Watching) {
             // Side by side, so that they share a batch and none waits for another's.
             tokio::spawn(extend(Arc::clone(&shared), number));
         }
-        let earlier = Arc::clone(&shared.pulse.earlier);
+        let earlier = Arc::clone(&shared.heartbeats.earlier);
         // Asleep it holds nothing of the engine, which may be dropped meanwhile.
         drop(shared);
         let _ = tokio::time::timeout_at(until, earlier.notified()).await;
@@ -141,31 +141,32 @@ async fn beat(mut watching: Watching) {
 
 /// One sign of life. A store that does not answer does not end it: it may be back before the lease is over.
 async fn extend(shared: Arc<Shared>, number: u64) {
-    let Some(Note { claim, seen, lease, .. }) = shared.pulse.notes().tickets.get(&number).cloned() else {
+    let Some(Note { claim, seen, lease, .. }) = shared.heartbeats.notes().tickets.get(&number).cloned()
+    else {
         return;
     };
     let pause = match write(&shared, &claim, &seen, &Act::Extend { lease }).await {
         Ok(Written::Done) => lease / 3,
         Ok(Written::Refused(refusal, _)) => {
             tracing::warn!(operation_id = %claim.operation_id, ?refusal, "the lease cannot be extended");
-            shared.pulse.notes().tickets.remove(&number);
+            shared.heartbeats.notes().tickets.remove(&number);
             return;
         }
         Err(error) => {
-            tracing::warn!(operation_id = %claim.operation_id, %error, "no sign of life could be written");
-            // The lease runs on meanwhile, and whoever waits for its end is to know.
+            tracing::warn!(operation_id = %claim.operation_id, %error, "the heartbeat failed; retrying");
+            // The lease keeps running out: wake those who wait for its end.
             let _ = seen.check();
             lease / 10
         }
     };
     let due = Instant::now() + pause;
-    let mut notes = shared.pulse.notes();
+    let mut notes = shared.heartbeats.notes();
     // Not if the ticket was finished meanwhile.
     if let Some(note) = notes.tickets.get_mut(&number) {
         note.due = due;
         notes.order.insert((due, number));
         if notes.sleeps_until.is_some_and(|until| due < until) {
-            shared.pulse.earlier.notify_one();
+            shared.heartbeats.earlier.notify_one();
         }
     }
 }
@@ -174,6 +175,7 @@ async fn extend(shared: Arc<Shared>, number: u64) {
 mod tests {
     use super::*;
     use crate::engine::Engine;
+    use crate::environment::Environment;
     use crate::identity::{Fingerprint, OperationId, Owner, RecipeId, RecordKey};
     use crate::policy::Policy;
     use crate::store::MemoryStore;
@@ -198,7 +200,7 @@ mod tests {
             let record = reserve(reservation, &Policy::default()).at(Timestamp::from_millis(0));
             let engine = Engine::new(MemoryStore::new());
             let claim = Claim::of(&record);
-            let seen = Arc::new(Seen::new(record, Duration::ZERO, Duration::from_secs(30)));
+            let seen = Arc::new(Seen::new(record, Environment::default(), Duration::from_secs(30)));
             drop(Heartbeat::start(&engine.shared, claim, seen, Duration::from_secs(30)));
             done.send(()).unwrap();
         });

@@ -4,38 +4,38 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 #[derive(Clone)]
-pub(super) struct Outstanding {
+pub(super) struct InFlightCount {
     count: Arc<watch::Sender<usize>>,
 }
 
-impl Default for Outstanding {
+impl Default for InFlightCount {
     fn default() -> Self {
         Self { count: Arc::new(watch::Sender::new(0)) }
     }
 }
 
-impl Outstanding {
-    pub(super) fn one_more(&self) -> OneOutstanding {
+impl InFlightCount {
+    pub(super) fn enter(&self) -> InFlightGuard {
         self.count.send_modify(|count| *count += 1);
-        OneOutstanding { count: Arc::clone(&self.count) }
+        InFlightGuard { count: Arc::clone(&self.count) }
     }
 
     pub(super) fn count(&self) -> usize {
         *self.count.borrow()
     }
 
-    pub(super) async fn none_left(&self) {
+    pub(super) async fn drained(&self) {
         // The sender is our own, so the wait cannot end by its being dropped.
         let _ = self.count.subscribe().wait_for(|count| *count == 0).await;
     }
 }
 
 /// Counts for as long as it lives.
-pub(super) struct OneOutstanding {
+pub(super) struct InFlightGuard {
     count: Arc<watch::Sender<usize>>,
 }
 
-impl Drop for OneOutstanding {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
         self.count.send_modify(|count| *count -= 1);
     }

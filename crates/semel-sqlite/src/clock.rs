@@ -4,7 +4,7 @@
 //! row, and every one that writes leaves it: processes that share the file share its time, and see whether a clock hold is open.
 
 use semel::StoreError;
-use semel::clock::{Clock, ClockReport, Keeper, Mark, Terms, Told, Turn};
+use semel::clock::{Clock, ClockReport, Keeper, Mark, Terms, Told, Turn, Wrong};
 use semel::{OperationId, Timestamp};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -40,7 +40,10 @@ impl StoreClock {
     /// The same, for whoever is about to work by it.
     pub(crate) fn judge(&self, row: Mark) -> Result<Told, StoreError> {
         let told = self.look(row);
-        if told.is_wrong { Err(StoreError::Unavailable(wrong(told.mark.behind))) } else { Ok(told) }
+        match told.wrong {
+            Some(wrong) => Err(StoreError::Unavailable(reason(wrong))),
+            None => Ok(told),
+        }
     }
 
     /// Whether the kernel has reported a synchronised clock for as long as a hold lasts, which is asked once in a while.
@@ -48,6 +51,11 @@ impl StoreClock {
         let synchronised = self.clock.synchronised() == Some(true);
         let mut keeper = self.keeper();
         keeper.watch(synchronised, self.clock.boottime(), self.period() * 3)
+    }
+
+    /// An operator says that the clock is right, though it is behind the file's mark.
+    pub(crate) fn accept_behind(&self) {
+        self.keeper().accept_behind();
     }
 
     /// The row that ends a hold.
@@ -66,7 +74,7 @@ impl StoreClock {
         report.claimed = Timestamp::from_millis(self.clock.wall_millis());
         report.synchronised = self.clock.synchronised();
         report.synchronised_for = self.keeper().watched_for();
-        report.wrong = told.is_wrong.then(|| wrong(told.mark.behind));
+        report.wrong = told.wrong.map(reason);
         report
     }
 
@@ -97,11 +105,20 @@ fn process() -> i64 {
     i64::from_le_bytes(bytes).max(i64::MIN + 1).abs().max(1)
 }
 
-fn wrong(by: i64) -> String {
-    let (seconds, side) = (by.unsigned_abs() / 1_000, if by > 0 { "ahead of" } else { "behind" });
-    format!(
-        "this process's clock is {seconds} s {side} the time that another process on the same file keeps: put it right"
-    )
+/// Why nothing is served.
+pub(crate) fn reason(wrong: Wrong) -> String {
+    match wrong {
+        Wrong::Contradicted(by) => {
+            let (seconds, side) = (by.unsigned_abs() / 1_000, if by > 0 { "ahead of" } else { "behind" });
+            format!(
+                "this process's clock is {seconds} s {side} the time that another process on the same file keeps: put it right"
+            )
+        }
+        Wrong::Behind(by) => format!(
+            "this machine's clock is {} s behind the file's last mark, so nobody can tell how long the store was stopped: put the clock right, or say `semel clock accept`",
+            by.unsigned_abs() / 1_000
+        ),
+    }
 }
 
 fn say(turn: Turn) {
@@ -109,7 +126,7 @@ fn say(turn: Turn) {
     match turn {
         Turn::Held(by) => tracing::warn!(
             ahead_seconds = seconds(by),
-            "clock hold: the clock jumped ahead and is not believed; nothing is purged until the kernel reports a synchronised clock, the clock comes back, or `semel clock accept` says that it is right"
+            "clock hold: the clock is or was far ahead and is not believed; nothing is purged until the kernel reports a synchronised clock, the clock comes back, or `semel clock accept` says that it is right"
         ),
         Turn::Agrees => tracing::info!("the clock agrees with the store's time: no clock hold"),
         Turn::SetBack(by) => tracing::warn!(
@@ -126,6 +143,10 @@ fn say(turn: Turn) {
         Turn::Contradicted(by) => tracing::error!(
             ahead_seconds = seconds(by),
             "this process's clock is far from the time that another process on the same file keeps: it serves nothing until its clock is right"
+        ),
+        Turn::Behind(by) => tracing::error!(
+            behind_seconds = seconds(by),
+            "the clock is far behind the file's last mark: nothing is served until the clock is right, or `semel clock accept` says that it is"
         ),
     }
 }

@@ -39,7 +39,7 @@ pub(crate) fn open_writer(path: &Path, options: &SqliteOptions) -> Result<Connec
     let failed = |error| opening(path, error);
     conn.busy_handler(Some(waiting(options.busy_timeout))).map_err(failed)?;
     // Before anything is changed: a file that is not ours is left as it was.
-    schema::check(&conn, path, options.beside_other_tables)?;
+    schema::check(&conn, path, options.share_database_file)?;
     if conn.is_readonly("main").map_err(failed)? {
         return Err(OpenError::ReadOnly { path: path.into() });
     }
@@ -51,7 +51,7 @@ pub(crate) fn open_writer(path: &Path, options: &SqliteOptions) -> Result<Connec
     conn.pragma_update(None, "cache_size", -8 * 1024).map_err(failed)?;
     // What a savepoint keeps for rolling back needs no file.
     conn.pragma_update(None, "temp_store", "MEMORY").map_err(failed)?;
-    schema::migrate(&mut conn, path, options.beside_other_tables)?;
+    schema::migrate(&mut conn, path, options.share_database_file)?;
     // A large transaction may need more for a moment; written early, its pages would be written twice. A migration may be as large as the
     // file, and is not for the memory.
     conn.pragma_update(None, "cache_spill", false).map_err(failed)?;
@@ -64,15 +64,15 @@ pub(crate) fn open_writer(path: &Path, options: &SqliteOptions) -> Result<Connec
     Ok(conn)
 }
 
-/// Opens the file, which is there already, for copying the log into it.
-pub(crate) fn open_copier(path: &Path, options: &SqliteOptions) -> Result<Connection, OpenError> {
+/// Opens the existing file for WAL checkpoints.
+pub(crate) fn open_checkpointer(path: &Path, options: &SqliteOptions) -> Result<Connection, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags).map_err(|error| opening(path, error))?;
     sync_by(&conn, path, options)?;
     Ok(conn)
 }
 
-/// Has commits, and copies of the log, synced, and reads back that they are; or not, where that was asked for.
+/// Has commits and checkpoints synced, and reads the setting back; or switches syncing off where the options say so.
 fn sync_by(conn: &Connection, path: &Path, options: &SqliteOptions) -> Result<(), OpenError> {
     let failed = |error| opening(path, error);
     let synchronous = if options.fsync { "FULL" } else { "OFF" };
@@ -83,10 +83,10 @@ fn sync_by(conn: &Connection, path: &Path, options: &SqliteOptions) -> Result<()
     if options.fsync { check_durability(conn, path) } else { Ok(()) }
 }
 
-/// Opens the file, which is there already, for reading.
+/// Opens the existing file for reading.
 pub(crate) fn open_reader(path: &Path, options: &SqliteOptions) -> Result<Connection, OpenError> {
     let failed = |error| opening(path, error);
-    // Opened for writing all the same: only such a connection can mend the log's index after a crash.
+    // Opened for writing: a read-only connection could not rebuild the WAL's index after a crash.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut conn = Connection::open_with_flags(path, flags).map_err(failed)?;
     conn.busy_handler(Some(waiting(options.busy_timeout))).map_err(failed)?;
@@ -177,7 +177,7 @@ impl OpenedFile {
             return Ok(());
         }
         Err(StoreError::Unavailable(format!(
-            "{:?} was moved, deleted or replaced while it was open: put it back, or start again",
+            "{:?} was moved, deleted or replaced while it was open: put it back, or restart",
             self.path
         )))
     }

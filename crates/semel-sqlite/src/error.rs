@@ -44,9 +44,9 @@ pub enum OpenError {
         /// The path as given.
         path: PathBuf,
     },
-    /// The file is a database of somebody else's.
+    /// The file is a database of another application.
     #[error(
-        "{path:?} is a database of another application: choose another path, or allow it with SqliteOptions::beside_other_tables()"
+        "{path:?} is a database of another application: choose another path, or allow it with SqliteOptions::share_database_file()"
     )]
     NotOurs {
         /// The path as given.
@@ -101,19 +101,19 @@ pub enum OpenError {
         source: rusqlite::Error,
     },
     /// The operating system gave no thread.
-    #[error("no thread could be started for the store")]
+    #[error("a thread of the store could not be started")]
     Thread(#[source] std::io::Error),
 }
 
-/// Why an act inside a transaction changed nothing. Whoever passes it on with `?` rolls the domain statements back too.
+/// Why an act inside a transaction changed nothing. Return it with `?`, so that the domain statements are rolled back too.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ActError {
     /// The state machine refused it: the caller is no longer the owner, or the act is not possible any more.
-    #[error("refused: {0:?}")]
+    #[error("the state machine refused the write: {0:?}")]
     Refused(Refusal),
     /// The connection is in no write transaction.
-    #[error("the connection is in no write transaction: begin it with BEGIN IMMEDIATE")]
+    #[error("the connection has no open write transaction: begin one with BEGIN IMMEDIATE")]
     NoWriteTransaction,
     /// The connection would acknowledge commits that are not on disk.
     #[error("the connection's commits are not durable: it needs PRAGMA synchronous=FULL")]
@@ -131,10 +131,10 @@ pub enum ActError {
 #[non_exhaustive]
 pub enum TransactionError<E> {
     /// The application's closure failed; what it wrote is rolled back.
-    #[error("the application gave the transaction up")]
+    #[error("the application's work failed, and the transaction was rolled back")]
     Application(E),
     /// The completion was refused; what the closure wrote is rolled back.
-    #[error("refused: {0:?}")]
+    #[error("the state machine refused the write: {0:?}")]
     Refused(Refusal),
     /// The closure panicked; what it wrote is rolled back.
     #[error("the application's closure panicked: {0}")]
@@ -190,10 +190,10 @@ pub(crate) fn unavailable(error: &rusqlite::Error) -> StoreError {
     use rusqlite::ErrorCode;
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy) => {
-            StoreError::Unavailable("another connection held the file's lock for too long".into())
+            StoreError::Unavailable("another connection held the lock on the file for too long".into())
         }
         Some(ErrorCode::DiskFull) => {
-            StoreError::Unavailable("the disk, or the file's size limit, is full".into())
+            StoreError::Unavailable("the disk is full, or the file has reached its size limit".into())
         }
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Damaged(error.to_string()),
         _ => StoreError::Unavailable(error.to_string()),

@@ -1,4 +1,4 @@
-//! Every statement goes by an index: `EXPLAIN QUERY PLAN` of each, on an empty file, where the planner has nothing to go by
+//! Every statement uses an index: `EXPLAIN QUERY PLAN` of each, on an empty file, where the planner knows nothing
 //! but the statement itself.
 
 use crate::listing::{COUNT_LIVE, DUE, HISTORY, list_sql};
@@ -58,7 +58,7 @@ fn no_statement_of_a_request_makes_a_temporary_table() {
     }
 }
 
-/// A statement that is planned by the value of a parameter is planned anew for the next value, which takes longer than running it.
+/// A statement whose plan depends on a parameter's value is planned again for the next value, which takes longer than running it.
 #[test]
 fn no_statement_of_a_request_is_planned_twice() {
     let conn = file();

@@ -64,10 +64,10 @@ mod unix {
     const MAX_LINKS: usize = 40;
 
     /// Held while a file is created. A process that closes any descriptor of a file loses all of its locks on it, those of another
-    /// thread's SQLite connection too: nobody here may open the new file before our descriptor is closed.
+    /// thread's SQLite connection too: the new file must not be opened here before our descriptor is closed.
     static CREATING: Mutex<()> = Mutex::new(());
 
-    /// Creates the file for its owner alone, if it is not there. Whatever is in the way of that is in SQLite's way too, which says so better.
+    /// Creates the file, readable and writable by its owner only, if it does not exist. Errors are left to SQLite, which reports them better.
     pub(crate) fn create_private(path: &Path) {
         let _creating = CREATING.lock().unwrap_or_else(PoisonError::into_inner);
         let mut path = PathBuf::from(path);
@@ -84,7 +84,7 @@ mod unix {
         }
     }
 
-    /// What others can read or write of the store at `path`. A group is not counted: it is empty, or somebody's choice.
+    /// Which files of the store at `path` other users can read or write. The group does not count: its membership is a choice.
     pub(crate) fn exposed(path: &Path) -> Vec<Exposure> {
         let mode = |path: &Path| fs::metadata(path).ok().map(|found| found.permissions().mode() & 0o7777);
         // SQLite puts its log beside the file that a symlink names.

@@ -2,7 +2,7 @@
 
 use crate::clock::{MARKED, StoreClock};
 use crate::error::Fault;
-use crate::transaction::Fence;
+use crate::fence::Fence;
 use crate::{key_format, statements};
 use bytes::Bytes;
 use rusqlite::Connection;
@@ -27,9 +27,9 @@ pub(crate) struct Scope<'a> {
     pub(crate) fence: &'a Fence,
 }
 
-/// Something to do within the writer's transaction, and somebody who waits for it.
+/// A job for the writer's transaction, with the channel of its caller.
 pub(crate) trait Job: Send {
-    /// Whether anybody still waits. What nobody waits for any more is not begun: a caller whose time ran out before that
+    /// Whether the caller still waits. A job without a caller is not begun: a caller whose time ran out before that
     /// knows that nothing was written.
     fn wanted(&self) -> bool;
 
@@ -39,13 +39,18 @@ pub(crate) trait Job: Send {
     /// Whether it can be done again after a rollback. An application's closure cannot.
     fn repeatable(&self) -> bool;
 
+    /// Whether it stamps or judges anything by the time, and so cannot be done by a clock that is wrong.
+    fn goes_by_time(&self) -> bool {
+        true
+    }
+
     /// Does it, and says whether anything was written.
     fn run(&mut self, scope: &Scope<'_>) -> Result<bool, Fault>;
 
-    /// Tells the caller what [`run`](Self::run) found, now that the transaction is durable.
+    /// Sends the caller the result of [`run`](Self::run), now that the transaction is durable.
     fn committed(self: Box<Self>, now: Now);
 
-    /// Tells the caller that it came to nothing, or that nobody knows.
+    /// Sends the caller the error: nothing was written, or that is unknown.
     fn failed(self: Box<Self>, error: StoreError);
 }
 
@@ -169,6 +174,7 @@ pub(crate) fn purge(at_most: usize) -> (Box<dyn Job>, Waiting<Answer<Purged>>) {
 /// One thing that is neither a batch nor a closure of the application's.
 struct Single<T, F> {
     run: F,
+    goes_by_time: bool,
     outcome: Option<T>,
     answer: oneshot::Sender<Result<T, StoreError>>,
 }
@@ -190,6 +196,10 @@ where
         true
     }
 
+    fn goes_by_time(&self) -> bool {
+        self.goes_by_time
+    }
+
     fn run(&mut self, scope: &Scope<'_>) -> Result<bool, Fault> {
         let (outcome, written) = (self.run)(scope.conn, scope.now)?;
         self.outcome = Some(outcome);
@@ -207,23 +217,23 @@ where
     }
 }
 
-fn single<T, F>(run: F) -> (Box<dyn Job>, Waiting<T>)
+fn single<T, F>(goes_by_time: bool, run: F) -> (Box<dyn Job>, Waiting<T>)
 where
     T: Send + 'static,
     F: Fn(&Connection, Now) -> Result<(T, bool), Fault> + Send + 'static,
 {
     let (answer, waiting) = oneshot::channel();
-    (Box::new(Single { run, outcome: None, answer }), waiting)
+    (Box::new(Single { run, goes_by_time, outcome: None, answer }), waiting)
 }
 
 /// Keeps a value under a name.
 pub(crate) fn remember(name: String, value: Bytes) -> (Box<dyn Job>, Waiting<Bytes>) {
-    single(move |conn, _now| statements::remember(conn, &name, &value))
+    single(false, move |conn, _now| statements::remember(conn, &name, &value))
 }
 
 /// Replaces a value under a name.
 pub(crate) fn replace(name: String, expected: Bytes, value: Bytes) -> (Box<dyn Job>, Waiting<Option<Bytes>>) {
-    single(move |conn, _now| key_format::replace(conn, &name, &expected, &value))
+    single(false, move |conn, _now| key_format::replace(conn, &name, &expected, &value))
 }
 
 /// Puts a format of client keys in force.
@@ -231,7 +241,7 @@ pub(crate) fn set_key_format(
     format: KeyFormat,
     respell: Option<Respell>,
 ) -> (Box<dyn Job>, Waiting<KeyFormatSet>) {
-    single(move |conn, now| key_format::set(conn, &format, respell.as_ref(), now))
+    single(true, move |conn, now| key_format::set(conn, &format, respell.as_ref(), now))
 }
 
 /// Looks at the clock: leaves a mark in the file if the last one is a minute old, and ends a clock hold, if that may be or is asked for.
@@ -241,7 +251,7 @@ struct LookAtClock {
 }
 
 impl Job for LookAtClock {
-    // By the ticker's hand nobody waits for it, and it is wanted all the same.
+    // The ticker does not wait for an answer, but wants the job done.
     fn wanted(&self) -> bool {
         true
     }

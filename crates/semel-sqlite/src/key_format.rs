@@ -9,7 +9,7 @@ use semel::columns::key_hash;
 use semel::seal::SEALED_KEY;
 use semel::{KeyFormat, KeyFormatSet, Now, OperationId, Record, Respell, StoreError, Swap};
 
-/// So many records are in memory at a time.
+/// How many records are in memory at a time.
 const PAGE: i64 = 64;
 
 const USED: &str = "SELECT EXISTS (SELECT 1 FROM semel_records)
@@ -109,7 +109,7 @@ fn respell_one(
     match statements::swap(conn, &swaps, now)?.as_slice() {
         [semel::Swapped::Done] => Ok(()),
         _ => Err(StoreError::Damaged(format!(
-            "operation {}: it changed while its key was respelt",
+            "operation {}: it changed while its key was converted",
             record.operation_id
         ))
         .into()),

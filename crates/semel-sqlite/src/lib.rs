@@ -44,20 +44,25 @@
 //! # }
 //! ```
 //!
-//! What a failure means: [`Unavailable`](semel::StoreError::Unavailable) is said only where nothing can have been written
+//! What a failure means: [`Unavailable`](semel::StoreError::Unavailable) is returned only if nothing can have been written
 //! (lock held too long, disk full, file moved away); where a commit's sync failed, the answer is
 //! [`Lost`](semel::StoreError::Lost), and the caller reads back.
 
 mod clock;
 mod connection;
 mod error;
+/// The README's example is a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 #[cfg(test)]
 mod explain;
 mod exposure;
+mod fence;
 mod job;
 mod key_format;
 mod listing;
-mod log_copier;
 mod options;
 mod phase;
 mod reader;
@@ -71,6 +76,9 @@ mod threads;
 mod ticker;
 mod transaction;
 mod writer;
+
+/// The SQLite driver, which appears in signatures.
+pub use rusqlite;
 
 pub use error::{ActError, OpenError, TransactionError};
 pub use exposure::Exposure;

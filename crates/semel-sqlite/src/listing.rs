@@ -1,6 +1,6 @@
 //! Listings: by filter, by what is due, and the history of one operation.
 //!
-//! Every statement names the index that it goes by: the planner, which knows nothing of how rare a state is, would guess.
+//! Every statement names its index: the planner does not know how rare a state is, and would guess.
 
 use crate::error::Fault;
 use crate::row::{columns, decode, decode_history, row_number};
@@ -8,7 +8,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 use semel::columns::{Apart, client_key_range, key_hash};
 use semel::{
-    Cursor, DueKind, DueQuery, Filter, HistoryLine, Now, OperationId, Page, PassedOver, Record, RecordKey,
+    Cursor, DamageLog, DueKind, DueQuery, Filter, HistoryLine, Now, OperationId, Page, Record, RecordKey,
     State, Timestamp,
 };
 
@@ -43,7 +43,7 @@ pub(crate) fn due(
     conn: &Connection,
     query: &DueQuery,
     now: Now,
-    damage: &PassedOver,
+    damage: &DamageLog,
 ) -> Result<Vec<Record>, Fault> {
     if now.is_held() && matches!(query.kind, DueKind::Window | DueKind::Purge) {
         return Ok(Vec::new());
@@ -54,7 +54,7 @@ pub(crate) fn due(
         .map_or((i64::MIN, Vec::new()), |(moment, id)| (moment.as_millis(), id.as_bytes().to_vec()));
     let mut statement = conn.prepare_cached(DUE)?;
     // Rows are read one by one: those beyond what is asked for are looked at only in place of damaged ones.
-    let limit = sql_limit(query.limit.saturating_add(PassedOver::LIMIT));
+    let limit = sql_limit(query.limit.saturating_add(DamageLog::LIMIT));
     let mut rows =
         statement.query(params![query.kind.as_str(), now.earliest.as_millis(), moment, id, limit])?;
     let mut records = Vec::new();
@@ -75,11 +75,11 @@ pub(crate) fn list(
     filter: &Filter,
     now: Timestamp,
     (from, limit): (Option<Cursor>, usize),
-    damage: &PassedOver,
+    damage: &DamageLog,
 ) -> Result<Page, Fault> {
     let before = from.map_or(i64::MAX, |cursor| cursor.0);
     let (sql, mut values) = list_sql(filter, now);
-    // One more than asked for tells whether there is another page.
+    // One more than requested shows whether there is another page.
     values.extend([Value::Integer(before), Value::Integer(sql_limit(limit).saturating_add(1))]);
     let mut statement = conn.prepare_cached(&sql)?;
     let mut rows = statement.query(rusqlite::params_from_iter(values))?;
@@ -180,6 +180,7 @@ fn index_for(filter: &Filter) -> Option<&'static str> {
     match filter.state {
         Some(State::InProgress) => Some("due"),
         Some(State::FailedReplayable | State::FailedRetryable | State::Unknown) => Some("rare"),
-        Some(State::Completed | State::Expired) | None => filter.tenant.as_ref().map(|_| "tenant"),
+        // Most records are in these states, or nothing is known of how many are.
+        _ => filter.tenant.as_ref().map(|_| "tenant"),
     }
 }

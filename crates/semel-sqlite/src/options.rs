@@ -1,13 +1,10 @@
 //! How a store is opened.
 
-use crate::error::OpenError;
-use crate::store::SqliteStore;
 use semel::clock::{Clock, SystemClock, Terms};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How a [`SqliteStore`] is opened. What `new()` gives is safe as it stands.
+/// How a [`SqliteStore`](crate::SqliteStore) is opened. What `new()` gives is safe as it stands.
 ///
 /// ```
 /// # use semel_sqlite::{OpenError, SqliteOptions};
@@ -23,9 +20,9 @@ pub struct SqliteOptions {
     pub(crate) busy_timeout: Duration,
     pub(crate) readers: usize,
     pub(crate) max_file_size: Option<u64>,
-    pub(crate) beside_other_tables: bool,
+    pub(crate) share_database_file: bool,
     pub(crate) fsync: bool,
-    pub(crate) log_pages: u32,
+    pub(crate) checkpoint_pages: u32,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) clock_terms: Terms,
 }
@@ -37,7 +34,7 @@ impl Default for SqliteOptions {
 }
 
 impl SqliteOptions {
-    /// The longest that [`busy_timeout`](Self::busy_timeout) may be: whoever waits longer than a client does, waits in vain.
+    /// The upper limit of [`busy_timeout`](Self::busy_timeout): clients do not wait longer either.
     pub const LONGEST_BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 
     /// The defaults.
@@ -47,9 +44,9 @@ impl SqliteOptions {
             busy_timeout: Duration::from_secs(1),
             readers: 2,
             max_file_size: None,
-            beside_other_tables: false,
+            share_database_file: false,
             fsync: true,
-            log_pages: 2_000,
+            checkpoint_pages: 2_000,
             clock: Arc::new(SystemClock),
             clock_terms: Terms::default(),
         }
@@ -81,8 +78,8 @@ impl SqliteOptions {
     /// Puts the store's tables (all named `semel_…`) into a database that already has other tables, so that a domain write
     /// can share the store's transaction. Without it such a file is refused: it might have been named by mistake.
     #[must_use]
-    pub fn beside_other_tables(mut self) -> Self {
-        self.beside_other_tables = true;
+    pub fn share_database_file(mut self) -> Self {
+        self.share_database_file = true;
         self
     }
 
@@ -94,11 +91,11 @@ impl SqliteOptions {
         self
     }
 
-    /// After how many pages of SQLite's log (`semel.db-wal`) they are copied into the file, which happens beside the writer. Default 2,000, at
-    /// least 1. How much is copied hardly depends on it; a longer log takes more room, and more time to be read after a crash.
+    /// After how many pages of the WAL (`semel.db-wal`) a checkpoint copies them into the file, on a thread of its own. Default 2,000, at
+    /// least 1. A longer WAL takes more space and more time to recover after a crash; how much is copied hardly depends on it.
     #[must_use]
-    pub fn log_pages(mut self, pages: u32) -> Self {
-        self.log_pages = pages.max(1);
+    pub fn checkpoint_pages(mut self, pages: u32) -> Self {
+        self.checkpoint_pages = pages.max(1);
         self
     }
 
@@ -115,13 +112,5 @@ impl SqliteOptions {
     pub fn clock_terms(mut self, terms: Terms) -> Self {
         self.clock_terms = terms;
         self
-    }
-
-    /// Opens the file, or makes it.
-    ///
-    /// # Errors
-    /// What is wrong with the path, the file or the settings, and what to do about it.
-    pub async fn open(self, path: impl AsRef<Path>) -> Result<SqliteStore, OpenError> {
-        SqliteStore::open_with(path.as_ref(), self).await
     }
 }

@@ -18,7 +18,7 @@ impl SqliteStore {
     /// nothing but its statements: outside calls belong into [`Phases::foreign`].
     ///
     /// # Errors
-    /// Nothing was written, or (with [`StoreError::Lost`]) nobody knows; the next attempt goes on from what is there.
+    /// Nothing was written, or (with [`StoreError::Lost`]) that is unknown; the next attempt resumes from what is there.
     pub async fn phase<T, E, F>(&self, phases: &mut Phases, name: &str, work: F) -> Result<T, PhaseError<E>>
     where
         F: FnOnce(&Transaction<'_>) -> Result<T, E> + Send + 'static,

@@ -1,8 +1,9 @@
-//! The readers: threads with a connection each. In WAL mode they wait for nobody, and nobody for them.
+//! The readers: threads with a connection each. In WAL mode readers and the writer do not block each other.
 
 use crate::clock::StoreClock;
 use crate::error::{Fault, unavailable};
-use crate::statements::clock_row;
+use crate::statements::{self, clock_row};
+use bytes::Bytes;
 use rusqlite::Connection;
 use semel::clock::Told;
 use semel::{Now, StoreError};
@@ -18,10 +19,13 @@ pub(crate) enum ToReader {
     Stop,
 }
 
+/// The end at which what was found comes.
+pub(crate) type Found<T> = oneshot::Receiver<Result<T, StoreError>>;
+
 /// How many readings may wait. Beyond that, callers wait for a place.
 pub(crate) const QUEUE: usize = 1_024;
 
-/// The readers' common queue: whoever is free takes the next.
+/// The queue that all readers share: an idle one takes the next job.
 pub(crate) type ReadQueue = Arc<Mutex<mpsc::Receiver<ToReader>>>;
 
 /// One reader's side of a store.
@@ -40,11 +44,9 @@ impl Reader {
             match message {
                 Some(ToReader::Read(read)) => {
                     drop(taking);
-                    // A panic of the application's closure costs its caller the answer, and nobody a reader.
+                    // A panic of the application's closure costs its caller the answer; the reader thread lives on.
                     if catch_unwind(AssertUnwindSafe(|| read(self))).is_err() {
-                        tracing::error!(
-                            "what was to be read was given up: a closure of the application's panicked"
-                        );
+                        tracing::error!("the read was abandoned: the application's closure panicked");
                     }
                 }
                 Some(ToReader::Stop) => taking.close(),
@@ -64,30 +66,42 @@ impl Reader {
 }
 
 /// A look at the clock, which nothing that is wrong with it stops.
-pub(crate) fn looking() -> (ToReader, oneshot::Receiver<Result<Told, StoreError>>) {
+pub(crate) fn looking() -> (ToReader, Found<Told>) {
+    timeless(|reader| Ok(reader.clock.look(clock_row(&reader.conn)?)))
+}
+
+/// What is kept under a name, whatever time it is.
+pub(crate) fn recalling(name: String) -> (ToReader, Found<Option<Bytes>>) {
+    timeless(move |reader| statements::recall(&reader.conn, &name))
+}
+
+fn timeless<T: Send + 'static>(
+    read: impl FnOnce(&Reader) -> Result<T, Fault> + Send + 'static,
+) -> (ToReader, Found<T>) {
     let (answer, waiting) = oneshot::channel();
     let work = move |reader: &Reader| {
-        let told =
-            clock_row(&reader.conn).map(|row| reader.clock.look(row)).map_err(|error| unavailable(&error));
-        let _gone = answer.send(told);
+        let _gone = answer.send(read(reader).map_err(failed));
     };
     (ToReader::Read(Box::new(work)), waiting)
+}
+
+fn failed(fault: Fault) -> StoreError {
+    match fault {
+        Fault::Job(error) => error,
+        Fault::Group(error) => unavailable(&error),
+    }
 }
 
 /// A reading, and the end at which its answer comes.
 pub(crate) fn reading<T: Send + 'static>(
     read: impl FnOnce(&Connection, Now) -> Result<T, Fault> + Send + 'static,
-) -> (ToReader, oneshot::Receiver<Result<T, StoreError>>) {
+) -> (ToReader, Found<T>) {
     let (answer, waiting) = oneshot::channel();
     let work = move |reader: &Reader| {
         if answer.is_closed() {
             return;
         }
-        let found = reader.view(read).map_err(|fault| match fault {
-            Fault::Job(error) => error,
-            Fault::Group(error) => unavailable(&error),
-        });
-        let _gone = answer.send(found);
+        let _gone = answer.send(reader.view(read).map_err(failed));
     };
     (ToReader::Read(Box::new(work)), waiting)
 }

@@ -30,7 +30,7 @@ pub(crate) fn place_of_answer(row: &Row<'_>) -> Option<(i64, [u8; 16])> {
     Some((moment(14).or_else(|| moment(15))?, row.get(0).ok()?))
 }
 
-/// What a row of `semel_answers` holds, or that there is none.
+/// The contents of a row of `semel_answers`, if there is one.
 ///
 /// # Errors
 /// It holds something else.
@@ -122,7 +122,7 @@ pub(crate) fn decode_history(row: &Row<'_>, id: OperationId) -> Result<HistoryLi
     line().map_err(|what| damaged(id, &format!("in its history, {what}")))
 }
 
-/// A row whose contents are not taken on trust. What is wrong is told by the column's name alone: contents stay out of errors.
+/// A row whose contents are validated. Errors name the column only: contents stay out of them.
 struct Columns<'r, 's>(&'r Row<'s>);
 
 impl<'r> Columns<'r, '_> {

@@ -4,6 +4,7 @@
 //! its domain rows, calls [`act_in`] and commits. Domain rows and completion are one commit: there is no moment at which one
 //! of them is there without the other.
 
+use crate::clock;
 use crate::error::ActError;
 use crate::statements::{self, clock_row, set_clock_row};
 use rusqlite::{Connection, TransactionState};
@@ -22,7 +23,7 @@ pub enum Reserved {
     Exists(Box<Record>),
 }
 
-/// Reserves the key of `draft` in the open transaction of `conn`, if nobody has; else tells what is there.
+/// Reserves the key of `draft` in the open transaction of `conn` if it is free; otherwise returns the record that is there.
 ///
 /// # Errors
 /// [`ActError::NoWriteTransaction`] and [`ActError::NotDurable`] if the connection is not fit for it; [`ActError::Store`] or
@@ -54,9 +55,7 @@ pub(crate) fn reserve(conn: &Connection, draft: Draft, now: Now) -> Result<Reser
         Some(Created::Inserted) => Ok(Reserved::New(Box::new(draft.at(now)))),
         Some(Created::Exists(record)) => Ok(Reserved::Exists(record)),
         Some(Created::Damaged(why)) => Err(StoreError::Damaged(why).into()),
-        Some(Created::Locked) | None => {
-            Err(StoreError::Unavailable("the store did not say what became of the key".into()).into())
-        }
+        _ => Err(StoreError::Unavailable("the store returned no result for the key".into()).into()),
     }
 }
 
@@ -76,7 +75,7 @@ pub(crate) fn act(conn: &Connection, claim: &Claim, act: &Act, now: Now) -> Resu
         Some(Swapped::Done) => Ok(next),
         // The write lock is ours since before the record was read.
         _ => Err(StoreError::Damaged(format!(
-            "operation {}: it changed under the write lock",
+            "operation {}: it changed while the write lock was held",
             claim.operation_id
         ))
         .into()),
@@ -100,5 +99,9 @@ fn told_in(conn: &Connection) -> Result<Told, ActError> {
     if level < 2 {
         return Err(ActError::NotDurable);
     }
-    Ok(Keeper::once(Terms::default(), clock_row(conn)?, &SystemClock.readings()))
+    let told = Keeper::once(Terms::default(), clock_row(conn)?, &SystemClock.readings());
+    match told.wrong {
+        Some(wrong) => Err(StoreError::Unavailable(clock::reason(wrong)).into()),
+        None => Ok(told),
+    }
 }

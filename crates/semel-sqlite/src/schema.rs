@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension};
 use std::path::Path;
 
 /// The newest schema version that this program knows.
-pub(crate) const VERSION: i64 = 4;
+pub(crate) const VERSION: i64 = 5;
 
 /// The oldest program that can go on working beside this schema, by the newest version that it knows. Written with the schema: a
 /// step that only adds leaves it, and programs of the version before can still open the file.
@@ -17,6 +17,7 @@ const MIGRATIONS: [&str; VERSION as usize] = [
     include_str!("schema_2.sql"),
     include_str!("schema_3.sql"),
     include_str!("schema_4.sql"),
+    include_str!("schema_5.sql"),
 ];
 
 /// What a file is before anything is done to it.
@@ -35,9 +36,9 @@ impl Found {
 }
 
 /// Refuses a file that is not ours or is newer than we are. Only reads.
-pub(crate) fn check(conn: &Connection, path: &Path, beside_other_tables: bool) -> Result<(), OpenError> {
+pub(crate) fn check(conn: &Connection, path: &Path, share_database_file: bool) -> Result<(), OpenError> {
     match found(conn).map_err(|error| opening(path, error))? {
-        Found::Foreign if !beside_other_tables => Err(OpenError::NotOurs { path: path.into() }),
+        Found::Foreign if !share_database_file => Err(OpenError::NotOurs { path: path.into() }),
         Found::Version { found, compatible_with } if found > VERSION && compatible_with > VERSION => {
             Err(OpenError::Newer { path: path.into(), found, known: VERSION })
         }
@@ -50,7 +51,7 @@ pub(crate) fn check(conn: &Connection, path: &Path, beside_other_tables: bool) -
 pub(crate) fn migrate(
     conn: &mut Connection,
     path: &Path,
-    beside_other_tables: bool,
+    share_database_file: bool,
 ) -> Result<(), OpenError> {
     let failed = |error| opening(path, error);
     if found(conn).map_err(failed)?.is_known() {
@@ -58,9 +59,9 @@ pub(crate) fn migrate(
     }
     let transaction =
         conn.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(failed)?;
-    check(&transaction, path, beside_other_tables)?;
+    check(&transaction, path, share_database_file)?;
     let from = match found(&transaction).map_err(failed)? {
-        // Somebody else did it meanwhile.
+        // Another process did it meanwhile.
         known if known.is_known() => return Ok(()),
         Found::Version { found, .. } => found,
         Found::Empty | Found::Foreign => 0,

@@ -13,7 +13,7 @@ use semel::{
 };
 use std::sync::Arc;
 
-/// Reserves: inserts a record if there is none of its key.
+/// Reserves a key: inserts its record unless there is one.
 pub const CREATE: &str = "INSERT INTO semel_records (
     key_hash, operation_id, tenant, operation, key, fingerprint, recipe, state, version, attempt, owner, origin,
     due_kind, due_at, created_at, lease_until, completed_at, body_expires_at, expires_at, purge_at, reconcile_at,
@@ -71,19 +71,20 @@ pub(crate) const READ: &str = concat!("SELECT ", columns!(), " FROM semel_record
 
 pub(crate) const FIND: &str = concat!("SELECT ", columns!(), " FROM semel_records r WHERE operation_id = ?1");
 
-/// The answer of a record that was read, by a statement of its own: SQLite plans a join anew for each value that it is asked for.
+/// The answer of a record that was read, read by a separate statement, because SQLite would plan a join again for each value.
 pub(crate) const ANSWER: &str =
     "SELECT headers, body FROM semel_answers WHERE ends_at = ?1 AND operation_id = ?2";
 
 /// The highest time in the file.
-pub const CLOCK: &str = "SELECT now, behind, written_by FROM semel_clock WHERE id = 1";
+pub const CLOCK: &str = "SELECT now, behind, hold, written_by FROM semel_clock WHERE id = 1";
 /// Leaves the time in the file.
-pub const SET_CLOCK: &str = "UPDATE semel_clock SET now = ?1, behind = ?2, written_by = ?3 WHERE id = 1";
+pub const SET_CLOCK: &str =
+    "UPDATE semel_clock SET now = ?1, behind = ?2, hold = ?3, written_by = ?4 WHERE id = 1";
 pub(crate) const REMEMBER: &str =
     "INSERT INTO semel_remembered (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING";
 pub(crate) const RECALL: &str = "SELECT value FROM semel_remembered WHERE name = ?1";
 
-/// Inserts each draft if there is none of its key; else tells what is there.
+/// Inserts each draft if there is no record of its key; otherwise returns that record.
 pub(crate) fn create(
     conn: &Connection,
     drafts: &[Draft],
@@ -104,7 +105,7 @@ pub(crate) fn create(
     drafts.iter().zip(hashes).map(&mut create).collect()
 }
 
-/// Replaces each expected record, and appends to its history; else tells what is there.
+/// Replaces each expected record and appends to its history; otherwise returns what is there.
 pub(crate) fn swap(conn: &Connection, swaps: &[Swap], now: Now) -> Result<Vec<Swapped>, Fault> {
     let mut statement = conn.prepare_cached(SWAP)?;
     let mut swap = |swap: &Swap| {
@@ -119,7 +120,7 @@ pub(crate) fn swap(conn: &Connection, swaps: &[Swap], now: Now) -> Result<Vec<Sw
     swaps.iter().map(&mut swap).collect()
 }
 
-/// Removes the expected record and its history; else tells what is there.
+/// Removes the expected record and its history; otherwise returns what is there.
 pub(crate) fn remove(conn: &Connection, expected: &Expected) -> Result<Swapped, Fault> {
     let key = &expected.key;
     let version = stored_version(expected.version);
@@ -200,7 +201,7 @@ fn tell(conn: &Connection, next: &Draft, entry: &HistoryEntry, now: Now) -> Resu
 pub(crate) fn remember(conn: &Connection, name: &str, value: &[u8]) -> Result<(Bytes, bool), Fault> {
     let written = conn.prepare_cached(REMEMBER)?.execute(params![name, value])? == 1;
     let kept = recall(conn, name)?;
-    let kept = kept.ok_or_else(|| StoreError::Damaged(format!("what is remembered as {name} is gone")))?;
+    let kept = kept.ok_or_else(|| StoreError::Damaged(format!("the value named {name} is gone")))?;
     Ok((kept, written))
 }
 
@@ -212,13 +213,14 @@ pub(crate) fn recall(conn: &Connection, name: &str) -> Result<Option<Bytes>, Fau
 
 /// What the file says of its clock.
 pub(crate) fn clock_row(conn: &Connection) -> rusqlite::Result<Mark> {
-    conn.prepare_cached(CLOCK)?
-        .query_row([], |row| Ok(Mark { at: row.get(0)?, behind: row.get(1)?, by: row.get(2)? }))
+    conn.prepare_cached(CLOCK)?.query_row([], |row| {
+        Ok(Mark { at: row.get(0)?, behind: row.get(1)?, hold: row.get(2)?, by: row.get(3)? })
+    })
 }
 
 /// Leaves a mark in the file.
 pub(crate) fn set_clock_row(conn: &Connection, mark: Mark) -> rusqlite::Result<()> {
-    conn.prepare_cached(SET_CLOCK)?.execute([mark.at, mark.behind, mark.by]).map(drop)
+    conn.prepare_cached(SET_CLOCK)?.execute([mark.at, mark.behind, mark.hold, mark.by]).map(drop)
 }
 
 /// Drops answers that are over, those that ended first; when each of them ended.

@@ -1,30 +1,30 @@
 //! The store's handle.
 
-use crate::clock::StoreClock;
+use crate::clock::{self, StoreClock};
 use crate::connection::{OpenedFile, check_path, open_reader, open_writer};
 use crate::error::{OpenError, TransactionError};
 use crate::exposure::{Exposure, exposed};
+use crate::fence::Fence;
 use crate::job::{self, Job};
-use crate::log_copier::LogCopier;
 use crate::options::SqliteOptions;
-use crate::reader::{self, ReadQueue, Reader, ToReader, looking, reading};
+use crate::reader::{self, Found, ReadQueue, Reader, ToReader, looking, reading, recalling};
 use crate::schema::opening;
 use crate::statements;
 use crate::stats::{Counters, Stats};
 use crate::threads::Threads;
 use crate::ticker::Ticker;
-use crate::transaction::{Fence, Transaction, closure, finishing};
-use crate::writer::{self, ToWriter, Writer};
+use crate::transaction::{Transaction, closure, finishing};
+use crate::writer::{self, ToWriter, WalCheckpointer, Writer};
 use crate::{error::Fault, listing};
 use bytes::Bytes;
 use rusqlite::Connection;
-use semel::clock::{ClockReport, ClockRequest, Told};
+use semel::clock::{ClockReport, ClockRequest, Told, Wrong};
 use semel::columns::key_hash;
 use semel::transition::{Act, Claim};
 use semel::{
-    Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, KeyFormat, KeyFormatSet, Now,
-    OperationId, Page, PassedOver, Purged, Record, RecordKey, Respell, Store, StoreError, StoreFuture, Swap,
-    Swapped, Timestamp,
+    Answer, Created, Cursor, DamageLog, Draft, DueQuery, Expected, Filter, HistoryLine, KeyFormat,
+    KeyFormatSet, Now, OperationId, Page, Purged, Record, RecordKey, Respell, Store, StoreError, StoreFuture,
+    Swap, Swapped, Timestamp,
 };
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -55,7 +55,7 @@ struct Inner {
     writer: mpsc::Sender<ToWriter>,
     readers: mpsc::Sender<ToReader>,
     counters: Arc<Counters>,
-    damage: Arc<PassedOver>,
+    damage: Arc<DamageLog>,
     path: PathBuf,
     threads: Threads,
 }
@@ -63,6 +63,16 @@ struct Inner {
 impl std::fmt::Debug for SqliteStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SqliteStore").field("path", &self.inner.path).finish_non_exhaustive()
+    }
+}
+
+impl SqliteOptions {
+    /// Opens the file, or creates it.
+    ///
+    /// # Errors
+    /// What is wrong with the path, the file or the settings, and what to do about it.
+    pub async fn open(self, path: impl AsRef<Path>) -> Result<SqliteStore, OpenError> {
+        SqliteStore::open_with(path.as_ref(), self).await
     }
 }
 
@@ -75,7 +85,7 @@ impl SqliteStore {
         SqliteOptions::new().open(path).await
     }
 
-    pub(crate) async fn open_with(path: &Path, options: SqliteOptions) -> Result<Self, OpenError> {
+    async fn open_with(path: &Path, options: SqliteOptions) -> Result<Self, OpenError> {
         check_path(path)?;
         // A process may change its directory; the file stays where it is.
         let path = &std::path::absolute(path).unwrap_or_else(|_| path.into());
@@ -90,7 +100,7 @@ impl SqliteStore {
                 let open = move || {
                     let mut conn = open_writer(&path, &options)?;
                     let fence = Fence::around(&mut conn).map_err(|error| opening(&path, error))?;
-                    let log = LogCopier::beside(&mut conn, &path, &options)?;
+                    let log = WalCheckpointer::beside(&mut conn, &path, &options)?;
                     Ok(Writer { conn, log, file: OpenedFile::new(&path), clock, counters, fence })
                 };
                 (open, move |writer: Writer| writer.run(queue))
@@ -125,9 +135,9 @@ impl SqliteStore {
                 threads,
             }),
         };
-        // Before anybody works with it: whoever shares the file is to see that a clock hold is open.
+        // Before the store is used: all processes that share the file must see an open clock hold.
         if let Err(error) = store.write(job::clock_job(false)).await {
-            tracing::warn!(%error, "the clock could not be written down; it is tried again with every commit");
+            tracing::warn!(%error, "the clock mark could not be stored; retrying with the next commit");
         }
         Ok(store)
     }
@@ -191,7 +201,7 @@ impl SqliteStore {
         waiting.await.unwrap_or_else(|_| Err(no_answer().into()))
     }
 
-    /// Runs `work` on a reader's connection, which cannot write: one view of the file, and the store's now. Nobody's writes wait
+    /// Runs `work` on a reader's connection, which cannot write: with one snapshot of the file and the store's now. No write waits
     /// for it.
     ///
     /// # Errors
@@ -212,7 +222,7 @@ impl SqliteStore {
 
     /// Does what is queued, stops, and closes the file. Other handles find the store unavailable from then on.
     pub async fn close(self) {
-        // The readers first: whoever closes the file last tidies the log away, and only the writer may write.
+        // Readers first: the last connection to close removes the WAL, and only the writer may write.
         let _gone = self.inner.readers.send(ToReader::Stop).await;
         let (writer, readers) = self.inner.threads.take_ends();
         for end in readers {
@@ -225,11 +235,7 @@ impl SqliteStore {
     }
 
     async fn look_at_clock(&self) -> Result<Told, StoreError> {
-        let (message, waiting) = looking();
-        self.inner.readers.send(message).await.map_err(|_| closed())?;
-        waiting
-            .await
-            .unwrap_or_else(|_| Err(StoreError::Unavailable("a reader of the store has died".into())))
+        self.read_by(looking()).await
     }
 
     async fn queue(&self, job: Box<dyn Job>) -> Result<(), StoreError> {
@@ -246,12 +252,15 @@ impl SqliteStore {
         T: Send + 'static,
         F: FnOnce(&Connection, Now) -> Result<T, Fault> + Send + 'static,
     {
-        let (message, waiting) = reading(read);
+        self.read_by(reading(read)).await
+    }
+
+    async fn read_by<T>(&self, (message, waiting): (ToReader, Found<T>)) -> Result<T, StoreError> {
         self.inner.readers.send(message).await.map_err(|_| closed())?;
         // Nothing was to be written, so nothing can have been.
-        waiting
-            .await
-            .unwrap_or_else(|_| Err(StoreError::Unavailable("a reader of the store has died".into())))
+        waiting.await.unwrap_or_else(|_| {
+            Err(StoreError::Unavailable("a reader thread of the store has panicked".into()))
+        })
     }
 }
 
@@ -260,7 +269,7 @@ fn closed() -> StoreError {
 }
 
 fn no_answer() -> StoreError {
-    StoreError::Lost("the store's writer has died".into())
+    StoreError::Lost("the writer thread of the store has panicked".into())
 }
 
 impl Store for SqliteStore {
@@ -333,21 +342,25 @@ impl Store for SqliteStore {
 
     fn clock(&self, request: ClockRequest) -> StoreFuture<'_, ClockReport> {
         Box::pin(async move {
-            let told = self.look_at_clock().await?;
-            if !told.is_wrong {
-                self.write(job::clock_job(request == ClockRequest::Accept)).await?;
-            } else if request == ClockRequest::Accept {
-                return Err(StoreError::Unavailable(
-                    "this process's clock is far from the time that another process keeps: put it right"
-                        .into(),
-                ));
+            let accepts = request == ClockRequest::Accept;
+            match self.look_at_clock().await?.wrong {
+                Some(wrong @ Wrong::Contradicted(_)) if accepts => {
+                    return Err(StoreError::Unavailable(clock::reason(wrong)));
+                }
+                Some(_) if !accepts => {}
+                wrong => {
+                    if wrong.is_some() {
+                        self.inner.clock.accept_behind();
+                    }
+                    self.write(job::clock_job(accepts)).await?;
+                }
             }
             Ok(self.inner.clock.report(&self.look_at_clock().await?))
         })
     }
 
     fn recall(&self, name: String) -> StoreFuture<'_, Option<Bytes>> {
-        Box::pin(self.view(move |conn, _now| statements::recall(conn, &name)))
+        Box::pin(self.read_by(recalling(name)))
     }
 
     // The writer takes all that waits for it into one transaction, so batches beside each other cost no syncs of their own. What comes
@@ -361,7 +374,7 @@ impl Store for SqliteStore {
         Box::pin(self.write(job::set_key_format(format, respell)))
     }
 
-    fn lanes(&self) -> usize {
+    fn max_concurrent_batches(&self) -> usize {
         16
     }
 }

@@ -1,17 +1,15 @@
 //! An application's statements in the store's own transaction.
 
 use crate::error::{ActError, Fault, TransactionError, unavailable};
+use crate::fence::{OPEN, RELEASE, UNDO};
 use crate::job::{Job, Scope};
 use crate::same_transaction::{self, Reserved};
 use rusqlite::Connection;
-use rusqlite::hooks::{AuthAction, Authorization};
 use semel::transition::{Act, Claim};
 use semel::{Draft, Now, Record, StoreError, Timestamp};
 use std::any::Any;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::oneshot;
 
 /// The store's transaction, lent to an application's closure. It is a [`rusqlite::Connection`] for domain statements, and acts
@@ -31,7 +29,7 @@ impl Transaction<'_> {
         self.now.earliest
     }
 
-    /// Reserves the key of `draft` if nobody has; else tells what is there.
+    /// Reserves the key of `draft` if it is free; otherwise returns the record that is there.
     ///
     /// # Errors
     /// [`ActError::Store`] or [`ActError::Sqlite`]; nothing was reserved.
@@ -53,41 +51,6 @@ impl Deref for Transaction<'_> {
 
     fn deref(&self) -> &Connection {
         self.conn
-    }
-}
-
-/// Keeps closures from ending the transaction that they share with everybody else of the group.
-pub(crate) struct Fence(Arc<AtomicBool>);
-
-const SAVEPOINT: &str = "semel_closure";
-
-impl Fence {
-    /// Puts the fence around `conn`; open at first.
-    pub(crate) fn around(conn: &mut Connection) -> rusqlite::Result<Self> {
-        let closed = Arc::new(AtomicBool::new(false));
-        let fence = Self(closed.clone());
-        // SQLite may roll everything back in the middle of a closure, for a full disk say. Whatever the closure does then would be a
-        // transaction of its own each.
-        conn.commit_hook(Some({
-            let closed = closed.clone();
-            move || closed.load(Ordering::Relaxed)
-        }))?;
-        // Asked when a statement is prepared. Ours are prepared while no closure runs.
-        conn.authorizer(Some(move |asked: rusqlite::hooks::AuthContext<'_>| {
-            let ends_it = match asked.action {
-                AuthAction::Transaction { .. } => true,
-                AuthAction::Savepoint { savepoint_name, .. } => {
-                    savepoint_name.eq_ignore_ascii_case(SAVEPOINT)
-                }
-                _ => false,
-            };
-            if ends_it && closed.load(Ordering::Relaxed) { Authorization::Deny } else { Authorization::Allow }
-        }))?;
-        Ok(fence)
-    }
-
-    pub(crate) fn closed(&self, closed: bool) {
-        self.0.store(closed, Ordering::Relaxed);
     }
 }
 
@@ -192,10 +155,6 @@ where
         }
     }
 }
-
-const OPEN: &str = "SAVEPOINT semel_closure";
-const UNDO: &str = "ROLLBACK TO semel_closure";
-const RELEASE: &str = "RELEASE semel_closure";
 
 fn words_of(panic: &(dyn Any + Send)) -> String {
     let words = panic.downcast_ref::<&str>().map(ToString::to_string);

@@ -64,7 +64,7 @@ async fn open(directory: &TempDir, clock: &Driven) -> SqliteStore {
 impl Subject for Sqlite {
     async fn fresh() -> Self {
         let (directory, clock) = (TempDir::new().expect("a directory"), Driven::default());
-        clock.forward(Duration::from_secs(86_400));
+        clock.forward(Duration::from_secs(365 * 86_400));
         Self { store: open(&directory, &clock).await, directory, clock }
     }
 

@@ -18,7 +18,7 @@ const KILLS: u32 = 120;
 
 async fn open(path: &Path) -> Arc<SqliteStore> {
     // A short log, so that kills also meet copies of it into the file, and new beginnings.
-    Arc::new(SqliteOptions::new().log_pages(40).open(path).await.expect("the file opens"))
+    Arc::new(SqliteOptions::new().checkpoint_pages(40).open(path).await.expect("the file opens"))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

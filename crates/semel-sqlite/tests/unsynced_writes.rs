@@ -25,7 +25,7 @@ enum Syncing {
 async fn open(directory: &Path, syncing: Syncing) -> Arc<SqliteStore> {
     let options = match syncing {
         // A short log, so that every round copies it into the file and begins it anew.
-        Syncing::AsItStands => SqliteOptions::new().log_pages(40),
+        Syncing::AsItStands => SqliteOptions::new().checkpoint_pages(40),
         Syncing::Never => SqliteOptions::new().dangerously_without_fsync(),
     };
     Arc::new(options.open(directory.join("semel.db")).await.expect("the file opens"))

@@ -113,8 +113,8 @@ async fn a_leap_back_is_not_followed_either() {
 async fn time_never_falls_behind_the_file_and_goes_on_from_there() {
     let (place, hands) = (Place::new(), Hands::at(NOON));
     assert_eq!(write_now(&open(&place, &hands).await, "a").await, NOON);
-    // The process starts anew, the wall clock a day behind.
-    let behind = Hands::at(NOON - DAY);
+    // The process starts anew, the wall clock half an hour behind.
+    let behind = Hands::at(NOON - HOUR / 2);
     let store = open(&place, &behind).await;
     assert_eq!(read_now(&store).await, NOON);
     behind.pass(3_000);
@@ -252,6 +252,27 @@ async fn a_transaction_of_an_applications_own_sees_the_hold() {
     tx.commit().unwrap();
     let early = before.as_millis() - DAY;
     assert!((early..early + 60_000).contains(&record.times.created.as_millis()), "{:?}", record.times);
-    let held: i64 = conn.query_row("SELECT behind FROM semel_clock", [], |row| row.get(0)).unwrap();
-    assert_eq!(held, DAY);
+    let held = |conn: &rusqlite::Connection| {
+        conn.query_row("SELECT behind, hold FROM semel_clock", [], |row| Ok((row.get(0)?, row.get(1)?)))
+    };
+    assert_eq!(held(&conn), Ok((DAY, DAY)));
+}
+
+#[tokio::test]
+async fn a_hold_that_a_build_before_opened_stays_open() {
+    let place = Place::new();
+    place.open().await.close().await;
+    completed(&place).await;
+    let conn = rusqlite::Connection::open(place.path()).unwrap();
+    // As a file of schema 4, whose last program saw its clock jump.
+    conn.execute_batch(
+        "ALTER TABLE semel_clock DROP COLUMN hold; UPDATE semel_meta SET value = 4 WHERE name = 'schema_version';
+         UPDATE semel_clock SET behind = 86400000",
+    )
+    .unwrap();
+    let store = open(&place, &Hands::at(NOON + DAY)).await;
+    let now = store.read(vec![]).await.unwrap().moment();
+    assert_eq!((now.earliest.as_millis(), now.latest.as_millis()), (NOON, NOON + DAY));
+    let hold: i64 = conn.query_row("SELECT hold FROM semel_clock", [], |row| row.get(0)).unwrap();
+    assert_eq!(hold, DAY);
 }

@@ -12,7 +12,7 @@ const EVERY: u32 = 40;
 const PAGE: u64 = 4096 + 24;
 
 async fn open(place: &Place) -> SqliteStore {
-    SqliteOptions::new().dangerously_without_fsync().log_pages(EVERY).open(place.path()).await.unwrap()
+    SqliteOptions::new().dangerously_without_fsync().checkpoint_pages(EVERY).open(place.path()).await.unwrap()
 }
 
 fn pages_in_log(place: &Place) -> u64 {

@@ -56,9 +56,9 @@ async fn a_newer_file_is_refused_and_both_versions_are_named() {
     conn.execute("UPDATE semel_meta SET value = 99 WHERE name IN ('schema_version', 'compatible_with')", [])
         .unwrap();
     let error = SqliteStore::open(place.path()).await.unwrap_err();
-    assert!(matches!(error, OpenError::Newer { found: 99, known: 4, .. }), "{error:?}");
+    assert!(matches!(error, OpenError::Newer { found: 99, known: 5, .. }), "{error:?}");
     let text = error.to_string();
-    assert!(text.contains("99") && text.contains("up to 4"), "{text}");
+    assert!(text.contains("99") && text.contains("up to 5"), "{text}");
 }
 
 #[tokio::test]
@@ -183,7 +183,7 @@ async fn an_applications_database_is_shared_when_asked_for_and_its_user_version_
     let place = Place::new();
     let conn = Connection::open(place.path()).unwrap();
     conn.execute_batch("CREATE TABLE accounts (id INTEGER PRIMARY KEY); PRAGMA user_version = 17;").unwrap();
-    let store = SqliteOptions::new().beside_other_tables().open(place.path()).await.unwrap();
+    let store = SqliteOptions::new().share_database_file().open(place.path()).await.unwrap();
     assert_eq!(create(&store, draft("beside")).await, Created::Inserted);
     let version: i64 = conn.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
     assert_eq!(version, 17);

@@ -95,11 +95,11 @@ async fn what_is_finished_in_the_applications_transaction_is_sealed_too() {
     let engine = Engine::with_options(Arc::new(store.clone()), options);
     let reserved = draft("sealed");
     create(&store, reserved.clone()).await;
-    let acts = engine.acts(&reserved, &Arc::new(Policy::default()));
+    let writes = engine.outcome_writes(&reserved, &Arc::new(Policy::default()));
     let semel::transition::Act::Complete { response, .. } = complete() else { panic!("a completion") };
     let outcome = Outcome::Completed { response: response.clone(), resource: None };
     let finished =
-        store.finish_with(Claim::of(&reserved), move |_| Ok::<_, ()>(((), acts.of(outcome)))).await;
+        store.finish_with(Claim::of(&reserved), move |_| Ok::<_, ()>(((), writes.act(outcome)))).await;
     let (_, record) = finished.unwrap();
     let kept = read(&store, "sealed").await.unwrap();
     assert_eq!(record.as_ref(), Some(&kept));

@@ -1,11 +1,11 @@
-//! Copies the log back into the file beside the writer, so that nobody's commit waits for it.
+//! Checkpoints the WAL on a thread beside the writer, so that no commit waits for it.
 //!
-//! SQLite would do it within a commit: pages at random places and a sync of the file, several milliseconds in which nobody is answered.
-//! A thread with a connection of its own does most of it instead. It cannot have the log begun anew, for whoever keeps writing
-//! is always a few pages ahead of it. When the log is long, the thread goes on until it is hardly behind; the writer copies what little
-//! is left then, and its next commit begins anew.
+//! SQLite would do it within a commit: pages at random places and a sync of the file, several milliseconds in which no caller gets an answer.
+//! A thread with its own connection does most of it instead. It cannot have the WAL restarted, because a writer that keeps writing
+//! is always a few pages ahead of it. When the WAL is long, the thread continues until it has almost caught up; the writer copies the few pages
+//! that are left, and its next commit restarts the WAL.
 
-use crate::connection::open_copier;
+use crate::connection::open_checkpointer;
 use crate::error::OpenError;
 use crate::options::SqliteOptions;
 use crate::schema::opening;
@@ -17,31 +17,31 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::JoinHandle;
 
-/// So many times as long as it is when copying begins, the log is to be begun anew.
+/// From this many times [`SqliteOptions::checkpoint_pages`](crate::SqliteOptions::checkpoint_pages) on, the WAL should be restarted.
 const LONG: u32 = 4;
 
-/// So many times as long, the writer waits for the thread no more: it is slower than the writer, or cannot copy at all.
+/// From this many times on, the writer checkpoints by itself: the thread is slower than the writer, or cannot checkpoint at all.
 const TOO_LONG: u32 = 8;
 
-/// The part of what copying begins at that is little enough for the writer.
+/// The writer copies the rest if it is at most this fraction of the checkpoint's length.
 const LITTLE: u32 = 4;
 
-/// The thread that copies.
-pub(crate) struct LogCopier(JoinHandle<()>);
+/// The checkpointing thread.
+pub(crate) struct WalCheckpointer(JoinHandle<()>);
 
-impl LogCopier {
-    /// Has what `writer` commits copied from now on.
+impl WalCheckpointer {
+    /// Starts checkpointing what `writer` commits.
     pub(crate) fn beside(
         writer: &mut Connection,
         path: &Path,
         options: &SqliteOptions,
     ) -> Result<Self, OpenError> {
-        let conn = open_copier(path, options)?;
+        let conn = open_checkpointer(path, options)?;
         let (wake, woken) = sync_channel(1);
-        let mut log = Log::new(options.log_pages);
+        let mut log = Log::new(options.checkpoint_pages);
         let thread = Arc::clone(&log.thread);
         let body = move || copy_when_told(&conn, &woken, &thread);
-        let thread = std::thread::Builder::new().name("semel-sqlite-log".into()).spawn(body);
+        let thread = std::thread::Builder::new().name("semel-sqlite-wal".into()).spawn(body);
         let thread = thread.map_err(OpenError::Thread)?;
         let after_commit = move |wal: &mut Wal, pages: std::ffi::c_int| {
             match log.has(u32::try_from(pages).unwrap_or(0)) {
@@ -49,16 +49,16 @@ impl LogCopier {
                 Next::Beside => drop(wake.try_send(())),
                 Next::Here => drop(told(wal.checkpoint())),
             }
-            // The transaction is durable already: whatever became of the copying, the commit has not failed.
+            // The transaction is durable already: a failed checkpoint is no failed commit.
             Ok(())
         };
         writer.wal_hook(Some(after_commit)).map_err(|error| opening(path, error))?;
         Ok(Self(thread))
     }
 
-    /// Ends the thread, and with it its connection: whoever closes the file last tidies the log away, and that is the writer.
+    /// Ends the thread and its connection: the last connection to close removes the WAL, and that must be the writer's.
     pub(crate) fn end(self, writer: &mut Connection) {
-        // What tells the thread goes with the hook.
+        // Dropping the hook drops the channel that wakes the thread.
         if writer.wal_hook(None::<fn(&mut Wal, std::ffi::c_int) -> rusqlite::Result<()>>).is_ok() {
             let _panicked = self.0.join();
         }
@@ -67,20 +67,20 @@ impl LogCopier {
 
 fn copy_when_told(conn: &Connection, woken: &Receiver<()>, thread: &Thread) {
     while woken.recv().is_ok() {
-        // Passive: it waits for nobody, and nobody for it. It says how many pages of the log are in the file now.
+        // A passive checkpoint blocks no other connection. It returns how many pages of the WAL are in the file now.
         let copying = conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get::<_, i64>(2));
         thread.is_done(told(copying).and_then(|pages| u32::try_from(pages).ok()));
     }
 }
 
-/// Nothing is lost where copying failed, and the next one tries again.
+/// A failed checkpoint loses nothing; the next one tries again.
 fn told<T>(copying: rusqlite::Result<T>) -> Option<T> {
     match copying {
         Ok(copied) => return Some(copied),
-        // Another one is at it.
+        // Another connection is checkpointing.
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {}
         Err(error) => {
-            tracing::warn!(%error, "the log could not be copied into the file, and grows meanwhile")
+            tracing::warn!(%error, "WAL checkpoint failed; the WAL grows until one succeeds")
         }
     }
     None
@@ -99,9 +99,9 @@ enum Next {
 /// What the thread is at.
 #[derive(Default)]
 struct Thread {
-    /// It was told to copy, and has not come to an end. Whoever else copies meanwhile is turned away.
+    /// A checkpoint is running. Others fail with `SQLITE_BUSY` meanwhile.
     is_copying: AtomicBool,
-    /// How many pages of the log it had copied then. They may be of the log before: then the writer copies more than it expects to, and
+    /// How many pages of the WAL the last checkpoint had copied. If the WAL was restarted since, the writer copies more than it expects, and
     /// nothing else comes of it.
     copied: AtomicU32,
 }
@@ -117,7 +117,7 @@ impl Thread {
 
 /// How long the log is.
 struct Log {
-    /// After so many pages more, they are copied.
+    /// The number of new pages after which a checkpoint runs.
     every: u32,
     told_at: u32,
     thread: Arc<Thread>,
@@ -130,7 +130,7 @@ impl Log {
 
     fn has(&mut self, pages: u32) -> Next {
         if pages < self.told_at {
-            // It was begun anew.
+            // The WAL was restarted.
             self.told_at = 0;
             self.thread.copied.store(0, Ordering::Relaxed);
         }
@@ -159,7 +159,7 @@ mod tests {
     use super::Next::{Beside, Here, Nothing};
     use super::*;
 
-    /// What is done after commits that leave the log so long, where the thread has copied all of it when the next one comes.
+    /// What happens after commits that leave the WAL this long, if the thread has copied all of it before the next one.
     fn beside_a_fast_thread(log: &mut Log, pages: &[u32]) -> Vec<Next> {
         let after = |pages: &u32| {
             let next = log.has(*pages);

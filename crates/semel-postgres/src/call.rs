@@ -1,4 +1,4 @@
-//! Sends a statement to the server, and tells what its failure means.
+//! Sends a statement to the server, and classifies its failure.
 
 use crate::connections::Connections;
 use crate::draft::PgQuery;

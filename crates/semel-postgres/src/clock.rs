@@ -5,7 +5,7 @@
 //! expects ([`Asked`]). So it stamps by the right time, and purges nothing, even if it is the first to meet a jump. What it found is judged when
 //! its answer comes ([`StoreClock::told`]), and written to the row by [`mark`](crate::mark) where that says something else.
 
-use semel::clock::{Clock, ClockReport, Keeper, Mark, Readings, Terms, Told, Turn};
+use semel::clock::{Clock, ClockReport, Keeper, Mark, Readings, Terms, Told, Turn, Wrong};
 use semel::{Now, OperationId, StoreError, Timestamp};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -19,6 +19,9 @@ const AGREE: u64 = 5_000;
 
 /// Without an answer for longer than this the server was away, and owners could not renew their leases.
 const AWAY: Duration = Duration::from_secs(5);
+
+/// How often an instance that serves nothing looks whether it may.
+const SOON: Duration = Duration::from_secs(1);
 
 /// Far beyond every step, and no number overflows with it.
 const ANYTHING: i64 = i64::MAX / 4;
@@ -51,15 +54,15 @@ pub(crate) struct Answered {
 impl Answered {
     /// From the numbers of the statement's moment.
     pub(crate) fn of(numbers: &[i64]) -> Result<Self, StoreError> {
-        let &[now, claimed, at, behind, by] = numbers else {
+        let &[now, claimed, at, behind, hold, by] = numbers else {
             return Err(StoreError::Damaged("the server did not answer with its time".into()));
         };
-        Ok(Self { now, claimed, row: Mark { at, behind, by } })
+        Ok(Self { now, claimed, row: Mark { at, behind, hold, by } })
     }
 
     /// The time that the statement stamped by.
     pub(crate) fn stamped(self) -> Now {
-        let latest = Timestamp::from_millis(self.now.max(self.claimed));
+        let latest = Timestamp::from_millis(self.now.saturating_add(self.row.held()).max(self.claimed));
         Now { latest, ..Timestamp::from_millis(self.now).into() }
     }
 }
@@ -143,8 +146,8 @@ impl StoreClock {
         }
         let readings = Readings { claimed, sent: asked.sent, boottime, monotonic, told };
         let told = state.keeper.judge(row, &readings);
-        state.wrong = told.is_wrong.then(|| wrong(told.mark.behind));
-        state.differs = told.mark.behind != row.behind && !told.is_wrong;
+        state.wrong = told.wrong.map(reason);
+        state.differs = !told.mark.agrees_with(&row) && told.wrong.is_none();
         if state.differs {
             self.0.differs.notify_one();
         }
@@ -158,7 +161,10 @@ impl StoreClock {
     /// The same, for whoever is about to decide by it.
     pub(crate) fn judged(&self, asked: &Asked, answered: &Answered) -> Result<Now, StoreError> {
         let told = self.told(asked, answered);
-        if told.is_wrong { Err(StoreError::Unavailable(wrong(told.mark.behind))) } else { Ok(told.now) }
+        match told.wrong {
+            Some(wrong) => Err(StoreError::Unavailable(reason(wrong))),
+            None => Ok(told.now),
+        }
     }
 
     /// Whether the row says something else than what is believed.
@@ -168,14 +174,23 @@ impl StoreClock {
 
     /// Returns once the row has to be written, or looked at because nobody else did.
     pub(crate) async fn due(&self) {
-        let _late = tokio::time::timeout(self.period(), self.0.differs.notified()).await;
+        // Whoever serves nothing looks often, and serves as soon as the clock is right.
+        let period = if self.state().wrong.is_some() { self.period().min(SOON) } else { self.period() };
+        let _late = tokio::time::timeout(period, self.0.differs.notified()).await;
+    }
+
+    /// An operator says that the server's clock is right, though it is behind the row's mark.
+    pub(crate) fn accept_behind(&self) {
+        let mut state = self.state();
+        state.keeper.accept_behind();
+        state.wrong = None;
     }
 
     /// What the row is to say now, if that is something else than it does.
     pub(crate) fn to_write(&self, answered: &Answered, told: &Told, accept: bool) -> Option<Mark> {
         let row = answered.row;
         let ends = self.is_synchronised(answered.claimed) || accept;
-        if told.is_wrong {
+        if told.wrong.is_some() {
             None
         } else if ends && told.now.is_held() {
             Some(self.state().keeper.accepting(told))
@@ -183,7 +198,7 @@ impl StoreClock {
             // Of several instances one does it: a mark of half a minute is fresh enough for the others.
             let age = told.mark.at.saturating_sub(row.at).unsigned_abs();
             let is_old = u128::from(age) >= MARKED.as_millis() / 2;
-            (row.at <= 0 || is_old || told.mark.behind != row.behind).then_some(told.mark)
+            (row.at <= 0 || is_old || !told.mark.agrees_with(&row)).then_some(told.mark)
         }
     }
 
@@ -205,7 +220,7 @@ impl StoreClock {
         (report.latest, report.claimed) = (told.now.latest, Timestamp::from_millis(answered.claimed));
         report.synchronised = self.0.clock.synchronised();
         report.synchronised_for = self.state().keeper.watched_for();
-        report.wrong = told.is_wrong.then(|| wrong(told.mark.behind));
+        report.wrong = told.wrong.map(reason);
         report
     }
 
@@ -223,11 +238,20 @@ fn instance() -> i64 {
     i64::from_le_bytes(bytes).max(i64::MIN + 1).abs().max(1)
 }
 
-fn wrong(by: i64) -> String {
-    let (seconds, side) = (by.unsigned_abs() / 1_000, if by > 0 { "behind" } else { "ahead of" });
-    format!(
-        "the time that this instance expects is {seconds} s {side} the one that the server and other instances keep: restart it on a machine whose clock runs right"
-    )
+/// Why nothing is served.
+pub(crate) fn reason(wrong: Wrong) -> String {
+    match wrong {
+        Wrong::Contradicted(by) => {
+            let (seconds, side) = (by.unsigned_abs() / 1_000, if by > 0 { "behind" } else { "ahead of" });
+            format!(
+                "the time that this instance expects is {seconds} s {side} the one that the server and other instances keep: restart it on a machine whose clock runs right"
+            )
+        }
+        Wrong::Behind(by) => format!(
+            "the server's clock is {} s behind the database's last mark, so nobody can tell how long the store was stopped: put the clock right, or say `semel clock accept`",
+            by.unsigned_abs() / 1_000
+        ),
+    }
 }
 
 fn say(turn: Turn) {
@@ -235,7 +259,7 @@ fn say(turn: Turn) {
     match turn {
         Turn::Held(by) => tracing::warn!(
             ahead_seconds = seconds(by),
-            "clock hold: the server's clock jumped ahead and is not believed; nothing is purged until this machine's kernel reports a synchronised clock that the server's agrees with, the clock comes back, or `semel clock accept` says that it is right"
+            "clock hold: the server's clock is or was far ahead and is not believed; nothing is purged until this machine's kernel reports a synchronised clock that the server's agrees with, the clock comes back, or `semel clock accept` says that it is right"
         ),
         Turn::Agrees => tracing::info!("the server's clock agrees with the store's time: no clock hold"),
         Turn::SetBack(by) => tracing::warn!(
@@ -252,6 +276,10 @@ fn say(turn: Turn) {
         Turn::Contradicted(by) => tracing::error!(
             ahead_seconds = seconds(by),
             "the time that this instance expects is far from the one that the server and other instances keep: it serves nothing"
+        ),
+        Turn::Behind(by) => tracing::error!(
+            behind_seconds = seconds(by),
+            "the server's clock is far behind the database's last mark: nothing is served until the clock is right, or `semel clock accept` says that it is"
         ),
     }
 }

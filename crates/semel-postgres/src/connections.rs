@@ -1,17 +1,17 @@
-//! Connections at hand.
+//! The store's connections, and idle ones that it keeps.
 //!
 //! A pool of sqlx's asks the server for a sign of life each time that it gets a connection back, and by default before it hands one
 //! out: two more round trips for every call of one. So the store keeps a few connections of its own out of the pool between
-//! calls. A connection over which a call failed, or was given up midway, is closed: nobody knows what is left on it.
+//! calls. A connection on which a call failed or was cancelled is closed: its state is unknown.
 //!
 //! **A pool may hand out a connection with a transaction left open.** sqlx does not end one whose `begin` is dropped before the server has
-//! answered, by a time-out say, and gives its connection back. What is written over it is acknowledged, and committed by nobody. So every
+//! answered, by a time-out say, and gives its connection back. What is written over it is acknowledged and never committed. So every
 //! connection out of a pool is cleaned before it is used.
 //!
-//! Over an application's own pool the store keeps none: they are not its to keep.
+//! From an application's own pool the store keeps no connection.
 //!
-//! Calls of the store's own that wait do so in one queue for both, or a connection could lie at hand while somebody waits for the pool. A
-//! connection that is kept is none of the pool's any more, which may open another one for whoever asks it directly.
+//! Calls of the store's own that wait do so in one queue for both, or a connection could be idle while a caller waits for the pool. A
+//! kept connection no longer belongs to the pool, which may open another one for direct users.
 
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::PgConnection;
@@ -37,7 +37,7 @@ struct Own {
     /// One permit for each connection that may be in use.
     permits: Arc<Semaphore>,
     patience: Duration,
-    /// Connections live as long as the runtime that they were opened in: that of the store, not of whoever came by first.
+    /// Connections live as long as the runtime that they were opened in: that of the store, not of its first caller.
     runtime: Handle,
     kept: Mutex<Vec<(PgConnection, Instant)>>,
 }
@@ -74,7 +74,7 @@ impl Connections {
         Self { pool, own: None }
     }
 
-    /// Of a pool that nobody else uses, so many at once. Called within the runtime that they are to live in.
+    /// From a pool of its own, at most `most` at once. Called within the runtime that the connections live in.
     pub(crate) fn own(pool: PgPool, most: u32) -> Self {
         let permits = Arc::new(Semaphore::new(usize::try_from(most).unwrap_or(usize::MAX)));
         let patience = pool.options().get_acquire_timeout();
@@ -108,7 +108,7 @@ impl Connections {
         match (taken.conn, &self.own) {
             (Which::Own(conn), Some(own)) if !self.pool.is_closed() => {
                 own.lock().push((*conn, Instant::now()));
-                // Only now, so that whoever waits finds it.
+                // Released last, so that the next waiter finds the connection.
                 drop(taken.permit);
             }
             (Which::Lent(mut lent), _) => lent.well = true,
@@ -162,7 +162,7 @@ impl Taken {
         }
     }
 
-    /// Without a transaction that somebody left open. (To begin one within another is a warning of the server's, not an error; a ROLLBACK
+    /// Rolls back a transaction that was left open. (To begin one within another is a warning of the server's, not an error; a ROLLBACK
     /// alone would be a warning at every other time.)
     async fn cleaned(mut self) -> Result<Self, sqlx::Error> {
         self.conn().begin().await?.rollback().await?;
@@ -170,10 +170,10 @@ impl Taken {
     }
 }
 
-/// Begins a transaction, to the end, even if whoever wants it gives up meanwhile.
+/// Begins a transaction, and completes the `BEGIN` even if the caller is cancelled.
 ///
 /// sqlx's own `begin` is not like that: dropped before the server has answered, it leaves the transaction open and gives the connection back
-/// to the pool, where others' writes go into it and are committed by nobody.
+/// to the pool, where the writes of others join it and are never committed.
 ///
 /// # Errors
 /// There is no connection, or it failed.

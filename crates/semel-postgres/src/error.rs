@@ -9,9 +9,7 @@ use sqlx::postgres::{PgDatabaseError, PgSeverity};
 #[non_exhaustive]
 pub enum OpenError {
     /// The server is a standby.
-    #[error(
-        "the server is a standby (in recovery): connect to the primary, for a standby is behind and cannot decide who was first"
-    )]
+    #[error("the server is a standby (in recovery), which cannot accept writes: connect to the primary")]
     Standby,
     /// The server does not write to disk what it commits.
     #[error(
@@ -26,7 +24,7 @@ pub enum OpenError {
     /// The server is too old.
     #[error("PostgreSQL {found} is too old: {needed} or newer is needed")]
     TooOld {
-        /// The version of the server, as it tells it.
+        /// The server's version, as it reports it.
         found: i32,
         /// The oldest version that will do.
         needed: i32,
@@ -46,38 +44,38 @@ pub enum OpenError {
         "the database has schema version {found}, and {known} is needed: run `semel migrate`, or the SQL that `semel migrate --print` prints"
     )]
     NotMigrated {
-        /// The version of the tables; 0: there are none.
+        /// The version of the tables; 0 without tables.
         found: i64,
         /// The version that is needed.
         known: i64,
     },
     /// The role may not do all that requests need.
-    #[error("the role lacks rights that requests need: GRANT {missing} to it")]
+    #[error("the role lacks privileges: GRANT {missing} to it")]
     NotAllowed {
         /// Which, as `INSERT on semel_answers, …`.
         missing: String,
     },
     /// The server's clock could not be looked at, or what is believed of it not be written down.
-    #[error("what time it is could not be settled with the server: {0}")]
+    #[error("the server's clock could not be checked: {0}")]
     Clock(#[source] StoreError),
     /// The URL cannot be understood.
-    #[error("the URL names no PostgreSQL database: postgres://user:password@host:5432/database")]
+    #[error("the URL is not a PostgreSQL URL, such as postgres://user:password@host:5432/database")]
     Url(#[source] sqlx::Error),
     /// Anything else that the server or the connection reports.
     #[error("the database could not be opened")]
     Sqlx(#[from] sqlx::Error),
 }
 
-/// Why an act inside a transaction changed nothing. Whoever passes it on with `?` rolls the domain statements back too.
+/// Why an act inside a transaction changed nothing. Return it with `?`, so that the domain statements are rolled back too.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ActError {
     /// The state machine refused it: the caller is no longer the owner, or the act is not possible any more.
-    #[error("refused: {0:?}")]
+    #[error("the state machine refused the write: {0:?}")]
     Refused(Refusal),
     /// The connection is in no transaction.
     #[error(
-        "the connection is in no transaction: begin one with sqlx (`pool.begin()`), and commit it after the act"
+        "the connection has no open transaction: begin one with sqlx (`pool.begin()`), and commit it after the act"
     )]
     NoTransaction,
     /// The transaction would be acknowledged before it is on disk.
@@ -97,7 +95,7 @@ pub enum ActError {
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
     /// The state machine refused the act; everything is rolled back.
-    #[error("refused: {0:?}")]
+    #[error("the state machine refused the write: {0:?}")]
     Refused(Refusal),
     /// The server or the connection failed.
     #[error(transparent)]
@@ -127,7 +125,7 @@ pub(crate) fn unavailable(error: &sqlx::Error) -> StoreError {
 /// The error of a statement that commits by itself, or of a COMMIT.
 ///
 /// An ERROR is the server's word that the transaction was rolled back. After anything else (the connection was cut, or the
-/// server ended it with a FATAL, which may come between the commit and its acknowledgement) nobody here knows.
+/// server ended it with a FATAL, which may come between the commit and its acknowledgement) it is unknown.
 pub(crate) fn of_a_commit(error: &sqlx::Error) -> StoreError {
     let rolled_back = match error {
         sqlx::Error::Database(answer) => answer

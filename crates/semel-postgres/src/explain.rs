@@ -1,4 +1,4 @@
-//! Every statement goes by an index. Asked of the server twice: on empty tables of which it knows nothing, as on the first day,
+//! Every statement uses an index. The server is asked twice: on empty tables without statistics, as on the first day,
 //! and on many rows with statistics. The plan asked for is the one that is kept (`force_generic_plan`), but for listings, which are
 //! planned anew each time.
 
@@ -32,7 +32,7 @@ SELECT md5('o' || n)::uuid, n, 1, 1, 'remarked', 'owner' FROM generate_series(1,
 INSERT INTO semel_remembered (name, value) SELECT 'name-' || n, '\\x00' FROM generate_series(1, 3000) AS n;
 ANALYZE";
 
-/// What a statement is told about time by whoever expects nothing.
+/// The time parameters of a statement without expectations.
 const ASKED: &str = "'{0, 0, 2305843009213693951}'";
 
 struct Tables {

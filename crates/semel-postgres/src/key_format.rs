@@ -17,16 +17,16 @@ use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, PgPool, Row, raw_sql};
 use uuid::Uuid;
 
-/// So many records are in memory at a time.
+/// How many records are in memory at a time.
 const PAGE: i64 = 64;
 
-/// "semel kf", as a number: whoever sets the format holds this advisory lock. Without it, two that have looked at the table and
+/// "semel kf" as a number: the advisory lock that is held while setting the format. Without it, two that have looked at the table and
 /// then want it for themselves would wait for each other.
 const ALONE: &str = "SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = 0;
 SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off';
 SELECT pg_advisory_xact_lock(8315172569382677350)";
 
-/// Nobody reserves from here on, and whoever is about to waits.
+/// From here on reservations wait.
 const LOCK: &str = "LOCK TABLE semel_records IN ACCESS EXCLUSIVE MODE";
 
 const USED: &str = "SELECT EXISTS (SELECT 1 FROM semel_records) OR EXISTS (SELECT 1 FROM semel_remembered WHERE starts_with(name, $1))";

@@ -2,7 +2,7 @@
 //!
 //! - **Batches**: one statement, one commit and one round trip for many requests. No statement reads before it inserts, and none is
 //!   steered by errors.
-//! - **Nobody waits for an application's open transaction**, and no two batches deadlock: what such a transaction holds is
+//! - **Nothing waits for an application's open transaction**, and no two batches deadlock: what such a transaction holds is
 //!   answered as locked, which means in progress.
 //! - **Same transaction**: [`act_in`], [`commit_with`] and [`reserve_in`] join the application's own `sqlx` transaction;
 //!   [`PgStore::once`] is the whole of a purely local operation in one commit.
@@ -11,15 +11,20 @@
 //! - **Durable**: `fsync=off` and `synchronous_commit=off` are refused, at the start and again in every statement that writes.
 //! - **Poolers in transaction mode** such as PgBouncer: [`PgOptions::without_prepared_statements`].
 //!
-//! What a failure means: [`Unavailable`](semel::StoreError::Unavailable) is said only where nothing can have been written (no
-//! connection was to be had, or the server answered with an error, which rolls back); where the connection broke while a statement
-//! that writes was under way, the answer is [`Lost`](semel::StoreError::Lost), and the caller reads back.
+//! What a failure means: [`Unavailable`](semel::StoreError::Unavailable) is returned only if nothing can have been written (no
+//! connection was available, or the server answered with an error, which rolls back). If the connection broke while a statement
+//! that writes was running, the error is [`Lost`](semel::StoreError::Lost), and the caller reads back.
 
 mod call;
 mod clock;
 mod connections;
 mod draft;
 mod error;
+/// The README's example is a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 #[cfg(test)]
 mod explain;
 mod key;
@@ -28,6 +33,7 @@ mod listing;
 mod mark;
 mod migration;
 mod once;
+mod open;
 mod options;
 mod phase;
 mod plain;
@@ -38,6 +44,9 @@ mod statements;
 mod store;
 mod text;
 mod write;
+
+/// The PostgreSQL driver, which appears in signatures.
+pub use sqlx;
 
 pub use connections::begin;
 pub use error::{ActError, CommitError, OpenError};

@@ -8,7 +8,7 @@ use crate::row::{AFTER_RECORD, decode, decode_history, row_number};
 use crate::statements::{COUNT_LIVE, DUE, HISTORY, listing_now, read_columns};
 use crate::text::stored;
 use semel::{
-    Answer, Cursor, DueKind, DueQuery, Filter, HistoryLine, OperationId, Page, PassedOver, RecordKey, State,
+    Answer, Cursor, DamageLog, DueKind, DueQuery, Filter, HistoryLine, OperationId, Page, RecordKey, State,
     StoreError,
 };
 use sqlx::{AssertSqlSafe, Row as _};
@@ -26,7 +26,7 @@ pub(crate) async fn due(
     server: &Server,
     clock: &StoreClock,
     query: &DueQuery,
-    damage: &PassedOver,
+    damage: &DamageLog,
 ) -> Result<Answer<semel::Record>, StoreError> {
     let (after, after_id) =
         query.after.map_or((i64::MIN, Uuid::nil()), |(moment, id)| (moment.as_millis(), id.into()));
@@ -51,9 +51,9 @@ pub(crate) async fn due(
             }
         }
         let all = items.len() + damaged < limit;
-        if damaged <= before || all || damaged > PassedOver::LIMIT {
+        if damaged <= before || all || damaged > DamageLog::LIMIT {
             items.sort_by_key(|record: &semel::Record| (record.due().map(|(_, at)| at), record.operation_id));
-            // Somebody may have repaired one meanwhile.
+            // A record may have been repaired meanwhile.
             items.truncate(query.limit);
             if now.is_held() && matches!(query.kind, DueKind::Window | DueKind::Purge) {
                 items.clear();
@@ -69,13 +69,13 @@ pub(crate) async fn list(
     filter: &Filter,
     from: Option<Cursor>,
     limit: usize,
-    damage: &PassedOver,
+    damage: &DamageLog,
 ) -> Result<Page, StoreError> {
     let before = from.map_or(i64::MAX, |cursor| cursor.0);
     let (sql, values) = list_sql(filter);
-    // The words are ours and the values are bound. Planned anew each time: which index serves best hangs on the values.
+    // The SQL text is fixed and values are bound. Planned each time: the best index depends on the values.
     let mut statement = sqlx::query(AssertSqlSafe(sql)).persistent(false).bind(before);
-    // One more than asked for tells whether there is another page.
+    // One more than requested shows whether there is another page.
     statement = statement.bind(sql_limit(limit).saturating_add(1));
     for value in values {
         statement = match value {
@@ -107,10 +107,10 @@ pub(crate) async fn list(
 /// How many keys of a tenant are live, up to a number.
 pub(crate) async fn count_live(server: &Server, tenant: &str, at_most: u64) -> Result<u64, StoreError> {
     let at_most = i64::try_from(at_most).unwrap_or(i64::MAX);
-    // Planned anew each time, as listings are: which way is best hangs on how much of the table is this tenant's.
+    // Planned each time, like listings: the best plan depends on the tenant's share of the table.
     let statement = sqlx::query(COUNT_LIVE).persistent(false).bind(stored(tenant)).bind(at_most);
     let rows = server.read(statement).await?;
-    let row = rows.first().ok_or_else(|| StoreError::Damaged("a count without a number".into()))?;
+    let row = rows.first().ok_or_else(|| StoreError::Damaged("the server returned no count".into()))?;
     not_on_a_standby(row, 1)?;
     let live: i64 = row.try_get(0).map_err(|error| StoreError::Damaged(error.to_string()))?;
     Ok(u64::try_from(live).unwrap_or(0))
@@ -120,7 +120,7 @@ fn sql_limit(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
-/// What a filter's words are bound to.
+/// The values that a filter binds.
 #[derive(Debug)]
 pub(crate) enum Value {
     Text(String),

@@ -4,11 +4,11 @@
 //! purges; never within an application's transaction, whose lock on it everybody else would wait for. Nobody locks it between reading and writing: the
 //! write is on condition that the row is the one that was judged by.
 
-use crate::clock::Answered;
+use crate::clock::{Answered, reason};
 use crate::statements::{MARK, READ};
 use crate::write::Writing;
 use semel::StoreError;
-use semel::clock::{Mark, Told};
+use semel::clock::{Mark, Told, Wrong};
 use std::time::Duration;
 use tokio::task::AbortHandle;
 use uuid::Uuid;
@@ -57,6 +57,14 @@ impl Writing {
     pub(crate) async fn mark(&self, accept: bool) -> Result<(), StoreError> {
         for _ in 0..TRIES {
             let (answered, told) = self.look().await?;
+            match told.wrong {
+                Some(Wrong::Behind(_)) if accept => {
+                    self.clock.accept_behind();
+                    continue;
+                }
+                Some(wrong) if accept => return Err(StoreError::Unavailable(reason(wrong))),
+                _ => {}
+            }
             let Some(mark) = self.clock.to_write(&answered, &told, accept) else { return Ok(()) };
             if self.write_mark(answered.row, mark).await? {
                 return Ok(());
@@ -67,7 +75,7 @@ impl Writing {
 
     /// Writes the row, if it says what is expected. Whether it was written.
     async fn write_mark(&self, expected: Mark, mark: Mark) -> Result<bool, StoreError> {
-        let query = sqlx::query(MARK).bind(mark.at).bind(mark.behind).bind(mark.by);
+        let query = sqlx::query(MARK).bind(mark.at).bind(mark.behind).bind(mark.hold).bind(mark.by);
         let query = query.bind(expected.at).bind(expected.behind).bind(expected.by).bind(self.lossy);
         Ok(!self.server.write(query).await?.is_empty())
     }

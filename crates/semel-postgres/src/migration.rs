@@ -16,11 +16,12 @@ pub struct Migration {
     pub sql: &'static str,
 }
 
-const MIGRATIONS: [Migration; 4] = [
+const MIGRATIONS: [Migration; 5] = [
     Migration { version: 1, name: "records", sql: include_str!("../migrations/0001_records.sql") },
     Migration { version: 2, name: "messages", sql: include_str!("../migrations/0002_messages.sql") },
     Migration { version: 3, name: "answers", sql: include_str!("../migrations/0003_answers.sql") },
     Migration { version: 4, name: "clock", sql: include_str!("../migrations/0004_clock.sql") },
+    Migration { version: 5, name: "hold", sql: include_str!("../migrations/0005_hold.sql") },
 ];
 
 /// The newest schema version that this program knows.
@@ -30,7 +31,7 @@ pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;
 /// during a rolling deploy instances of the version before start and run on tables that are already newer.
 const COMPATIBLE_WITH: i64 = 3;
 
-/// "semel mi", as a number: whoever migrates holds this advisory lock.
+/// "semel mi" as a number: the advisory lock that is held while migrating.
 const LOCK: i64 = 0x7365_6d65_6c20_6d69;
 
 /// All steps, oldest first: for teams that run their own migrations.

@@ -32,7 +32,7 @@ pub enum Once<T> {
 #[non_exhaustive]
 pub enum OnceError<E> {
     /// The work failed. It is rolled back, and the operation is as if it had never been asked for.
-    #[error("the work was given up")]
+    #[error("the work failed and was rolled back")]
     Application(E),
     /// Another attempt finished the operation meanwhile. The work is rolled back.
     #[error("another attempt took over, or the outcome was settled: {0:?}")]
@@ -47,7 +47,7 @@ impl PgStore {
     /// **one** commit, where the layer needs two.
     ///
     /// A crash leaves all of it or nothing, so that the operation is never in doubt, and [`Stale::Rerun`](semel::Stale::Rerun) is
-    /// the right policy. Duplicates do not wait for an open transaction: they are told that it is in progress.
+    /// the right policy. Duplicates do not wait for an open transaction: they are answered that it is in progress.
     ///
     /// # Errors
     /// Nothing was executed, or (with [`StoreError::Lost`]) the whole of it was; a retry finds out.
@@ -64,14 +64,15 @@ impl PgStore {
             Reserved::New(record) => {
                 let worked = work(&mut *transaction, record.operation_id).await;
                 let (value, outcome) = worked.map_err(OnceError::Application)?;
-                let (claim, act) = (Claim::of(&record), engine.acts(&record, &incoming.policy).of(outcome));
+                let (claim, act) =
+                    (Claim::of(&record), engine.outcome_writes(&record, &incoming.policy).act(outcome));
                 match self.commit_with(transaction, &claim, &act).await {
                     Ok(_) => Ok(Once::Executed(value)),
                     Err(CommitError::Refused(refusal)) => Err(OnceError::Refused(refusal)),
                     Err(CommitError::Store(lost @ StoreError::Lost(_)))
                         if self.own(&claim).await.is_some() =>
                     {
-                        tracing::debug!(%lost, "read back: it is committed");
+                        tracing::debug!(%lost, "the commit's answer was lost; read back: it is committed");
                         Ok(Once::Executed(value))
                     }
                     Err(CommitError::Store(error)) => Err(BeginError::Store(error).into()),
@@ -127,7 +128,7 @@ impl PgStore {
                 return Err(given_back(ticket, OnceError::Application(error)).await);
             }
         };
-        match self.commit_with(transaction, &ticket.claim(), &ticket.acts().of(outcome)).await {
+        match self.commit_with(transaction, &ticket.claim(), &ticket.outcome_writes().act(outcome)).await {
             Ok(record) => {
                 ticket.committed_elsewhere(record.as_ref());
                 Ok(Once::Executed(value))

@@ -27,7 +27,7 @@ impl PgStore {
     /// ```
     ///
     /// # Errors
-    /// Nothing was written, or (with [`StoreError::Lost`]) nobody knows; the next attempt goes on from what is there.
+    /// Nothing was written, or (with [`StoreError::Lost`]) that is unknown; the next attempt resumes from what is there.
     pub async fn phase<T: Checkpoint, E>(
         &self,
         phases: &mut Phases,

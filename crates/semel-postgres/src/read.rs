@@ -66,10 +66,9 @@ pub(crate) async fn read(
     Ok((now, found))
 }
 
-/// The time that a reading statement told, if what it read may be decided on.
+/// The time that a reading statement returned, if decisions may be based on what it read.
 pub(crate) fn moment(rows: &[PgRow]) -> Result<Answered, StoreError> {
-    let row =
-        rows.first().ok_or_else(|| StoreError::Damaged("the server did not answer with a row".into()))?;
+    let row = rows.first().ok_or_else(|| StoreError::Damaged("the server returned no row".into()))?;
     not_on_a_standby(row, AFTER_RECORD + 1)?;
     Answered::of(&computed::<Vec<i64>>(row, AFTER_RECORD)?)
 }

@@ -41,7 +41,8 @@ pub(crate) fn computed<'r, T: Decode<'r, Postgres> + Type<Postgres>>(
     row: &'r PgRow,
     index: usize,
 ) -> Result<T, StoreError> {
-    row.try_get(index).map_err(|error| StoreError::Damaged(format!("an answer of the server's: {error}")))
+    row.try_get(index)
+        .map_err(|error| StoreError::Damaged(format!("the server returned an unreadable value: {error}")))
 }
 
 fn decode_columns(
@@ -127,7 +128,7 @@ pub(crate) fn damaged(id: OperationId, what: &str) -> StoreError {
     StoreError::Damaged(format!("operation {id}: {what}"))
 }
 
-/// A row whose contents are not taken on trust. What is wrong is told by the column's name alone: contents stay out of errors.
+/// A row whose contents are validated. Errors name the column only: contents stay out of them.
 struct Columns<'r>(&'r PgRow);
 
 impl<'r> Columns<'r> {

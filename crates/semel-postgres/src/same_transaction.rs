@@ -31,7 +31,7 @@ pub enum Reserved {
     Locked,
 }
 
-/// What the statements are told.
+/// The parameters of the statements.
 #[derive(Clone, Copy)]
 pub(crate) struct Terms {
     pub(crate) asked: Asked,
@@ -39,11 +39,11 @@ pub(crate) struct Terms {
     pub(crate) prepared: bool,
 }
 
-/// Not prepared by name: nobody here knows whether a pooler in transaction mode stands before the server, which would hand the name to
+/// Not prepared by name: there may be a pooler in transaction mode in front of the server, which would hand the name to
 /// another connection.
 const DEFAULT: Terms = Terms { asked: Asked::NOTHING, lossy: false, prepared: false };
 
-/// Reserves the key of `draft` in the open transaction of `conn`, if nobody has; else tells what is there. Never waits.
+/// Reserves the key of `draft` in the open transaction of `conn` if it is free; otherwise returns the record that is there. Never waits.
 ///
 /// The statements are not prepared by name, so that it works behind any pooler. [`PgStore::reserve_in`](crate::PgStore::reserve_in) knows
 /// the store's options, and saves the server some planning where it may.
@@ -91,7 +91,7 @@ pub async fn act_in(conn: &mut PgConnection, claim: &Claim, act: &Act) -> Result
 /// ```
 ///
 /// # Errors
-/// Nothing was written; or, with [`StoreError::Lost`], nobody knows: read the record back by its owner.
+/// Nothing was written; or, with [`StoreError::Lost`], that is unknown: read the record back by its owner.
 pub async fn commit_with(
     transaction: Transaction<'static, Postgres>,
     claim: &Claim,
@@ -143,7 +143,7 @@ pub(crate) async fn reserve(
         ))
         .into()),
         Some(record) => Ok(Reserved::Exists(Box::new(record))),
-        // It was there a moment ago: whoever removes it is about to begin afresh.
+        // It existed a moment ago: it is being removed, and its key will be reserved again.
         None => Ok(Reserved::Locked),
     }
 }

@@ -3,17 +3,17 @@
 //! - **Time** is taken once per statement (`moment`), and is two: `now`, the earliest that it may be, and `latest`. Moments that count from one of
 //!   them come as durations, with their bit set in `relative`: bit 0 is `created_at`, bit 1 `lease_until`, and so on in the order of
 //!   [`MOMENTS`](crate::draft::MOMENTS). Windows count from the latest, everything else from the earliest.
-//! - **Durability is looked at where it counts**: behind a pooler in transaction mode nobody knows the session's settings, so
+//! - **Durability is looked at where it counts**: behind a pooler in transaction mode the session's settings are unknown, so
 //!   the statement itself writes nothing where `synchronous_commit` is off.
 //! - **The happy path has statements of its own.** A reservation leaves most columns empty, and completions fill them alike; each
-//!   parameter less is time saved on either side. What is not plain goes by the general statements.
+//!   parameter less is time saved on either side. Everything else uses the general statements.
 //! - **Plans for few rows.** `ord % 1 = 0` holds always, but the planner takes an equality that it knows nothing of for one in
 //!   two hundred and plans for a handful of rows: nested loops over the indexes. Without it, a plan that was made and kept
 //!   while the table was small would scan the whole of it at every call until the next ANALYZE.
-//! - **Nobody waits for an application's transaction.** Such a transaction holds the key's advisory lock: `create` tries it and
+//! - **Nothing waits for an application's transaction.** Such a transaction holds the key's advisory lock: `create` tries it and
 //!   leaves out what it does not get; `swap`, `remove`, `purge` and `drop_answers` skip rows that are locked. Among themselves, creates wait
 //!   for each other in the order of key hashes, and for swaps and removals; a swap that writes an answer anew waits for one that is being
-//!   dropped. Those wait for nobody. So there is no deadlock.
+//!   dropped. Those wait for nothing. So there is no deadlock.
 
 /// A statement in two forms: for a lone item, whose values are its parameters, and for a batch, with an array for each column.
 pub(crate) struct Statement {
@@ -177,12 +177,12 @@ macro_rules! claimed {
 macro_rules! clock {
     () => {
         concat!(
-            "(SELECT c.claimed, c.trusted_at, c.behind, c.written_by, greatest(($1::bigint[])[1], CASE
-    WHEN c.behind <> 0 AND ($1::bigint[])[2] > 0 AND c.claimed - c.expected BETWEEN -2000 AND ($1::bigint[])[3] THEN c.claimed
+            "(SELECT c.claimed, c.trusted_at, c.behind, c.hold, c.written_by, greatest(($1::bigint[])[1], CASE
+    WHEN (c.behind <> 0 OR c.hold > 0) AND ($1::bigint[])[2] > 0 AND c.claimed - c.expected BETWEEN -2000 AND ($1::bigint[])[3] THEN c.claimed
     WHEN c.claimed - c.behind - c.expected BETWEEN -2000 AND ($1::bigint[])[3] THEN c.claimed - c.behind
     ELSE c.expected END) AS now
   FROM (SELECT clock.claimed, coalesce(b.trusted_at, 0) AS trusted_at, coalesce(b.behind, 0) AS behind,
-      coalesce(b.written_by, 0) AS written_by, greatest(($1::bigint[])[2], b.trusted_at) AS expected
+      greatest(b.hold, b.behind, 0) AS hold, coalesce(b.written_by, 0) AS written_by, greatest(($1::bigint[])[2], b.trusted_at) AS expected
     FROM (SELECT ",
             claimed!(),
             " AS claimed) AS clock LEFT JOIN semel_clock b ON b.id = 1) AS c) AS t"
@@ -193,7 +193,7 @@ macro_rules! clock {
 /// The two times, and all that was found: `told`.
 macro_rules! times {
     () => {
-        "t.now, greatest(t.now, t.claimed) AS latest, ARRAY[t.now, t.claimed, t.trusted_at, t.behind, t.written_by] AS told"
+        "t.now, greatest(t.now + t.hold, t.claimed) AS latest, ARRAY[t.now, t.claimed, t.trusted_at, t.behind, t.hold, t.written_by] AS told"
     };
 }
 
@@ -204,7 +204,7 @@ macro_rules! forgetting_moment {
         concat!(
             "moment AS MATERIALIZED (SELECT ",
             times!(),
-            ", $2::boolean OR current_setting('synchronous_commit') <> 'off' AS durable, t.behind <= 0 AND t.claimed <= t.now AS trusted FROM ",
+            ", $2::boolean OR current_setting('synchronous_commit') <> 'off' AS durable, t.hold <= 0 AND t.claimed <= t.now AS trusted FROM ",
             clock!(),
             ")"
         )
@@ -605,13 +605,13 @@ macro_rules! listing_now {
 }
 pub(crate) use listing_now;
 
-/// The latest time by the row: the server's clock, unless it was set back.
+/// The latest time by the row: the server's clock, unless that was set back or a hold is open.
 macro_rules! latest_now {
     () => {
         concat!(
             "(SELECT ",
             claimed!(),
-            " - least(coalesce((SELECT behind FROM semel_clock WHERE id = 1), 0), 0))"
+            " + coalesce((SELECT greatest(hold - behind, 0) FROM semel_clock WHERE id = 1), 0))"
         )
     };
 }
@@ -698,8 +698,9 @@ WHERE $3::boolean OR current_setting('synchronous_commit') <> 'off' ON CONFLICT 
 pub(crate) const RECALL: &str = "SELECT r.value, pg_is_in_recovery()
 FROM (SELECT) AS always LEFT JOIN semel_remembered r ON r.name = $1";
 
-/// Leaves a mark in the row about the clock, if it says what is expected: parameters 4 to 6. One row if it did.
-pub(crate) const MARK: &str = "INSERT INTO semel_clock AS c (id, trusted_at, behind, written_by) SELECT 1, $1::bigint, $2::bigint, $3::bigint
-WHERE $7::boolean OR current_setting('synchronous_commit') <> 'off'
-ON CONFLICT (id) DO UPDATE SET trusted_at = excluded.trusted_at, behind = excluded.behind, written_by = excluded.written_by
-WHERE c.trusted_at = $4::bigint AND c.behind = $5::bigint AND c.written_by = $6::bigint RETURNING c.id";
+/// Leaves a mark in the row about the clock, if it says what is expected: parameters 5 to 7. One row if it did.
+pub(crate) const MARK: &str = "INSERT INTO semel_clock AS c (id, trusted_at, behind, hold, written_by)
+SELECT 1, $1::bigint, $2::bigint, $3::bigint, $4::bigint
+WHERE $8::boolean OR current_setting('synchronous_commit') <> 'off'
+ON CONFLICT (id) DO UPDATE SET trusted_at = excluded.trusted_at, behind = excluded.behind, hold = excluded.hold, written_by = excluded.written_by
+WHERE c.trusted_at = $5::bigint AND c.behind = $6::bigint AND c.written_by = $7::bigint RETURNING c.id";

@@ -1,25 +1,23 @@
 //! The store's handle.
 
-use crate::error::{ActError, CommitError, OpenError};
+use crate::error::{ActError, CommitError};
 use crate::key::KeyHash;
 use crate::key_format::REPLACE;
 use crate::mark::Ticker;
-use crate::migration::Migrated;
-use crate::options::PgOptions;
 use crate::read::{not_on_a_standby, read};
 use crate::row::computed;
 use crate::same_transaction::{self, Reserved, Terms};
 use crate::statements::{FIND, READ, RECALL, REMEMBER};
 use crate::text::stored;
 use crate::write::{Writing, not_durable};
-use crate::{key_format, listing, migration};
+use crate::{key_format, listing};
 use bytes::Bytes;
 use semel::clock::{ClockReport, ClockRequest};
 use semel::transition::{Act, Claim};
 use semel::{
-    Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, KeyFormat, KeyFormatSet,
-    OperationId, Page, PassedOver, Purged, Record, RecordKey, Respell, Store, StoreError, StoreFuture, Swap,
-    Swapped, Timestamp,
+    Answer, Created, Cursor, DamageLog, Draft, DueQuery, Expected, Filter, HistoryLine, KeyFormat,
+    KeyFormatSet, OperationId, Page, Purged, Record, RecordKey, Respell, Store, StoreError, StoreFuture,
+    Swap, Swapped, Timestamp,
 };
 use sqlx::postgres::PgConnection;
 use sqlx::{PgPool, Postgres, Transaction};
@@ -41,43 +39,19 @@ use uuid::Uuid;
 #[derive(Clone, Debug)]
 pub struct PgStore {
     pub(crate) writing: Writing,
-    pub(crate) damage: Arc<PassedOver>,
-    pub(crate) lanes: usize,
+    pub(crate) damage: Arc<DamageLog>,
+    pub(crate) max_concurrent_batches: usize,
     pub(crate) _ticker: Arc<Ticker>,
 }
 
 impl PgStore {
-    /// Opens the store over the application's own pool, with the default [`PgOptions`].
-    ///
-    /// # Errors
-    /// What is wrong with the server or its settings, and what to do about it.
-    pub async fn new(pool: PgPool) -> Result<Self, OpenError> {
-        PgOptions::new().open(pool).await
-    }
-
-    /// Opens the store in the database of `url`, with the default [`PgOptions`].
-    ///
-    /// # Errors
-    /// As [`new`](Self::new), and what is wrong with the URL.
-    pub async fn connect(url: &str) -> Result<Self, OpenError> {
-        PgOptions::new().connect(url).await
-    }
-
-    /// Brings the tables of a database to the newest version. Opening does it by itself, unless told not to.
-    ///
-    /// # Errors
-    /// [`OpenError::Newer`] if they are newer than this program can work with; else what the server reports.
-    pub async fn migrate(pool: &PgPool) -> Result<Migrated, OpenError> {
-        migration::migrate(pool).await
-    }
-
     /// The connections, for whatever else is to be done in the same database.
     #[must_use]
     pub fn pool(&self) -> &PgPool {
         &self.writing.server.connections.pool
     }
 
-    /// Closes all connections, its own and the pool's, once what is under way has ended. Calls find the store unavailable from then
+    /// Closes all connections, its own and the pool's, once running calls have ended. Calls find the store unavailable from then
     /// on.
     pub async fn close(self) {
         self.writing.server.connections.close().await;
@@ -199,7 +173,7 @@ impl Store for PgStore {
             let name = stored(&name);
             let remember = sqlx::query(REMEMBER).bind(&*name).bind(&*value).bind(self.writing.lossy);
             self.writing.server.write(remember).await?;
-            // Whether it was written or not, this is what is there; and asking again is as good as having been answered.
+            // Whether or not it was written, this is the stored value.
             let kept = self.recall_stored(&name).await?;
             kept.ok_or_else(not_durable)
         })
@@ -231,16 +205,15 @@ impl Store for PgStore {
         Box::pin(async move { key_format::set(self.pool(), self.terms()?, format, respell).await })
     }
 
-    fn lanes(&self) -> usize {
-        self.lanes
+    fn max_concurrent_batches(&self) -> usize {
+        self.max_concurrent_batches
     }
 }
 
 impl PgStore {
     async fn recall_stored(&self, name: &str) -> Result<Option<Bytes>, StoreError> {
         let rows = self.writing.server.read(sqlx::query(RECALL).bind(name)).await?;
-        let row =
-            rows.first().ok_or_else(|| StoreError::Damaged("the server did not answer with a row".into()))?;
+        let row = rows.first().ok_or_else(|| StoreError::Damaged("the server returned no row".into()))?;
         not_on_a_standby(row, 1)?;
         Ok(computed::<Option<&[u8]>>(row, 0)?.map(Bytes::copy_from_slice))
     }

@@ -18,14 +18,14 @@ use std::collections::HashSet;
 use uuid::Uuid;
 
 /// Items per statement. Each create takes a lock of the server's, whose table has room for 64 per connection (6 400 by
-/// default): four lanes of this size on each of ten instances fit beside everything else. A larger batch goes in several
+/// default): four batches of this size on each of ten instances fit beside everything else. A larger batch goes in several
 /// statements, one after the other, all at the same moment.
 pub(crate) const MOST: usize = 128;
 
 /// How often a create is sent again for a key whose record was there at the insert and gone at the reading.
 const TRIES: usize = 4;
 
-/// What every writing statement is told.
+/// The parameters of every writing statement.
 #[derive(Clone, Debug)]
 pub(crate) struct Writing {
     pub(crate) server: Server,
@@ -41,10 +41,8 @@ pub(crate) struct Wrote {
 
 /// The answer of a writing statement, which is one row; `None`: its commit would not have been durable, and it did nothing.
 pub(crate) fn wrote(rows: Vec<PgRow>) -> Result<Option<Wrote>, StoreError> {
-    let row = rows
-        .into_iter()
-        .next()
-        .ok_or_else(|| StoreError::Damaged("the server did not answer with a row".into()))?;
+    let row =
+        rows.into_iter().next().ok_or_else(|| StoreError::Damaged("the server returned no row".into()))?;
     if !computed::<bool>(&row, 1)? {
         return Ok(None);
     }
@@ -53,7 +51,7 @@ pub(crate) fn wrote(rows: Vec<PgRow>) -> Result<Option<Wrote>, StoreError> {
 }
 
 impl Wrote {
-    /// The ids that were created, and those whose key somebody's transaction holds.
+    /// The ids that were created, and those whose key an open transaction holds.
     pub(crate) fn created(&self) -> Result<[HashSet<OperationId>; 2], StoreError> {
         let ids =
             |index| Ok(computed::<Vec<Uuid>>(&self.row, index)?.into_iter().map(OperationId::from).collect());
@@ -70,7 +68,7 @@ impl Wrote {
         let (since, operations) =
             (computed::<Vec<i64>>(&self.row, 2)?, computed::<Vec<String>>(&self.row, 3)?);
         let purged = |(since, operation): (i64, String)| Purged {
-            // For whoever counts them: one that is spelt as none can be is told as it stands.
+            // For metrics. A name that cannot be decoded is returned as it is stored.
             operation: original(&operation).unwrap_or(operation).into(),
             since: Timestamp::from_millis(since),
         };
@@ -164,7 +162,7 @@ pub(crate) fn remove_query<'q>(asked: Asked, lossy: bool, batch: &[(KeyHash, &'q
 }
 
 impl Writing {
-    /// Inserts each draft if there is none of its key; else tells what is there.
+    /// Inserts each draft if there is no record of its key; otherwise returns that record.
     pub(crate) async fn create(&self, mut batch: Vec<Draft>) -> Result<Answer<Created>, StoreError> {
         let hashes: Vec<KeyHash> = batch.iter().map(|draft| KeyHash::of(&draft.key)).collect();
         let mut outcomes: Vec<Option<Created>> = vec![None; batch.len()];
@@ -208,12 +206,12 @@ impl Writing {
                 };
             }
         }
-        // Somebody makes and removes records of this key all the time: it is in use, which is what "locked" says.
+        // Records of this key are created and removed all the time: it is in use, which is what "locked" means.
         let items = outcomes.into_iter().map(|outcome| outcome.unwrap_or(Created::Locked)).collect();
         progress.answer(items)
     }
 
-    /// Replaces each expected record, and appends to its history; else tells what is there.
+    /// Replaces each expected record and appends to its history; otherwise returns what is there.
     pub(crate) async fn swap(&self, batch: Vec<Swap>) -> Result<Answer<Swapped>, StoreError> {
         let mut batch = batch;
         let hashes: Vec<KeyHash> = batch.iter().map(|swap| KeyHash::of(&swap.expected.key)).collect();
@@ -237,7 +235,7 @@ impl Writing {
         self.tell(&expected, &hashes, &done, progress).await
     }
 
-    /// Removes each expected record and its history; else tells what is there.
+    /// Removes each expected record and its history; otherwise returns what is there.
     pub(crate) async fn remove(&self, batch: Vec<Expected>) -> Result<Answer<Swapped>, StoreError> {
         let hashes: Vec<KeyHash> = batch.iter().map(|expected| KeyHash::of(&expected.key)).collect();
         let to_send = first_of_each(batch.iter());
@@ -253,7 +251,7 @@ impl Writing {
         self.tell(&batch.iter().collect::<Vec<_>>(), &hashes, &done, progress).await
     }
 
-    /// What the next statement of a call is told about time.
+    /// The time parameters of the next statement of a call.
     fn ask(&self, progress: &Progress) -> Result<Asked, StoreError> {
         self.clock.ask_to_write().map_err(|error| progress.whole(error))
     }
@@ -346,7 +344,7 @@ pub(crate) fn not_durable() -> StoreError {
     )
 }
 
-/// An answer to a write that cannot be understood is as good as none.
+/// An unreadable answer to a write counts as a lost one.
 fn lost(error: StoreError) -> StoreError {
     StoreError::Lost(error.to_string())
 }
@@ -359,7 +357,7 @@ struct Progress {
 }
 
 impl Progress {
-    /// The error of the whole call: once anything was written, nobody may be told that nothing was, nor (by a damaged record
+    /// The error of the whole call: once anything was written, the error must not say otherwise, nor (by a damaged record
     /// beside it) be led to send it again.
     fn whole(&self, error: StoreError) -> StoreError {
         match error {
@@ -369,12 +367,12 @@ impl Progress {
     }
 
     fn answer<T>(self, items: Vec<T>) -> Result<Answer<T>, StoreError> {
-        let now = self.now.ok_or_else(|| StoreError::Unavailable("no statement was sent".into()))?;
+        let now = self.now.ok_or_else(|| StoreError::Unavailable("no statement was executed".into()))?;
         Ok(Answer::at(now, items))
     }
 }
 
-/// The parts that go in one statement each. An empty batch is one empty statement, which tells the time.
+/// The parts that go in one statement each. An empty batch is one empty statement, which returns the time.
 fn chunks(indexes: &[usize]) -> Vec<&[usize]> {
     if indexes.is_empty() { vec![indexes] } else { indexes.chunks(MOST).collect() }
 }

@@ -174,3 +174,21 @@ async fn after_the_server_was_away_no_lease_is_judged_over_before_one_has_passed
     clock.pass(Duration::from_secs(30));
     assert_eq!(store.read(vec![]).await.unwrap().steady, Duration::from_secs(30));
 }
+
+#[tokio::test]
+async fn a_hold_that_a_build_before_opened_stays_open() {
+    let database = Database::new().await;
+    let (clock, db) = (Driven::of(&database).await, database.pool().await);
+    let store = open_by(&clock, Terms::default()).await;
+    let before = store.read(vec![]).await.unwrap().now;
+    store.close().await;
+    // As a database of schema 4, whose last program saw the server's clock jump.
+    let earlier = "ALTER TABLE semel_clock DROP COLUMN hold;
+        UPDATE semel_meta SET value = 4 WHERE name = 'schema_version'; UPDATE semel_clock SET behind = 86400000";
+    sqlx::raw_sql(earlier).execute(&db).await.unwrap();
+    PgStore::migrate(&db).await.unwrap();
+    clock.server.jump(DAY).await;
+    let now = open_by(&clock, Terms::default()).await.read(vec![]).await.unwrap().moment();
+    assert_eq!((now.earliest, now.latest), (before, before.plus_millis(DAY)));
+    assert_eq!(number(&db, "SELECT hold FROM semel_clock").await, DAY);
+}

@@ -66,7 +66,7 @@ async fn requests_that_come_together_share_statements_and_commits() {
     }
     together.join_all().await;
     let statements = proxy.statements() - before;
-    // Both lanes of each kind of call at the most, and a statement for many may have to be prepared once for each kind.
+    // At most two batches of each kind of call, and a statement for many may have to be prepared once for each kind.
     assert!(statements <= 6, "{TOGETHER} operations at once took {statements} statements");
     let commits =
         number(&db, "SELECT count(DISTINCT xmin::text) FROM semel_records WHERE key LIKE 'together-%'").await;

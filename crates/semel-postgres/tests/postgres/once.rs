@@ -225,7 +225,7 @@ async fn another_request_under_the_same_key_is_refused_whatever_became_of_the_fi
         panic!("it is not to be run")
     };
     let refused = shop.store.once(&shop.engine, shop.incoming("reused", &other), work).await;
-    let Ok(Once::Decided(Decision::KeyReused { operation_id })) = refused else { panic!("{refused:?}") };
+    let Ok(Once::Decided(Decision::KeyReused { operation_id, .. })) = refused else { panic!("{refused:?}") };
     assert!(id.starts_with(&operation_id.to_string()));
     assert_eq!(shop.payments().await, 1);
 }

@@ -1,16 +1,18 @@
 //! The owner's task: runs the service, classifies what came back, stores it, and only then answers.
 
 use crate::body::{Body, BoxError, Collected, Resumed, collect};
+use crate::handler::{FinishedInside, Operation};
 use crate::headers::{self, OUTCOME, operation_id_value};
-use crate::layer::Config;
-use crate::operation::{FinishedInside, Operation};
+use crate::identification::{self, add_expiry};
 use crate::outcome::OutcomeClass;
-use crate::protection::Protection;
+use crate::protection::{Protection, ValidProtection};
+use crate::state::LayerState;
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
-use http::{Request, Response};
-use semel::caught::caught;
+use http::{HeaderValue, Request, Response};
+use semel::catch_panic::catch_panic;
+use semel::headers::ORIGINAL_REQUEST_ID;
 use semel::{Finish, Interruption, Outcome, RecordKey, Resource, RightEnded, StoredResponse, Ticket};
 use std::future::poll_fn;
 use std::pin::pin;
@@ -24,8 +26,8 @@ const TIMEOUT: &str = "timeout";
 
 /// One execution, and who waits for it.
 pub(crate) struct Execution {
-    pub(crate) config: Arc<Config>,
-    pub(crate) protection: Arc<Protection>,
+    pub(crate) state: Arc<LayerState>,
+    pub(crate) protection: ValidProtection,
     pub(crate) ticket: Ticket,
     pub(crate) key: RecordKey,
     pub(crate) answer: oneshot::Sender<Response<Body>>,
@@ -40,8 +42,9 @@ where
     R: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
     R::Error: Into<BoxError>,
 {
-    let Execution { config, protection, ticket, key, answer } = execution;
+    let Execution { state, protection, ticket, key, answer } = execution;
     let operation = Operation::new(ticket, key, protection.max_stored_response);
+    let request_id = headers::request_id(&parts.headers);
     headers::tell_service(&mut parts.headers, operation.id(), operation.attempt());
     parts.extensions.insert(operation.clone());
 
@@ -52,9 +55,9 @@ where
         // Pinned here and lent: handed over by value it would be in the future twice, and a third time beside what comes after it.
         let serving = pin!(async {
             let response = inner.call(request).await.map_err(|error| Unserved::Error(error.into()))?;
-            Ok(receive(response, &config, &protection).await)
+            Ok(receive(response, &state, &protection).await)
         });
-        let mut served = pin!(caught(serving));
+        let mut served = pin!(catch_panic(serving));
         // When the right to execute ends, the service is polled: what it is still sending is not to be sent.
         poll_fn(|context| {
             operation.right().wakes(context);
@@ -66,14 +69,14 @@ where
             Ok(caught) => caught,
             Err(_) => {
                 timed_out = true;
-                // Nothing more is sent from here on. A service that was not sent anything yet says so at once, and then there is no doubt.
+                // Nothing more is sent from here on. If nothing was sent yet, the service reports that at once, and there is no doubt.
                 let doubting = Box::pin(operation.doubt(TIMEOUT));
                 match poll_fn(|context| Poll::Ready(served.as_mut().poll(context))).await {
                     Poll::Ready(caught) => caught,
                     Poll::Pending => {
-                        // The client is told now; the work goes on, and its late outcome still counts.
+                        // The client is answered now; the work continues, and its late outcome still counts.
                         doubting.await;
-                        respond(&mut answer, config.unknown_to_first(operation.id(), None));
+                        respond(&mut answer, state.unknown_to_first(operation.id(), None));
                         served.await
                     }
                 }
@@ -81,7 +84,7 @@ where
         };
         caught.unwrap_or(Err(Unserved::Panicked))
     };
-    let response = conclude(&config, &protection, &operation, served, timed_out).await;
+    let response = conclude(&state, &protection, &operation, request_id, served, timed_out).await;
     respond(&mut answer, response);
 }
 
@@ -112,8 +115,8 @@ enum ServedBody {
     NobodyGetsIt,
 }
 
-/// Reads the answer as far as it can be stored.
-async fn receive<R>(response: Response<R>, config: &Config, protection: &Protection) -> Served
+/// Reads the answer, up to the size that can be stored.
+async fn receive<R>(response: Response<R>, state: &LayerState, protection: &Protection) -> Served
 where
     R: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
     R::Error: Into<BoxError>,
@@ -124,9 +127,9 @@ where
     if endless {
         return Served { parts, body: ServedBody::Passing(Body::stream(Resumed::new(Vec::new(), body))) };
     }
-    // The work is done: there has to be room for what came of it.
+    // The work is done: its answer is kept even beyond the budget.
     let body = match collect(body, protection.max_stored_response, |_| Ok(())).await {
-        Collected::Whole(bytes) => ServedBody::Whole(config.memory.keep_anyway(bytes)),
+        Collected::Whole(bytes) => ServedBody::Whole(state.body_budget.keep_anyway(bytes)),
         Collected::TooLong(read, rest) => ServedBody::Passing(Body::stream(Resumed::new(read, rest))),
         Collected::Broken(error) => ServedBody::Broken(error),
     };
@@ -135,9 +138,10 @@ where
 
 /// Classifies and stores what came back, and makes the answer of it.
 async fn conclude(
-    config: &Config,
+    state: &LayerState,
     protection: &Protection,
     operation: &Operation,
+    request_id: Option<HeaderValue>,
     served: Result<Served, Unserved>,
     timed_out: bool,
 ) -> Response<Body> {
@@ -154,21 +158,26 @@ async fn conclude(
     let id = operation.id();
     match finished {
         // What the handler's transaction stored is the answer, whatever the handler made of it afterwards.
-        Some(FinishedInside::Committed(stored)) => return config.stored(stored, id),
-        Some(FinishedInside::Unknown) => return config.unknown_to_first(id, None),
+        Some(FinishedInside::Committed(stored, expires)) => {
+            let mut response = state.stored(stored, id);
+            add_expiry(response.headers_mut(), expires);
+            state.identify_first(response.headers_mut(), id);
+            return response;
+        }
+        Some(FinishedInside::Unknown) => return state.unknown_to_first(id, None),
         None => {}
     }
     let Some(ticket) = ticket else {
         // The handler took the ticket, and with it the duty to finish. Whether it did, the store knows.
-        if !config.has_ended(id).await {
-            return config.unknown_to_first(id, None);
+        if !state.has_ended(id).await {
+            return state.unknown_to_first(id, None);
         }
         return match served {
             Ok(Served { parts, body: ServedBody::Whole(bytes) }) => {
-                passed_on(parts, Body::from(bytes), operation)
+                passed_on(state, parts, Body::from(bytes), operation)
             }
-            Ok(Served { parts, body: ServedBody::Passing(body) }) => passed_on(parts, body, operation),
-            Ok(_) | Err(_) => config.unknown_to_first(id, None),
+            Ok(Served { parts, body: ServedBody::Passing(body) }) => passed_on(state, parts, body, operation),
+            Ok(_) | Err(_) => state.unknown_to_first(id, None),
         };
     };
     let served = match served {
@@ -183,7 +192,7 @@ async fn conclude(
                 }
             };
             let _ = ticket.finish(Outcome::Unknown { error: error.into() }).await;
-            return config.unknown_to_first(id, None);
+            return state.unknown_to_first(id, None);
         }
     };
     let Served { mut parts, mut body } = served;
@@ -196,9 +205,13 @@ async fn conclude(
         _ => (declared.unwrap_or_else(|| classify(&parts, protection, &ticket)), None),
     };
     let resource = resource.or_else(|| headers::resource(&parts.headers));
+    let mut kept_headers = protection.kept_headers.of(&parts.headers);
+    if let Some(id) = identification::to_keep(&parts.headers, request_id.as_ref()) {
+        kept_headers.push((ORIGINAL_REQUEST_ID.as_str().to_owned(), Bytes::copy_from_slice(id.as_bytes())));
+    }
     let kept = StoredResponse {
         status: status.as_u16(),
-        headers: protection.kept_headers.of(&parts.headers),
+        headers: kept_headers,
         body: match &body {
             ServedBody::Whole(bytes) => semel::Body::Stored(bytes.clone()),
             ServedBody::Passing(_) | ServedBody::Broken(_) | ServedBody::NobodyGetsIt => {
@@ -208,23 +221,32 @@ async fn conclude(
         schema_version: schema_version.or_else(|| headers::schema_version(&parts.headers)),
     };
     headers::drop_ours(&mut parts.headers);
-    // In doubt nobody gets it: with it goes whatever is left to send of the request.
+    // In doubt the body is dropped, and with it what is left to send of the request.
     if class == OutcomeClass::Unknown {
         body = ServedBody::NobodyGetsIt;
     }
     let error = || broken.map_or_else(|| format!("status_{}", status.as_u16()), Into::into);
     let outcome = outcome(class, kept, resource, error);
     match (ticket.finish(outcome).await, body) {
-        (Ok(Finish::Stored), ServedBody::Whole(bytes)) => passed_on(parts, Body::from(bytes), operation),
-        (Ok(Finish::Stored), ServedBody::Passing(body)) => passed_on(parts, body, operation),
-        (Ok(Finish::Fenced(record)), _) => config.fenced(record, id),
-        _ => config.unknown_to_first(id, Some(&parts)),
+        (Ok(Finish::Stored), ServedBody::Whole(bytes)) => {
+            passed_on(state, parts, Body::from(bytes), operation)
+        }
+        (Ok(Finish::Stored), ServedBody::Passing(body)) => passed_on(state, parts, body, operation),
+        (Ok(Finish::Fenced(record)), _) => state.fenced(record, id),
+        _ => state.unknown_to_first(id, Some(&parts)),
     }
 }
 
-fn passed_on(mut parts: http::response::Parts, body: Body, operation: &Operation) -> Response<Body> {
+fn passed_on(
+    state: &LayerState,
+    mut parts: http::response::Parts,
+    body: Body,
+    operation: &Operation,
+) -> Response<Body> {
     headers::drop_ours(&mut parts.headers);
     parts.headers.insert(headers::OPERATION_ID, operation_id_value(operation.id()));
+    add_expiry(&mut parts.headers, operation.right().window_ends());
+    state.identify_first(&mut parts.headers, operation.id());
     Response::from_parts(parts, body)
 }
 
@@ -241,7 +263,7 @@ fn classify(parts: &http::response::Parts, protection: &Protection, ticket: &Tic
     };
     let alone = words.next().is_none().then_some(word);
     alone.and_then(|word| word.to_str().ok()?.parse().ok()).unwrap_or_else(|| {
-        // It meant to say something, and nobody knows what.
+        // The service meant to declare an outcome, but not a valid one.
         ticket.explain("the service's Semel-Outcome is not a valid outcome".into());
         OutcomeClass::Unknown
     })

@@ -10,6 +10,7 @@ use semel::{OperationId, Resource};
 
 pub use semel::headers::{ATTEMPT, OPERATION_ID, OUTCOME, RESOURCE, SCHEMA_VERSION};
 pub(crate) use semel::headers::{IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED};
+use semel::headers::{REQUEST_ID, X_REQUEST_ID};
 
 /// Kept for retries without being asked to.
 const KEPT: [HeaderName; 6] = [CONTENT_TYPE, CONTENT_ENCODING, CONTENT_LANGUAGE, LOCATION, ETAG, LINK];
@@ -75,7 +76,7 @@ fn is_ours(name: &HeaderName) -> bool {
     is_own(name.as_str()) || *name == IDEMPOTENT_REPLAYED
 }
 
-/// Drops every `Semel-*` field: what a client sends under such a name must not pass for ours, and what a service tells us is
+/// Drops every `Semel-*` field: what a client sends under such a name must not be taken for ours, and what a service sends us is
 /// not the client's business.
 pub(crate) fn drop_ours(headers: &mut HeaderMap) {
     let ours: Vec<HeaderName> = headers.keys().filter(|name| is_ours(name)).cloned().collect();
@@ -84,7 +85,7 @@ pub(crate) fn drop_ours(headers: &mut HeaderMap) {
     }
 }
 
-/// What the service is told of the attempt. Its answer has to suit every retry, whatever encodings that accepts.
+/// Tells the service which attempt it executes. Its answer has to suit every retry, whatever encodings that accepts.
 pub(crate) fn tell_service(headers: &mut HeaderMap, operation_id: OperationId, attempt: u32) {
     drop_ours(headers);
     headers.insert(OPERATION_ID, operation_id_value(operation_id));
@@ -95,6 +96,11 @@ pub(crate) fn tell_service(headers: &mut HeaderMap, operation_id: OperationId, a
 pub(crate) fn operation_id_value(operation_id: OperationId) -> HeaderValue {
     #[expect(clippy::expect_used, reason = "a UUID is hexadecimal digits and hyphens")]
     HeaderValue::try_from(operation_id.to_string()).expect("a UUID is a header value")
+}
+
+/// By which id a request or its answer is known.
+pub(crate) fn request_id(headers: &HeaderMap) -> Option<HeaderValue> {
+    headers.get(REQUEST_ID).or_else(|| headers.get(X_REQUEST_ID)).filter(|id| !id.is_empty()).cloned()
 }
 
 /// The resource that a service declared: `payment/pay_1`.

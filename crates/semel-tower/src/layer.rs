@@ -1,71 +1,61 @@
 //! The layer: how an application configures its protection.
 
-use crate::memory::BodyMemory;
-use crate::protection::{InvalidProtection, Protection};
-use crate::scope::Scope;
+use crate::body::BodyBudget;
+use crate::protection::{InvalidProtection, Protection, ValidProtection};
 use crate::service::Idempotency;
+use crate::state::{LayerState, Protected, Select, path};
+use crate::tenant::{TenantLookup, TenantSource};
 use http::header::HOST;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use semel::fingerprint::FingerprintSecret;
 use semel::key::KeyRules;
-use semel::problem::{DocsBase, Profile};
+use semel::problem::{DocsBase, Format, Profile};
 use semel::seal::Keyring;
-use semel::{Engine, OperationId, Store};
+use semel::{Engine, EngineOptions, Store};
 use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Protects a service: every POST and PATCH with an `Idempotency-Key` happens once.
 ///
-/// `IdempotencyLayer::new(store)` is safe as it stands: the key is compulsory on POST and PATCH, other methods pass untouched,
-/// tenants are told apart by their credential, and an outcome that cannot be known is said to be unknown.
+/// `IdempotencyLayer::new(store)` is safe as it stands: the key is required on POST and PATCH, other methods pass untouched,
+/// tenants are distinguished by their credential, and an outcome that cannot be known is reported as unknown.
 #[derive(Clone)]
 pub struct IdempotencyLayer {
-    pub(crate) shared: Arc<Config>,
-}
-
-/// A request that is to be protected: the operation's name, and how.
-pub type Protected = (String, Arc<Protection>);
-
-type Select = Arc<dyn Fn(&Parts) -> Option<Protected> + Send + Sync>;
-
-type HostOf = Arc<dyn for<'a> Fn(&'a Parts) -> Option<Cow<'a, [u8]>> + Send + Sync>;
-
-#[derive(Clone)]
-pub(crate) struct Config {
-    pub(crate) engine: Engine,
-    pub(crate) scope: Scope,
-    pub(crate) select: Select,
-    pub(crate) host_of: HostOf,
-    pub(crate) key_rules: KeyRules,
-    pub(crate) profile: Profile,
-    pub(crate) docs: DocsBase,
-    pub(crate) secret: Option<Arc<FingerprintSecret>>,
-    pub(crate) memory: BodyMemory,
+    pub(crate) shared: Arc<LayerState>,
 }
 
 impl IdempotencyLayer {
     /// Protects by `store`, with defaults that are safe as they stand.
     #[must_use]
     pub fn new(store: impl Store) -> Self {
-        Self::over(Engine::new(store))
+        Self::with_engine(Engine::new(store))
     }
 
-    /// Protects by an engine that others use too.
+    /// Protects by `store`, and seals stored answers before they reach it: see [`semel::seal`]. An engine that several layers share
+    /// gets its keys by [`EngineOptions::keyring`].
     #[must_use]
-    pub fn over(engine: Engine) -> Self {
-        let config = Config {
+    pub fn sealed(store: impl Store, keyring: Keyring) -> Self {
+        let options = EngineOptions { keyring: Some(keyring), ..EngineOptions::default() };
+        Self::with_engine(Engine::with_options(Arc::new(store), options))
+    }
+
+    /// Protects by an engine that others may use too. The layer changes nothing about it.
+    #[must_use]
+    pub fn with_engine(engine: Engine) -> Self {
+        let state = LayerState {
             engine,
-            scope: Scope::default(),
-            select: select_writes(Protection::default()),
+            tenants: TenantLookup::default(),
+            select: select_writes(ValidProtection::default()),
             host_of: Arc::new(host),
             key_rules: KeyRules::default(),
             profile: Profile::default(),
+            format: Format::default(),
             docs: DocsBase::default(),
             secret: None,
-            memory: BodyMemory::default(),
+            body_budget: BodyBudget::default(),
         };
-        Self { shared: Arc::new(config) }
+        Self { shared: Arc::new(state) }
     }
 
     /// Finds the tenant of a request: account, merchant or user, as the application authenticated it. A request for which it
@@ -75,7 +65,14 @@ impl IdempotencyLayer {
     /// refreshed bearer token is another tenant then.
     #[must_use]
     pub fn tenant(self, of: impl Fn(&Parts) -> Option<String> + Send + Sync + 'static) -> Self {
-        self.with(|config| config.scope = Scope::Told(Arc::new(of)))
+        self.with(|state| state.tenants = TenantLookup::Told(Arc::new(of)))
+    }
+
+    /// Finds the tenant of a request by these sources: the first one that finds anything in it decides. A request in which
+    /// none finds anything, or in which what is found cannot be believed, is refused with 401.
+    #[must_use]
+    pub fn tenant_from(self, sources: impl IntoIterator<Item = Arc<dyn TenantSource>>) -> Self {
+        self.with(|state| state.tenants = TenantLookup::Asked(sources.into_iter().collect()))
     }
 
     /// Protects every POST and PATCH like this. The operation is the method and the matched route (without axum: the path).
@@ -83,15 +80,25 @@ impl IdempotencyLayer {
     /// # Errors
     /// The protection cannot keep its promise.
     pub fn protect_writes(self, protection: Protection) -> Result<Self, InvalidProtection> {
-        protection.check()?;
-        Ok(self.with(|config| config.select = select_writes(protection)))
+        let protection = protection.try_into()?;
+        Ok(self.with(|state| state.select = select_writes(protection)))
     }
 
-    /// Protects the requests that `select` names an operation for; others pass untouched. [`Protection::check`] what you hand
-    /// out. GET, HEAD, PUT, DELETE and OPTIONS are idempotent by themselves and are better left alone.
+    /// Protects the requests that `select` names an operation for; others pass untouched. GET, HEAD, PUT, DELETE and OPTIONS are
+    /// idempotent by themselves and are better left alone.
+    ///
+    /// ```
+    /// # use semel_tower::{IdempotencyLayer, InvalidProtection, Protection, ValidProtection};
+    /// # fn layer(layer: IdempotencyLayer) -> Result<IdempotencyLayer, InvalidProtection> {
+    /// let payments = ValidProtection::try_from(Protection::default())?;
+    /// Ok(layer.protect(move |request| {
+    ///     (request.uri.path() == "/payments").then(|| ("create_payment".to_owned(), payments.clone()))
+    /// }))
+    /// # }
+    /// ```
     #[must_use]
     pub fn protect(self, select: impl Fn(&Parts) -> Option<Protected> + Send + Sync + 'static) -> Self {
-        self.with(|config| config.select = Arc::new(select))
+        self.with(|state| state.select = Arc::new(select))
     }
 
     /// Finds the host that the client asked for, for recipes that count it ([`RecipeBuilder::host`](semel::fingerprint::RecipeBuilder::host)):
@@ -103,45 +110,38 @@ impl IdempotencyLayer {
         self,
         of: impl for<'a> Fn(&'a Parts) -> Option<Cow<'a, [u8]>> + Send + Sync + 'static,
     ) -> Self {
-        self.with(|config| config.host_of = Arc::new(of))
+        self.with(|state| state.host_of = Arc::new(of))
     }
 
     /// Which spellings of a key are taken, and how long it may be.
     #[must_use]
     pub fn key_rules(self, rules: KeyRules) -> Self {
-        self.with(|config| config.key_rules = rules)
+        self.with(|state| state.key_rules = rules)
     }
 
-    /// Which status codes problems have. Default: those of the IETF draft.
+    /// How refusals look: status, headers and body. Default: as the IETF draft has it, with problem documents.
     #[must_use]
-    pub fn profile(self, profile: Profile) -> Self {
-        self.with(|config| config.profile = profile)
+    pub fn profile(self, format: impl Into<Format>) -> Self {
+        let format = format.into();
+        self.with(|state| (state.profile, state.format) = (format.profile(), format))
     }
 
     /// Where the problem codes are explained to clients.
     #[must_use]
     pub fn docs(self, base: DocsBase) -> Self {
-        self.with(|config| config.docs = base)
+        self.with(|state| state.docs = base)
     }
 
     /// The secret of the recipes that were built with one.
     #[must_use]
     pub fn fingerprint_secret(self, secret: FingerprintSecret) -> Self {
-        self.with(|config| config.secret = Some(Arc::new(secret)))
+        self.with(|state| state.secret = Some(Arc::new(secret)))
     }
 
     /// What large bodies may take of the memory. Layers can share it.
     #[must_use]
-    pub fn body_memory(self, memory: BodyMemory) -> Self {
-        self.with(|config| config.memory = memory)
-    }
-
-    /// Seals what is kept of answers before it reaches the store: see [`semel::seal`]. It is the engine that seals, for everybody who
-    /// uses it.
-    #[must_use]
-    pub fn seal(self, keyring: Keyring) -> Self {
-        self.shared.engine.set_keyring(Some(keyring));
-        self
+    pub fn body_budget(self, memory: BodyBudget) -> Self {
+        self.with(|state| state.body_budget = memory)
     }
 
     /// The engine, for watching and draining.
@@ -150,19 +150,9 @@ impl IdempotencyLayer {
         &self.shared.engine
     }
 
-    fn with(mut self, change: impl FnOnce(&mut Config)) -> Self {
+    fn with(mut self, change: impl FnOnce(&mut LayerState)) -> Self {
         change(Arc::make_mut(&mut self.shared));
         self
-    }
-}
-
-impl Config {
-    /// Whether nothing is open about an operation any more: it has a final state, or was released.
-    pub(crate) async fn has_ended(&self, id: OperationId) -> bool {
-        match self.engine.store().find(vec![id]).await {
-            Ok(answer) => answer.items.iter().flatten().all(|record| record.state.is_final()),
-            Err(_) => false,
-        }
     }
 }
 
@@ -174,11 +164,10 @@ impl<S> tower::Layer<S> for IdempotencyLayer {
     }
 }
 
-fn select_writes(protection: Protection) -> Select {
-    let protection = Arc::new(protection);
+fn select_writes(protection: ValidProtection) -> Select {
     Arc::new(move |parts| {
         matches!(parts.method, Method::POST | Method::PATCH)
-            .then(|| (operation_name(parts), Arc::clone(&protection)))
+            .then(|| (operation_name(parts), protection.clone()))
     })
 }
 
@@ -211,13 +200,4 @@ pub fn all_values<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<Cow<'
         None => Cow::Borrowed(first),
         Some(second) => Cow::Owned([first, second].into_iter().chain(values).collect::<Vec<_>>().join(&b',')),
     })
-}
-
-/// The path as the client has sent it: a router that another one nests is shown the rest of it alone.
-pub(crate) fn path(parts: &Parts) -> &str {
-    #[cfg(feature = "axum")]
-    if let Some(axum::extract::OriginalUri(whole)) = parts.extensions.get() {
-        return whole.path();
-    }
-    parts.uri.path()
 }

@@ -26,7 +26,7 @@
 //! ```
 //!
 //! The path of a request: `service.rs` reads it and spawns a task, the engine decides, `execute.rs` runs the handler and stores the
-//! outcome, `answer.rs` builds the response. A client that hangs up does not cancel the work.
+//! outcome, `responses.rs` builds the response. A client that hangs up does not cancel the work.
 //!
 //! - [`IdempotencyLayer`] is the configuration, and safe as [`new`](IdempotencyLayer::new) makes it.
 //! - [`Protection`] is how one operation is protected: leases, windows, limits, what counts as the same request.
@@ -34,39 +34,35 @@
 //! - `Operation::complete_with` (feature `sqlite`) and `Operation::complete_in` (feature `postgres`) put domain rows and completion
 //!   into one commit.
 //! - [`Operation::phases`] is for handlers with effects outside: recovery points, and one outside call at a time.
-mod answer;
 mod body;
 mod execute;
-mod hashing;
+mod fingerprinting;
+mod handler;
 mod headers;
+mod identification;
 mod layer;
-mod memory;
-mod operation;
 mod outcome;
-mod phases;
-#[cfg(feature = "postgres")]
-mod postgres;
 mod protection;
-mod reply;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
-mod same_transaction;
-mod scope;
+mod responses;
 mod service;
-#[cfg(feature = "sqlite")]
-mod sqlite;
+mod state;
+mod tenant;
 
-pub use body::{Body, BoxError};
-pub use headers::{ATTEMPT, CannotKeep, KeptHeaders, OPERATION_ID, OUTCOME, RESOURCE, SCHEMA_VERSION};
-pub use layer::{IdempotencyLayer, Protected, all_values};
-pub use memory::BodyMemory;
-#[cfg(feature = "axum")]
-pub use operation::NotProtected;
-pub use operation::Operation;
-pub use outcome::{NoOutcome, OutcomeClass, OutcomeRules};
-pub use phases::PhasesError;
-pub use protection::{InvalidProtection, KeyRequirement, Protection};
-pub use reply::{Replayable, Reply};
+pub use body::{Body, BodyBudget, BoxError};
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
-pub use same_transaction::CompleteError;
-pub use scope::{ByCredential, Claim, ClaimFuture, ShownCredential, Tenant, TenantSource};
+pub use handler::CompleteError;
+#[cfg(feature = "axum")]
+pub use handler::NotProtected;
+pub use handler::{Operation, PhasesError, Replayable, Reply};
+pub use headers::{ATTEMPT, CannotKeep, KeptHeaders, OPERATION_ID, OUTCOME, RESOURCE, SCHEMA_VERSION};
+pub use layer::{IdempotencyLayer, all_values};
+pub use outcome::{NoOutcome, OutcomeClass, OutcomeRules};
+pub use protection::{InvalidProtection, KeyRequirement, Protection, ValidProtection};
 pub use service::Idempotency;
+pub use state::Protected;
+pub use tenant::{ByCredential, ShownCredential, Tenant, TenantClaim, TenantFuture, TenantSource};
+
+/// The README's example is a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -15,7 +15,7 @@ pub enum OutcomeClass {
     Retryable,
     /// Nothing happened and nothing is remembered.
     Released,
-    /// Nobody knows.
+    /// It is unknown whether it happened.
     Unknown,
 }
 
@@ -45,7 +45,7 @@ impl FromStr for OutcomeClass {
 ///
 /// - Released, for they say that the request was not begun: 400, 401, 403, 405, 407, 411, 414, 415, 421, 425, 426, 429 and 431. A client that
 ///   corrects its request, or comes back later, may use its key.
-/// - Unknown, for they speak of somebody behind the service or of work that was cut off: 408, 499, 502, 503 and 504, and every 5xx that is not
+/// - Unknown, for they are about a server behind the service or about work that was cut off: 408, 499, 502, 503 and 504, and every 5xx that is not
 ///   registered, as proxies make up their own (520 to 530, 598, 599). So is what no service answers with: 1xx, and anything from 600 on.
 #[derive(Clone, Debug, Default)]
 pub struct OutcomeRules {

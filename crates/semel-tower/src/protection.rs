@@ -20,18 +20,18 @@ pub enum KeyRequirement {
 /// How one operation is protected. The default is safe as it stands.
 #[derive(Clone, Debug)]
 pub struct Protection {
-    /// Whether a key is compulsory. Default: yes.
+    /// Whether a key is required. Default: yes.
     pub key: KeyRequirement,
     /// Leases, windows and what doubt leads to.
     pub policy: Arc<Policy>,
     /// What makes two requests the same. Default: everything that is asked for.
     pub recipe: Arc<Recipe>,
-    /// How long the service may take before the client is told that the outcome is unknown. The work goes on, and its late
+    /// How long the service may take before the client is answered that the outcome is unknown. The work continues, and its late
     /// outcome still counts. Must be shorter than the lease. Default 25 s.
     pub timeout: Duration,
     /// The largest request body, in bytes. Default 1 MiB.
     pub max_request_body: usize,
-    /// The largest response body that is kept for retries, in bytes. A larger one is passed on, and retries are told that it was not
+    /// The largest response body that is kept for retries, in bytes. A larger one is passed on, and retries learn that it was not
     /// stored. Default 1 MiB.
     pub max_stored_response: usize,
     /// Which header fields are kept for retries.
@@ -75,12 +75,60 @@ impl Default for Protection {
     }
 }
 
+/// A [`Protection`] that was checked. Only such a one protects. Cheap to clone.
+///
+/// ```
+/// use semel_tower::{Protection, ValidProtection};
+/// use std::time::Duration;
+///
+/// let patient = Protection { timeout: Duration::from_secs(29), ..Protection::default() };
+/// assert!(ValidProtection::try_from(patient).is_ok());
+/// // The default lease is 30 s: the handler could still be at work when another request takes over.
+/// let too_patient = Protection { timeout: Duration::from_secs(60), ..Protection::default() };
+/// assert!(ValidProtection::try_from(too_patient).is_err());
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct ValidProtection(Arc<Protection>);
+
+impl ValidProtection {
+    /// The same, with another rule about keys.
+    #[must_use]
+    pub fn with_key(mut self, key: KeyRequirement) -> Self {
+        Arc::make_mut(&mut self.0).key = key;
+        self
+    }
+
+    /// The same, with another recipe.
+    #[must_use]
+    pub fn with_recipe(mut self, recipe: Arc<Recipe>) -> Self {
+        Arc::make_mut(&mut self.0).recipe = recipe;
+        self
+    }
+}
+
+impl TryFrom<Protection> for ValidProtection {
+    type Error = InvalidProtection;
+
+    fn try_from(protection: Protection) -> Result<Self, InvalidProtection> {
+        protection.check()?;
+        Ok(Self(Arc::new(protection)))
+    }
+}
+
+impl std::ops::Deref for ValidProtection {
+    type Target = Protection;
+
+    fn deref(&self) -> &Protection {
+        &self.0
+    }
+}
+
 impl Protection {
     /// Checks that the protection can keep its promise.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn check(&self) -> Result<(), InvalidProtection> {
+    fn check(&self) -> Result<(), InvalidProtection> {
         if self.timeout >= self.policy.lease {
             return Err(InvalidProtection::TimeoutNotBelowLease {
                 timeout: self.timeout,
@@ -91,5 +139,24 @@ impl Protection {
             return Err(InvalidProtection::NoRetention);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_protection_that_cannot_keep_its_promise_is_refused_whoever_hands_it_out() {
+        let layer = || crate::IdempotencyLayer::new(semel::MemoryStore::new());
+        let too_patient = Protection { timeout: Duration::from_secs(30), ..Protection::default() };
+        let error = ValidProtection::try_from(too_patient.clone()).unwrap_err();
+        assert!(matches!(error, InvalidProtection::TimeoutNotBelowLease { .. }));
+        assert_eq!(layer().protect_writes(too_patient).err(), Some(error));
+        let policy = Arc::new(Policy { retention: Duration::ZERO, ..Policy::default() });
+        let forgetful = Protection { policy, ..Protection::default() };
+        let error = ValidProtection::try_from(forgetful.clone()).unwrap_err();
+        assert_eq!(error, InvalidProtection::NoRetention);
+        assert_eq!(layer().protect_writes(forgetful).err(), Some(error));
     }
 }

@@ -1,14 +1,15 @@
 //! The service: a request's way from the key to the task that executes it.
 
-use crate::answer::Decided;
+use crate::body::NoRoom;
 use crate::body::{Body, BoxError, Collected, collect};
 use crate::execute::{Execution, execute};
-use crate::hashing::Hashing;
+use crate::fingerprinting::FingerprintedRequest;
 use crate::headers::{self, IDEMPOTENCY_KEY};
-use crate::layer::Config;
-use crate::memory::NoRoom;
-use crate::protection::{KeyRequirement, Protection};
-use crate::scope::Found;
+use crate::identification::Echo;
+use crate::protection::{KeyRequirement, ValidProtection};
+use crate::responses::Decided;
+use crate::state::LayerState;
+use crate::tenant::FoundTenant;
 use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::request::Parts;
@@ -30,12 +31,12 @@ use tower::Service;
 #[derive(Clone)]
 pub struct Idempotency<S> {
     inner: S,
-    config: Arc<Config>,
+    state: Arc<LayerState>,
 }
 
 impl<S> Idempotency<S> {
-    pub(crate) fn new(inner: S, config: Arc<Config>) -> Self {
-        Self { inner, config }
+    pub(crate) fn new(inner: S, state: Arc<LayerState>) -> Self {
+        Self { inner, state }
     }
 }
 
@@ -64,7 +65,8 @@ where
         let clone = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, clone);
         let (mut parts, body) = request.into_parts();
-        let admitted = match self.config.admit(&parts) {
+        let echo = Echo::of(self.state.profile, &parts);
+        let admitted = match self.state.admit(&parts) {
             Admission::Pass => {
                 let passing = inner.call(Request::from_parts(parts, body));
                 return Box::pin(async move { Ok(passing.await?.map(Body::stream)) });
@@ -78,16 +80,20 @@ where
                     Ok(response)
                 });
             }
-            Admission::Refuse(response) => return Box::pin(async move { Ok(*response) }),
+            Admission::Refuse(mut response) => {
+                echo.add_to(&mut response);
+                return Box::pin(async move { Ok(*response) });
+            }
             Admission::Protect(admitted) => admitted,
         };
-        let config = Arc::clone(&self.config);
-        let timed = config.engine.observer().cloned().map(|observer| {
+        let state = Arc::clone(&self.state);
+        let timed = state.engine.observer().cloned().map(|observer| {
             let operation = admitted.operation.clone();
             (observer, operation, Instant::now())
         });
         Box::pin(async move {
-            let response = protect(config, inner, *admitted, parts, body).await;
+            let mut response = protect(state, inner, *admitted, parts, body).await;
+            echo.add_to(&mut response);
             if let Some((observer, operation, begun)) = timed {
                 observer.request(&operation, begun.elapsed());
             }
@@ -99,7 +105,7 @@ where
 /// Whether a request is protected.
 enum Admission {
     Pass,
-    /// It could be protected, and its client chose otherwise. What is said under Semel's names still passes in neither direction.
+    /// The key is optional and the client sent none. `Semel-*` fields still pass in neither direction.
     PassWithoutKey,
     Refuse(Box<Response<Body>>),
     Protect(Box<Admitted>),
@@ -109,10 +115,10 @@ enum Admission {
 struct Admitted {
     key: IdempotencyKey,
     operation: String,
-    protection: Arc<Protection>,
+    protection: ValidProtection,
 }
 
-impl Config {
+impl LayerState {
     fn admit(&self, parts: &Parts) -> Admission {
         let Some((operation, protection)) = (self.select)(parts) else {
             return Admission::Pass;
@@ -140,7 +146,7 @@ impl Config {
 /// Reads the request, then hands it to a task of its own and waits for the answer. Only this waiting ends when the client hangs
 /// up.
 async fn protect<S, B, R>(
-    config: Arc<Config>,
+    state: Arc<LayerState>,
     inner: S,
     admitted: Admitted,
     mut parts: Parts,
@@ -155,33 +161,32 @@ where
     R: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
     R::Error: Into<BoxError>,
 {
-    let tenant = match config.scope.tenant(&config.engine, &parts).await {
-        Ok(Found::Tenant(tenant)) => tenant,
-        Ok(Found::Nobody { challenges }) => return config.scope_unresolved(challenges),
-        Ok(Found::Undecided) => return config.scope_undecided(),
+    let tenant = match state.tenants.tenant(&state.engine, &parts).await {
+        Ok(FoundTenant::Tenant(tenant)) => tenant,
+        Ok(FoundTenant::Nobody { challenges }) => return state.scope_unresolved(challenges),
+        Ok(FoundTenant::Undecided) => return state.scope_undecided(),
         Err(error) => {
-            if let Some(observer) = config.engine.observer() {
+            if let Some(observer) = state.engine.observer() {
                 observer.count(&admitted.operation, Event::StoreError);
             }
-            return config.store_unavailable(&error);
+            return state.store_unavailable(&error);
         }
     };
     let limit = admitted.protection.max_request_body;
     let announced =
         parts.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|length| length > limit as u64) {
-        return config.too_large(limit);
+        return state.too_large(limit);
     }
-    let mut held = config.memory.hold();
+    let mut held = state.body_budget.hold();
     let body = match collect(body, limit, |more| held.grow(more)).await {
         Collected::Whole(bytes) => held.until_gone(bytes),
-        Collected::TooLong(..) => return config.too_large(limit),
-        Collected::Broken(error) if error.is::<NoRoom>() => return config.no_room_for_request(),
+        Collected::TooLong(..) => return state.too_large(limit),
+        Collected::Broken(error) if error.is::<NoRoom>() => return state.no_room_for_request(),
         Collected::Broken(error) => {
-            tracing::debug!(%error, "the request body broke off; nothing was executed");
-            let mut response = Response::new(Body::empty());
-            *response.status_mut() = StatusCode::BAD_REQUEST;
-            return response;
+            tracing::debug!(%error, "the request body ended early; nothing was executed");
+            let detail = "The request body ended early; nothing was executed. Send the whole request again.";
+            return state.plain(StatusCode::BAD_REQUEST, true, detail);
         }
     };
     parts.headers.remove(http::header::TRANSFER_ENCODING);
@@ -189,41 +194,42 @@ where
 
     let (answer, answered) = oneshot::channel();
     // From here on nothing depends on the client: the task begins before the reservation is made.
-    let answering = Arc::clone(&config);
+    let answering = Arc::clone(&state);
     let executing = async move {
         let key = RecordKey::new(tenant, admitted.operation, admitted.key.as_str());
-        let hashing = Hashing::of(key.clone(), admitted.protection, Arc::clone(&config), parts, body);
-        let subject = match hashing.await {
+        let fingerprinted =
+            FingerprintedRequest::of(key.clone(), admitted.protection, Arc::clone(&state), parts, body);
+        let subject = match fingerprinted.await {
             Ok(Some(subject)) => subject,
             Ok(None) => return,
             Err(error) => {
-                if let Some(observer) = config.engine.observer() {
+                if let Some(observer) = state.engine.observer() {
                     observer.count(&key.operation, Event::StoreError);
                 }
-                let _ = answer.send(config.begin_error(&BeginError::Store(error)));
+                let _ = answer.send(state.begin_error(&BeginError::Store(error)));
                 return;
             }
         };
         let policy = Arc::clone(&subject.protection.policy);
         let incoming = Incoming { key: key.clone(), subject: &subject, policy };
-        let decided = match config.engine.begin(incoming).await {
-            Ok(decision) => config.decided(decision, &subject.protection.policy),
-            Err(error) => Decided::Answer(config.begin_error(&error)),
+        let decided = match state.engine.begin(incoming).await {
+            Ok(decision) => state.decided(decision, &subject.protection.policy),
+            Err(error) => Decided::Answer(state.begin_error(&error)),
         };
         match decided {
             Decided::Answer(response) => {
                 let _ = answer.send(response);
             }
             Decided::Execute(ticket) => {
-                let Hashing { protection, parts, body, .. } = subject;
-                let execution = Execution { config, protection, ticket, key, answer };
+                let FingerprintedRequest { protection, parts, body, .. } = subject;
+                let execution = Execution { state, protection, ticket, key, answer };
                 execute(execution, inner, parts, body).await;
             }
         }
     };
-    // In a box before anything else is done with it: it is large, and moved several times.
+    // Boxed at once: it is large, and moved several times.
     let executing = Trace::within(Trace::current(), Box::pin(executing));
     tokio::spawn(executing);
-    // The task answers in every case; if the runtime itself is going down, all that can be said is that it is not known.
+    // The task always answers; only if the runtime shuts down is the outcome unknown.
     answered.await.unwrap_or_else(|_| answering.unknown_at_exit())
 }

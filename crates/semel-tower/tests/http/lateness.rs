@@ -136,7 +136,7 @@ async fn a_handler_that_stops_with_its_right_to_execute_leaves_no_doubt() {
     .await;
     let answer = shop.send(&Ask::new("POST", "/waits").key(crate::support::KEY).json("{}")).await;
     assert_eq!(answer.status, 200);
-    assert_eq!(answer.text(), "stopped: the outcome of this attempt was given up as unknown");
+    assert_eq!(answer.text(), "stopped: the outcome of this attempt was declared unknown");
     let record = shop.record().await;
     assert_eq!((record.state, record.attempt), (State::FailedRetryable, 1));
 }

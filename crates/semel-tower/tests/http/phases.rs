@@ -230,7 +230,7 @@ async fn a_call_that_the_bank_says_will_never_be_carried_out_is_left_to_the_retr
     let first = till.send(&ask("queryable").status(502)).await;
     assert_eq!(
         (first.status, first.text()),
-        (502, "the call of the phase has no answer"),
+        (502, "the outside call of the phase failed or was not answered"),
         "the handler's own answer"
     );
     assert_eq!(till.shop.record().await.state, RecordState::FailedRetryable);

@@ -1,4 +1,4 @@
-//! The status of every code that can be reached, in both published profiles.
+//! The status of every code that can be reached, by profile, and what clients are told of the first request.
 
 use crate::support::{Answer, Ask, Call, Fault, Shop};
 use semel::problem::Profile;
@@ -26,7 +26,12 @@ async fn shop(profile: Profile) -> Shop {
 async fn problems(profile: Profile) -> Vec<(u16, String)> {
     let shop = shop(profile).await;
     let ask = Ask::payment().header("x-account", "1");
-    let told = |answer: Answer| (answer.status, answer.code());
+    // In every format, the link names the code.
+    let told = |answer: Answer| {
+        let link = answer.header("link").unwrap();
+        let code = link.split_once('#').and_then(|(_, rest)| rest.split_once('>')).unwrap().0;
+        (answer.status, code.to_owned())
+    };
     let mut problems = vec![
         told(shop.send(&ask.clone().without("idempotency-key")).await),
         told(shop.send(&ask.clone().key("short")).await),
@@ -97,4 +102,53 @@ async fn the_stripe_profile_has_the_statuses_that_stripes_clients_know() {
         (500, "idempotency_record_damaged"),
     ];
     assert_eq!(problems(Profile::Stripe).await, expected.map(|(status, code)| (status, code.to_owned())));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn icebergs_clients_get_504_wherever_a_commit_may_have_happened() {
+    let expected = [
+        (400, "idempotency_key_missing"),
+        (400, "idempotency_key_invalid"),
+        (401, "idempotency_scope_unresolved"),
+        (413, "idempotency_request_too_large"),
+        (504, "idempotency_store_unavailable"),
+        (504, "idempotency_key_in_progress"),
+        (422, "idempotency_key_reused_with_different_payload"),
+        (504, "idempotency_response_not_stored"),
+        (504, "idempotency_key_expired"),
+        (504, "idempotency_outcome_unknown"),
+        (504, "idempotency_outcome_unknown"),
+        (500, "idempotency_record_damaged"),
+    ];
+    assert_eq!(problems(Profile::Iceberg).await, expected.map(|(status, code)| (status, code.to_owned())));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_say_how_long_the_key_is_remembered_and_replays_which_request_was_first() {
+    let shop = Shop::layered(|layer| layer).await;
+    let ask = Ask::payment().header("x-request-id", "the-first-one");
+    let (first, retry) = (shop.send(&ask).await, shop.send(&ask.header("x-request-id", "the-second")).await);
+    let until = first.header("idempotency-key-expires").unwrap();
+    assert!(until.starts_with('@') && until[1..].parse::<u64>().is_ok(), "{until}");
+    assert_eq!(retry.header("idempotency-key-expires"), Some(until));
+    assert_eq!(first.header("original-request-id"), None);
+    assert_eq!(retry.header("original-request-id"), Some("the-first-one"));
+    let unnamed = Ask::payment().key("key-of-a-request-without-an-id");
+    let (first, retry) = (shop.send(&unnamed).await, shop.send(&unnamed).await);
+    assert_eq!(retry.header("original-request-id"), first.header("semel-operation-id"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stripes_clients_find_their_key_and_the_ids_of_both_requests() {
+    let shop = Shop::layered(|layer| layer.profile(Profile::Stripe)).await;
+    let ask = Ask::payment();
+    let (first, retry) = (shop.send(&ask).await, shop.send(&ask).await);
+    assert!(first.header("idempotency-key").is_some());
+    assert_eq!(first.header("idempotency-key"), retry.header("idempotency-key"));
+    assert_eq!(retry.header("original-request"), first.header("request-id"));
+    assert_ne!(retry.header("request-id"), first.header("request-id"));
+    let refused = shop.send(&ask.json("{}")).await;
+    assert_eq!((refused.status, refused.header("stripe-should-retry")), (400, Some("false")));
+    assert_eq!(refused.header("idempotency-key"), first.header("idempotency-key"));
+    assert_eq!(refused.json()["error"]["type"], "idempotency_error");
 }

@@ -177,7 +177,8 @@ async fn the_domain_row_and_the_completion_are_there_together_and_the_replay_equ
     assert_eq!(first.header("set-cookie"), None, "what cannot be replayed is not in the first answer either");
     let replay = bank.send("plain").await;
     assert!(replay.is_replay() && !first.is_replay());
-    for name in ["content-type", "location", "semel-operation-id"] {
+    for name in ["content-type", "location", "semel-operation-id", "idempotency-key-expires"] {
+        assert!(first.header(name).is_some(), "{name}");
         assert_eq!(first.header(name), replay.header(name));
     }
     assert_eq!((replay.status, &replay.body), (first.status, &first.body));

@@ -113,7 +113,7 @@ async fn another_operations_same_key_is_a_fresh_operation() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_router_that_another_one_nests_has_operations_of_their_whole_path() {
     let shop = Shop::open().await;
-    let layer = IdempotencyLayer::over(shop.engine.clone());
+    let layer = IdempotencyLayer::with_engine(shop.engine.clone());
     let till = || shop.till.clone().router();
     let router = Router::new()
         .nest("/accounts/{account}", till().layer(layer.clone()))
@@ -144,7 +144,7 @@ async fn a_request_without_a_tenant_is_refused_where_the_application_names_tenan
 #[tokio::test(flavor = "multi_thread")]
 async fn the_applications_own_authentication_may_name_the_tenant_in_an_extension() {
     let shop = Shop::open().await;
-    let router = shop.till.clone().router().layer(IdempotencyLayer::over(shop.engine.clone())).layer(
+    let router = shop.till.clone().router().layer(IdempotencyLayer::with_engine(shop.engine.clone())).layer(
         from_fn(|mut request: Request, next: Next| async move {
             if let Some(account) = request.headers().get("x-account") {
                 let tenant = Tenant(account.to_str().unwrap().to_owned());

@@ -1,8 +1,9 @@
 //! With keys, clients notice nothing; without the right ones they are told that the record is damaged, and nothing executes.
 
 use crate::support::{Ask, KEY, Shop};
-use semel::Body;
 use semel::seal::{Keyring, SealingKey};
+use semel::{Body, Engine, MemoryStore};
+use semel_tower::IdempotencyLayer;
 
 pub(crate) fn keyring(ids: &[&str]) -> Keyring {
     let key = |id: &&str| SealingKey::new(*id, &[id.as_bytes()[0]; 32]).unwrap();
@@ -48,4 +49,14 @@ async fn what_does_not_open_is_damage_and_is_not_carried_out_again() {
     let refused = shop.send(&ask()).await;
     assert_eq!((refused.status, refused.code().as_str()), (500, "idempotency_record_damaged"));
     assert_eq!(shop.till.effects(), 1);
+}
+
+#[tokio::test]
+async fn a_layer_that_seals_changes_no_engine_of_others() {
+    let engine = Engine::new(MemoryStore::new());
+    let plain = IdempotencyLayer::with_engine(engine.clone());
+    let sealing = IdempotencyLayer::sealed(MemoryStore::new(), keyring(&["a"]));
+    assert!(sealing.engine().seals_client_keys().await.unwrap());
+    assert!(!plain.engine().seals_client_keys().await.unwrap());
+    assert!(!engine.seals_client_keys().await.unwrap());
 }

@@ -8,7 +8,7 @@ use axum::routing::post;
 use bytes::Bytes;
 use http_body::Frame;
 use semel::State;
-use semel_tower::{BodyMemory, BoxError, Protection};
+use semel_tower::{BodyBudget, BoxError, Protection};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -73,7 +73,7 @@ async fn a_request_body_up_to_the_limit_is_read_and_one_byte_more_is_refused() {
 }
 
 /// A server lets go of an answer a moment after its client has it.
-async fn until_free(memory: &BodyMemory) {
+async fn until_free(memory: &BodyBudget) {
     while memory.taken() > 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -84,9 +84,9 @@ const FREE: usize = 32 * 1024;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn large_bodies_share_a_memory_and_ordinary_requests_never_wait_for_it() {
-    let memory = BodyMemory::new(100_000);
+    let memory = BodyBudget::new(100_000);
     let shared = memory.clone();
-    let shop = Shop::layered(move |layer| layer.body_memory(shared)).await;
+    let shop = Shop::layered(move |layer| layer.body_budget(shared)).await;
     let sized = |key: &str, length: usize| Ask::new("POST", "/payments").key(key).body("x".repeat(length));
     let holding = sized(KEY, FREE + 60_000).held().begin(&shop.server).await;
     shop.till.gate.reached().await;
@@ -114,10 +114,10 @@ async fn large_bodies_share_a_memory_and_ordinary_requests_never_wait_for_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_large_answer_is_kept_whatever_it_takes_and_its_replay_waits_for_room() {
-    let memory = BodyMemory::new(1000);
+    let memory = BodyBudget::new(1000);
     let shared = memory.clone();
     let more = |_: &_| Router::new().route("/report", post(async || "r".repeat(FREE + 1001)));
-    let shop = Shop::built(move |layer| layer.body_memory(shared), more).await;
+    let shop = Shop::built(move |layer| layer.body_budget(shared), more).await;
     let report = Ask::new("POST", "/report").key(KEY);
     let first = shop.send(&report).await;
     assert_eq!((first.status, first.body.len()), (200, FREE + 1001), "what has begun is finished");

@@ -48,7 +48,7 @@ async fn a_lock_that_is_taken_after_the_handler_began_means_504_and_the_outcome_
     );
     assert_eq!(first.json()["upstream_status"], 201);
     refused(&shop.send(&Ask::payment()).await);
-    assert_eq!(shop.engine.outstanding(), 1);
+    assert_eq!(shop.engine.in_flight(), 1);
 
     other.execute_batch("ROLLBACK").unwrap();
     shop.engine.drained().await;
@@ -112,7 +112,7 @@ async fn an_answer_that_the_disk_has_no_room_for_is_unknown_and_its_work_is_not_
     assert_eq!(executions.load(Ordering::SeqCst), 1);
     assert_eq!(shop.send(&Ask::payment()).await.status, 201, "others are not held up by it");
     // It is tried on until somebody settles it; here the process ends instead.
-    assert_eq!(shop.engine.outstanding(), 1);
+    assert_eq!(shop.engine.in_flight(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

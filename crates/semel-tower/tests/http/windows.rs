@@ -2,7 +2,7 @@
 
 use crate::support::{Answer, Ask, Shop};
 use semel::{Expired, InFlight, Policy, State, StoreResponse};
-use semel_tower::Protection;
+use semel_tower::{Protection, ValidProtection};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -130,8 +130,8 @@ async fn what_is_unknown_never_expires() {
 async fn a_protection_that_cannot_keep_its_promise_is_refused() {
     let policy = Arc::new(Policy { lease: Duration::from_secs(5), ..Policy::default() });
     let slow = Protection { policy, timeout: Duration::from_secs(5), ..Protection::default() };
-    let text = slow.check().unwrap_err().to_string();
+    let text = ValidProtection::try_from(slow).unwrap_err().to_string();
     assert!(text.contains("shorter than the lease"), "{text}");
     let policy = Arc::new(Policy { retention: Duration::ZERO, ..Policy::default() });
-    assert!(Protection { policy, ..Protection::default() }.check().is_err());
+    assert!(ValidProtection::try_from(Protection { policy, ..Protection::default() }).is_err());
 }

@@ -44,7 +44,7 @@ impl Shop {
         let engine = Engine::with_options(Arc::new(store.clone()), options);
         let policy = Arc::new(Policy { stale, ..Policy::default() });
         let protection = Protection { policy, ..Protection::default() };
-        let layer = IdempotencyLayer::over(engine.clone()).protect_writes(protection).unwrap();
+        let layer = IdempotencyLayer::with_engine(engine.clone()).protect_writes(protection).unwrap();
         let server = Server::start(routes(means).layer(layer)).await;
         Self { server, engine, store, db, proxy, _database: database }
     }

@@ -114,7 +114,7 @@ impl Shop {
         let store = FaultyStore::over(sqlite.clone());
         let engine_options = EngineOptions { store_timeout, ..EngineOptions::default() };
         let engine = Engine::with_options(Arc::new(store.clone()), engine_options);
-        let layer = layer(IdempotencyLayer::over(engine.clone()));
+        let layer = layer(IdempotencyLayer::with_engine(engine.clone()));
         let till = Arc::new(Till::default());
         let departures = Arc::new(Departures { answered: Semaphore::new(0), abandoned: Semaphore::new(0) });
         let router = till.clone().router().merge(more(&sqlite)).layer(layer).layer(from_fn({

@@ -1,9 +1,9 @@
 //! Finishing an operation inside the handler, in a transaction that it shares with the domain.
 
-use crate::operation::{FinishedInside, Operation};
-use crate::reply::{Replayable, Reply};
+use super::operation::{FinishedInside, Operation};
+use super::reply::{Replayable, Reply};
 use semel::transition::{Act, Refusal};
-use semel::{Acts, Outcome, Record, StoreError, StoredResponse, Ticket};
+use semel::{Outcome, OutcomeWrites, Record, StoreError, StoredResponse, Ticket, Timestamp};
 use std::convert::Infallible;
 
 /// Why an operation was not completed in the handler's transaction.
@@ -11,7 +11,7 @@ use std::convert::Infallible;
 #[non_exhaustive]
 pub enum CompleteError<E = Infallible> {
     /// The application's closure failed. Nothing was written, and the operation is not finished: the handler's answer decides.
-    #[error("the application gave the transaction up")]
+    #[error("the application's work failed, and the transaction was rolled back")]
     Application(E),
     /// This attempt is not the owner any more. Nothing was written.
     #[error("another attempt took over, or the outcome was settled: {0:?}")]
@@ -19,16 +19,16 @@ pub enum CompleteError<E = Infallible> {
     /// The store failed. Nothing was written, and the operation is not finished: the handler's answer decides.
     #[error(transparent)]
     Store(StoreError),
-    /// Nobody can say whether it was committed. The outcome is unknown, and that is what the client is told.
-    #[error("it is not known whether the transaction was committed")]
+    /// It is unknown whether it was committed, and the client is answered so.
+    #[error("the outcome of the commit is unknown")]
     Unknown,
     /// The operation was finished before.
-    #[error("the operation was finished before")]
+    #[error("the operation is already finished")]
     Finished,
 }
 
 impl Operation {
-    /// Takes the ticket to finish the operation with. Until [`Finishing`] says otherwise, nobody knows how it ended: a handler that
+    /// Takes the ticket to finish the operation with. Until [`Finishing`] says otherwise the outcome is unknown: a handler that
     /// stops waiting must not answer as if it were otherwise.
     pub(crate) fn finishing<E>(&self) -> Result<Finishing<'_>, CompleteError<E>> {
         let ticket = self.take_ticket().ok_or(CompleteError::Finished)?;
@@ -37,7 +37,7 @@ impl Operation {
     }
 
     /// What is stored of a reply.
-    pub(crate) fn act(&self, reply: &Reply, acts: &Acts) -> Act {
+    pub(crate) fn act(&self, reply: &Reply, writes: &OutcomeWrites) -> Act {
         let Reply { stored, resource, failed } = reply;
         let (response, resource) = (Some(self.kept(stored)), resource.clone());
         let outcome = if *failed {
@@ -45,7 +45,7 @@ impl Operation {
         } else {
             Outcome::Completed { response, resource }
         };
-        acts.of(outcome)
+        writes.act(outcome)
     }
 }
 
@@ -59,13 +59,15 @@ impl Finishing<'_> {
     /// The transaction has committed.
     pub(crate) fn committed(self, stored: StoredResponse, record: Option<&Record>) -> Replayable {
         self.ticket.committed_elsewhere(record);
-        committed(self.operation, stored)
+        committed(self.operation, stored, record.and_then(|record| record.times.expires))
     }
 
     /// The answer to the commit was lost: finds out whether it is there.
     pub(crate) async fn lost<E>(self) -> Result<Replayable, CompleteError<E>> {
-        let found = self.ticket.commit_lost().await.and_then(|record| record.response);
-        found.map(|stored| committed(self.operation, stored)).ok_or(CompleteError::Unknown)
+        let found = self.ticket.commit_lost().await;
+        let found = found.and_then(|record| Some((record.response?, record.times.expires)));
+        let (stored, expires) = found.ok_or(CompleteError::Unknown)?;
+        Ok(committed(self.operation, stored, expires))
     }
 
     /// Nothing was written: the handler's answer decides.
@@ -77,13 +79,13 @@ impl Finishing<'_> {
     }
 }
 
-fn committed(operation: &Operation, stored: StoredResponse) -> Replayable {
-    operation.slot().finished = Some(FinishedInside::Committed(stored.clone()));
+fn committed(operation: &Operation, stored: StoredResponse, expires: Option<Timestamp>) -> Replayable {
+    operation.slot().finished = Some(FinishedInside::Committed(stored.clone(), expires));
     Replayable(stored)
 }
 
 /// A handler that returns the error with `?` answers rightly: the application's own error as it is, and 503 where the store failed, with
-/// the word that nothing happened, so that a retry executes. For the rest the layer answers, whatever is said here.
+/// `Semel-Outcome: retryable`, so that a retry executes. In all other cases the layer answers by itself.
 ///
 /// That word is about this transaction. A handler that did something else before it has to map the error itself.
 #[cfg(feature = "axum")]

@@ -1,7 +1,7 @@
 //! What a handler holds of the operation that it executes.
 
 use crate::outcome::OutcomeClass;
-use semel::{OperationId, RecordKey, Resource, Right, StoredResponse, Ticket, downstream_key};
+use semel::{OperationId, RecordKey, Resource, Right, StoredResponse, Ticket, Timestamp, downstream_key};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The operation that a handler executes: its identity, and what the handler has to say of it.
@@ -34,7 +34,7 @@ pub struct Operation {
 /// What the handler and the layer share.
 #[derive(Default)]
 pub(crate) struct Slot {
-    /// Taken by whoever finishes.
+    /// The ticket, until it is taken to finish the operation.
     pub(crate) ticket: Option<Ticket>,
     pub(crate) outcome: Option<OutcomeClass>,
     pub(crate) resource: Option<Resource>,
@@ -49,9 +49,9 @@ pub(crate) struct Slot {
     expect(dead_code, reason = "only a store with transactions finishes inside")
 )]
 pub(crate) enum FinishedInside {
-    /// Committed with this answer.
-    Committed(StoredResponse),
-    /// Nobody knows.
+    /// Committed with this answer, and when the key's window is over.
+    Committed(StoredResponse, Option<Timestamp>),
+    /// It is unknown whether it happened.
     Unknown,
 }
 
@@ -92,7 +92,7 @@ impl Operation {
     }
 
     /// The right to execute, for a handler that sends for long or takes many steps: once it has ended (the time-out, a lease that could not
-    /// be extended, somebody who settled the outcome), nothing more should be begun.
+    /// be extended, evidence that settled the outcome), begin nothing more.
     ///
     /// ```
     /// # use semel_tower::Operation;
@@ -109,7 +109,7 @@ impl Operation {
         &self.right
     }
 
-    /// The identity of one effect, to send to whoever carries it out: the same on every attempt, another one for every effect.
+    /// The downstream key of one effect, to send to the provider: the same on every attempt, another one for every effect.
     #[must_use]
     pub fn downstream_key(&self, effect: &str) -> String {
         downstream_key(self.id, effect)
@@ -132,7 +132,7 @@ impl Operation {
 
     /// The ticket itself, for a handler that finishes the operation on its own. `None` if it was taken before.
     ///
-    /// Whoever takes it has to finish it before the handler answers: else the outcome is unknown, and so the client is told.
+    /// Finish it before the handler answers: otherwise the outcome is unknown, and the client is answered so.
     #[must_use]
     pub fn take_ticket(&self) -> Option<Ticket> {
         self.slot().ticket.take()
@@ -160,7 +160,7 @@ impl Operation {
     }
 
     pub(crate) fn slot(&self) -> MutexGuard<'_, Slot> {
-        // Only fields are set under the lock: a poisoned one is as good as any.
+        // A poisoned lock is safe to use: only fields are set under it.
         self.slot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -193,7 +193,10 @@ mod extract {
     impl IntoResponse for NotProtected {
         fn into_response(self) -> Response {
             tracing::error!("{self}");
-            (StatusCode::INTERNAL_SERVER_ERROR, "this operation is not set up to be protected")
+            (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "the server is misconfigured: this operation is not protected",
+            )
                 .into_response()
         }
     }

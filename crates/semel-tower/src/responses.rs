@@ -1,19 +1,20 @@
-//! What a client is told.
+//! The responses that the layer makes: replays and problem documents.
 
 use crate::body::Body;
+use crate::body::NoRoom;
 use crate::headers::{self, IDEMPOTENT_REPLAYED, OPERATION_ID, operation_id_value};
-use crate::layer::Config;
-use crate::memory::NoRoom;
+use crate::identification;
+use crate::state::LayerState;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
-use semel::problem::{Code, Problem, plain};
+use semel::problem::{Code, PlainProblem, Problem, Profile};
 use semel::{
     BeginError, Decision, InFlight, OperationId, Policy, Record, State, StoreError, StoredResponse, Ticket,
 };
 use std::time::Duration;
 
-/// When to come back if nobody could say whose request it is.
+/// `Retry-After` when the tenant could not be determined.
 const RETRY_SCOPE: Duration = Duration::from_secs(1);
 
 /// A decision: to execute, or an answer.
@@ -22,7 +23,7 @@ pub(crate) enum Decided {
     Answer(Response<Body>),
 }
 
-impl Config {
+impl LayerState {
     pub(crate) fn decided(&self, decision: Decision, policy: &Policy) -> Decided {
         Decided::Answer(match decision {
             Decision::Execute(ticket) => return Decided::Execute(ticket),
@@ -35,14 +36,16 @@ impl Config {
                 let answer = self.unknown(operation_id).with_retry_after(retry_after);
                 self.pending_or_problem(answer, policy.in_flight)
             }
-            Decision::KeyReused { operation_id } => self.problem(
+            Decision::KeyReused { operation_id, state, expires } => self.problem(
                 Problem::new(
                     Code::KeyReused,
                     self.profile,
                     "This key was already used for a different request. Send the original request unchanged, or \
                      use a new key for a new operation.",
                 )
-                .with_operation_id(operation_id),
+                .with_operation_id(operation_id)
+                .with_state(state)
+                .with_expiry(expires),
             ),
             Decision::QuotaExceeded { retry_after } => self.problem(
                 Problem::new(
@@ -53,14 +56,15 @@ impl Config {
                 )
                 .with_retry_after(retry_after),
             ),
-            Decision::Expired { operation_id } => self.problem(
+            Decision::Expired { operation_id, expires } => self.problem(
                 Problem::new(
                     Code::KeyExpired,
                     self.profile,
                     "This key was used by an operation whose retention window is over. Look up the result of that \
                      operation; use a new key for a new operation.",
                 )
-                .with_operation_id(operation_id),
+                .with_operation_id(operation_id)
+                .with_expiry(expires),
             ),
             Decision::CannotTell { operation_id } => {
                 let mut problem = self.unknown(operation_id);
@@ -70,16 +74,18 @@ impl Config {
                     .into();
                 self.problem(problem)
             }
+            // `Decision` is non-exhaustive. A decision that this version does not know executes nothing.
+            _ => self.store_unavailable(&"the engine returned a decision that this layer does not know"),
         })
     }
 
     /// A replay can be had later as well.
     fn replay_if_there_is_room(&self, mut record: Record) -> Response<Body> {
         if let Some(StoredResponse { body: semel::Body::Stored(bytes), .. }) = &mut record.response {
-            match self.memory.keep(std::mem::take(bytes)) {
+            match self.body_budget.keep(std::mem::take(bytes)) {
                 Ok(kept) => *bytes = kept,
                 Err(NoRoom) => {
-                    return no_room(
+                    return self.no_room(
                         "Not enough memory to send the stored response at the moment. Send the same request again \
                          later.",
                     );
@@ -90,11 +96,14 @@ impl Config {
     }
 
     pub(crate) fn replay(&self, record: Record) -> Response<Body> {
-        let operation_id = record.operation_id;
+        let (operation_id, expires) = (record.operation_id, record.times.expires);
         match record.response {
             Some(stored) => {
                 let mut response = self.stored(stored, operation_id);
-                response.headers_mut().insert(IDEMPOTENT_REPLAYED, HeaderValue::from_static("true"));
+                let headers = response.headers_mut();
+                headers.insert(IDEMPOTENT_REPLAYED, HeaderValue::from_static("true"));
+                identification::add_expiry(headers, expires);
+                self.identify_replay(headers, operation_id);
                 response
             }
             None => self.not_stored(record),
@@ -105,7 +114,7 @@ impl Config {
     pub(crate) fn stored(&self, stored: StoredResponse, operation_id: OperationId) -> Response<Body> {
         let bytes = match stored.body {
             semel::Body::Stored(bytes) => bytes,
-            // It did not open; whoever found that out has said why.
+            // It could not be decrypted, which was logged.
             semel::Body::Sealed(_) => return self.problem(self.damaged()),
             _ => return self.problem(self.answer_is_gone(operation_id)),
         };
@@ -126,7 +135,10 @@ impl Config {
     }
 
     fn not_stored(&self, record: Record) -> Response<Body> {
-        let mut problem = self.answer_is_gone(record.operation_id);
+        let mut problem = self
+            .answer_is_gone(record.operation_id)
+            .with_state(record.state)
+            .with_expiry(record.times.expires);
         if let Some(resource) = record.resource {
             problem = problem.with_resource(resource);
         }
@@ -173,7 +185,9 @@ impl Config {
         let mut accepted = problem;
         accepted.status = StatusCode::ACCEPTED;
         let mut response = self.problem(accepted);
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if self.profile == Profile::Ietf {
+            response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
         response
     }
 
@@ -227,7 +241,7 @@ impl Config {
     pub(crate) fn begin_error(&self, error: &BeginError) -> Response<Body> {
         match error {
             BeginError::Store(StoreError::Damaged(_)) => {
-                tracing::error!(%error, "a record is damaged");
+                tracing::error!(%error, "damaged record");
                 self.problem(self.damaged())
             }
             _ => self.store_unavailable(error),
@@ -235,7 +249,7 @@ impl Config {
     }
 
     pub(crate) fn store_unavailable(&self, error: &dyn std::fmt::Display) -> Response<Body> {
-        tracing::error!(%error, "nothing was executed: the store did not answer");
+        tracing::error!(%error, "store unavailable; nothing was executed");
         self.problem(Problem::new(
             Code::StoreUnavailable,
             self.profile,
@@ -274,7 +288,7 @@ impl Config {
         response
     }
 
-    /// Whoever has to say whose request it is does not: the request is not at fault, and may come again.
+    /// For a tenant source that cannot answer: the request is not at fault, and can be retried.
     pub(crate) fn scope_undecided(&self) -> Response<Body> {
         let mut problem = Problem::new(
             Code::ScopeUnresolved,
@@ -289,7 +303,7 @@ impl Config {
     }
 
     pub(crate) fn no_room_for_request(&self) -> Response<Body> {
-        no_room(
+        self.no_room(
             "Not enough memory for a body of this size at the moment; nothing was executed. Send the same request \
              again later.",
         )
@@ -306,23 +320,29 @@ impl Config {
     fn problem(&self, problem: Problem) -> Response<Body> {
         let operation_id = problem.operation_id;
         semel::trace::note(|noted| noted.problem = Some(problem.code.as_str()));
-        let (mut parts, bytes): (_, Bytes) = problem.into_response(&self.docs).into_parts();
+        let (mut parts, bytes): (_, Bytes) = self.format.problem(&problem, &self.docs).into_parts();
         if let Some(operation_id) = operation_id {
             parts.headers.insert(OPERATION_ID, operation_id_value(operation_id));
         }
         Response::from_parts(parts, Body::from(bytes))
     }
-}
 
-/// Large bodies have used up their memory.
-fn no_room(detail: &'static str) -> Response<Body> {
-    let mut response = plain(StatusCode::SERVICE_UNAVAILABLE, true, detail).map(Body::from);
-    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
-    response
+    /// Large bodies have used up their memory.
+    fn no_room(&self, detail: &'static str) -> Response<Body> {
+        let mut response = self.plain(StatusCode::SERVICE_UNAVAILABLE, true, detail);
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        response
+    }
+
+    /// A refusal that is not about idempotency.
+    pub(crate) fn plain(&self, status: StatusCode, retryable: bool, detail: &'static str) -> Response<Body> {
+        self.format.plain(&PlainProblem { status, retryable, detail }).map(Body::from)
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use semel::key::KeyError;
     use semel::problem::Code;
     use std::fs;
 
@@ -334,14 +354,17 @@ mod tests {
     #[test]
     fn the_pages_of_the_codes_show_what_the_layer_says() {
         let here = env!("CARGO_MANIFEST_DIR");
-        let source = joined(include_str!("answer.rs")) + &joined(include_str!("service.rs"));
+        let source = joined(include_str!("responses.rs")) + &joined(include_str!("service.rs"));
+        let shown = |code: Code| {
+            let page = fs::read_to_string(format!("{here}/../../docs/errors/{code}.md")).unwrap();
+            let (_, detail) = page.split_once("\"detail\": \"").unwrap();
+            detail.split_once('"').unwrap().0.to_owned()
+        };
         // Their details hold numbers, or are the gateway's.
         let others = [Code::KeyInvalid, Code::RequestTooLarge, Code::UpstreamUnreachable];
         for code in Code::ALL.into_iter().filter(|code| !others.contains(code)) {
-            let page = fs::read_to_string(format!("{here}/../../docs/errors/{code}.md")).unwrap();
-            let (_, detail) = page.split_once("\"detail\": \"").unwrap();
-            let (detail, _) = detail.split_once('"').unwrap();
-            assert!(source.contains(detail), "{code}: {detail}");
+            assert!(source.contains(&shown(code)), "{code}: {}", shown(code));
         }
+        assert_eq!(shown(Code::KeyInvalid), KeyError::TooShort { min: 16 }.to_string());
     }
 }

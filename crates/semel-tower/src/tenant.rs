@@ -1,6 +1,5 @@
 //! Whose request it is.
 
-use crate::layer::IdempotencyLayer;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue};
@@ -10,12 +9,12 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// The tenant of a request, set as a request extension by the application's own authentication, before the layer.
+/// The tenant of a request, set as a request extension by the application's own authentication, outside the layer.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Tenant(pub String);
 
-/// What a caller has shown beside its headers, such as the names in a client certificate: set as a request extension, before the
-/// layer, by whoever has verified it. It counts as a credential.
+/// What a caller has shown beside its headers, such as the names in a client certificate: set as a request extension, outside the
+/// layer, by the code that verified it. It counts as a credential.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct ShownCredential(pub Arc<[u8]>);
 
@@ -32,7 +31,7 @@ const API_KEY: &str = "x-api-key";
 
 /// How the tenant of a request is found.
 #[derive(Clone, Default)]
-pub(crate) enum Scope {
+pub(crate) enum TenantLookup {
     /// The [`Tenant`] extension; without one, the caller's credential, hashed; without one, everybody shares a tenant.
     #[default]
     ExtensionOrCredential,
@@ -46,33 +45,33 @@ type Told = Arc<dyn Fn(&Parts) -> Option<String> + Send + Sync>;
 
 /// What a request says of its tenant, as one source reads it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Claim {
+pub enum TenantClaim {
     /// This tenant.
     Tenant(String),
     /// Nothing: the next source is asked.
     Absent,
     /// Something that cannot be believed. The request is refused with 401, whatever other sources would say.
     Invalid,
-    /// The same, as somebody says who was asked.
+    /// The same, on the word of an authority that was asked.
     Refused {
-        /// What it wants instead: values of `WWW-Authenticate`, which the client is told.
+        /// Values of `WWW-Authenticate` for the client.
         challenges: Vec<HeaderValue>,
     },
-    /// It cannot be told now, as whoever has to say does not. The request is refused with 503, whatever other sources would say.
+    /// It cannot be determined now, because the authority does not answer. The request is refused with 503, whatever other sources would say.
     Undecided,
 }
 
 /// What a request's sources come to.
-pub(crate) enum Found {
+pub(crate) enum FoundTenant {
     Tenant(String),
-    /// Nobody, with what is wanted instead.
+    /// No tenant, and the challenges for the client.
     Nobody {
         challenges: Vec<HeaderValue>,
     },
     Undecided,
 }
 
-impl Found {
+impl FoundTenant {
     const NOBODY: Self = Self::Nobody { challenges: Vec::new() };
 
     fn of(tenant: Option<String>) -> Self {
@@ -82,58 +81,50 @@ impl Found {
 }
 
 /// The future of [`TenantSource::claim`].
-pub type ClaimFuture<'a> = Pin<Box<dyn Future<Output = Result<Claim, StoreError>> + Send + 'a>>;
+pub type TenantFuture<'a> = Pin<Box<dyn Future<Output = Result<TenantClaim, StoreError>> + Send + 'a>>;
 
-/// Something that can tell whose request it is: a header, a token, a credential, somebody who is asked.
+/// A source of tenants: a header, a token, a credential, an authority that is asked.
 pub trait TenantSource: Send + Sync + 'static {
     /// What the request says of its tenant. The engine is there for the secret of keyed hashes.
-    fn claim<'a>(&'a self, engine: &'a Engine, parts: &'a Parts) -> ClaimFuture<'a>;
+    fn claim<'a>(&'a self, engine: &'a Engine, parts: &'a Parts) -> TenantFuture<'a>;
 }
 
-/// Tells tenants apart by the credential that they show (`Authorization`, `X-Api-Key`, [`ShownCredential`]): a keyed hash, under a secret that all
+/// Distinguishes tenants by their credential (`Authorization`, `X-Api-Key`, [`ShownCredential`]): a keyed hash, under a secret that all
 /// instances on one store share. A refreshed bearer token is another tenant.
 #[derive(Clone, Copy, Debug)]
 pub struct ByCredential;
 
 impl TenantSource for ByCredential {
-    fn claim<'a>(&'a self, engine: &'a Engine, parts: &'a Parts) -> ClaimFuture<'a> {
-        Box::pin(async move { Ok(by_credential(engine, parts).await?.map_or(Claim::Absent, Claim::Tenant)) })
+    fn claim<'a>(&'a self, engine: &'a Engine, parts: &'a Parts) -> TenantFuture<'a> {
+        Box::pin(async move {
+            Ok(by_credential(engine, parts).await?.map_or(TenantClaim::Absent, TenantClaim::Tenant))
+        })
     }
 }
 
-impl IdempotencyLayer {
-    /// Finds the tenant of a request by these sources: the first one that finds anything in it decides. A request in which
-    /// none finds anything, or in which what is found cannot be believed, is refused with 401.
-    #[must_use]
-    pub fn tenant_from(mut self, sources: impl IntoIterator<Item = Arc<dyn TenantSource>>) -> Self {
-        Arc::make_mut(&mut self.shared).scope = Scope::Asked(sources.into_iter().collect());
-        self
-    }
-}
-
-impl Scope {
+impl TenantLookup {
     /// The tenant of a request, or why it must be refused.
-    pub(crate) async fn tenant(&self, engine: &Engine, parts: &Parts) -> Result<Found, StoreError> {
+    pub(crate) async fn tenant(&self, engine: &Engine, parts: &Parts) -> Result<FoundTenant, StoreError> {
         match self {
-            Self::Told(told) => Ok(Found::of(told(parts))),
+            Self::Told(told) => Ok(FoundTenant::of(told(parts))),
             Self::ExtensionOrCredential => {
                 if let Some(Tenant(tenant)) = parts.extensions.get() {
-                    return Ok(Found::of(Some(tenant.clone())));
+                    return Ok(FoundTenant::of(Some(tenant.clone())));
                 }
                 let tenant = by_credential(engine, parts).await?;
-                Ok(Found::Tenant(tenant.unwrap_or_else(|| ANONYMOUS.to_owned())))
+                Ok(FoundTenant::Tenant(tenant.unwrap_or_else(|| ANONYMOUS.to_owned())))
             }
             Self::Asked(sources) => {
                 for source in sources.iter() {
                     return Ok(match source.claim(engine, parts).await? {
-                        Claim::Absent => continue,
-                        Claim::Tenant(tenant) => Found::of(Some(tenant)),
-                        Claim::Invalid => Found::NOBODY,
-                        Claim::Refused { challenges } => Found::Nobody { challenges },
-                        Claim::Undecided => Found::Undecided,
+                        TenantClaim::Absent => continue,
+                        TenantClaim::Tenant(tenant) => FoundTenant::of(Some(tenant)),
+                        TenantClaim::Invalid => FoundTenant::NOBODY,
+                        TenantClaim::Refused { challenges } => FoundTenant::Nobody { challenges },
+                        TenantClaim::Undecided => FoundTenant::Undecided,
                     });
                 }
-                Ok(Found::NOBODY)
+                Ok(FoundTenant::NOBODY)
             }
         }
     }
@@ -149,7 +140,7 @@ async fn by_credential(engine: &Engine, parts: &Parts) -> Result<Option<String>,
 }
 
 /// The credentials that a caller shows, each with its kind, so that an API key never equals a token of the same text. All of them
-/// count: where one is shared (a proxy's, say), the other tells the callers apart.
+/// count: where one is shared (a proxy's, say), the other distinguishes the callers.
 fn credential(headers: &HeaderMap, beside: Option<&ShownCredential>) -> Option<Vec<u8>> {
     let mut shown = Vec::new();
     if let Some(ShownCredential(bytes)) = beside {

@@ -1,6 +1,10 @@
 //! The body of an answer: bytes that are there, or a stream that is passed on.
 
-use crate::memory::NoRoom;
+mod budget;
+
+pub use budget::BodyBudget;
+pub(crate) use budget::NoRoom;
+
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt as _;
@@ -136,7 +140,7 @@ struct Pieces {
     small: Vec<u8>,
 }
 
-/// What is smaller is copied, up to so many bytes at a time.
+/// Smaller pieces are copied together, up to this many bytes.
 const SMALL: usize = 1024;
 const TOGETHER: usize = 8 * SMALL;
 

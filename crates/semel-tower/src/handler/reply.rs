@@ -60,7 +60,7 @@ impl Reply {
         self
     }
 
-    /// Says that the operation failed for good. Retries get this answer all the same; only the record tells the difference.
+    /// Marks the operation as failed for good. Retries get this answer too; only the record shows the difference.
     pub fn failed(mut self) -> Self {
         self.failed = true;
         self
@@ -72,7 +72,7 @@ impl Reply {
         self
     }
 
-    /// What retries get, and what was made: for whoever settles an operation by evidence, where no handler can finish it.
+    /// The stored response and the resource. For settling an operation by evidence, where no handler can finish it.
     #[must_use]
     pub fn into_parts(self) -> (StoredResponse, Option<Resource>) {
         (self.stored, self.resource)

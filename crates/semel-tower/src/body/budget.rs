@@ -1,32 +1,32 @@
-//! The memory that bodies may take: counted, so that it has a bound.
+//! The body budget: limits the memory that large bodies take.
 
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-/// What large bodies of protected requests and their answers may take of the memory, all of them together.
+/// The memory that large bodies of protected requests and answers may take together.
 ///
 /// Past it a request with a large body is refused with 503 before anything is executed, and so is the replay of a large answer; both
 /// may come again. What has begun is finished all the same: the answer of a service is kept, whatever it takes.
 ///
-/// The first 32 KiB of every body are free, so that whoever fills the memory stands in the way of nobody else's ordinary
+/// The first 32 KiB of every body are free, so that a client that uses the budget up does not block ordinary
 /// requests. How many there are at a time bounds those.
 #[derive(Clone, Debug)]
-pub struct BodyMemory(Arc<Counter>);
+pub struct BodyBudget(Arc<Counter>);
 
 #[derive(Debug)]
 struct Counter {
     taken: AtomicUsize,
     limit: AtomicUsize,
-    /// It has been used up, and this was said.
+    /// Whether it was logged that the budget is used up.
     said: AtomicBool,
 }
 
 /// What is not counted of each body.
 const FREE: usize = 32 * 1024;
 
-impl BodyMemory {
-    /// As many bytes.
+impl BodyBudget {
+    /// A budget of `limit` bytes.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self(Arc::new(Counter {
@@ -36,7 +36,7 @@ impl BodyMemory {
         }))
     }
 
-    /// From now on there are so many. What was taken stays.
+    /// Changes the limit. What is taken already stays.
     pub fn set_limit(&self, limit: usize) {
         self.0.limit.store(limit, Relaxed);
     }
@@ -47,19 +47,19 @@ impl BodyMemory {
         self.0.taken.load(Relaxed)
     }
 
-    /// Takes nothing yet.
+    /// A share of the budget that takes nothing yet.
     pub(crate) fn hold(&self) -> Held {
         Held { memory: self.clone(), length: 0 }
     }
 
-    /// These bytes, counted until the last of them is gone; none: there is no room.
+    /// These bytes, counted until the last reference is dropped; an error if the budget is used up.
     pub(crate) fn keep(&self, bytes: Bytes) -> Result<Bytes, NoRoom> {
         let mut held = self.hold();
         held.grow(bytes.len())?;
         Ok(held.until_gone(bytes))
     }
 
-    /// These bytes, counted until the last of them is gone, room or not.
+    /// These bytes, counted until the last reference is dropped, even beyond the limit.
     pub(crate) fn keep_anyway(&self, bytes: Bytes) -> Bytes {
         let mut held = self.hold();
         held.grow_anyway(bytes.len());
@@ -67,21 +67,21 @@ impl BodyMemory {
     }
 }
 
-/// A library has no say in how much there is; with bodies of 1 MiB this is a few hundred at a time.
-impl Default for BodyMemory {
+/// 256 MiB: a few hundred bodies of 1 MiB at a time.
+impl Default for BodyBudget {
     fn default() -> Self {
         Self::new(256 << 20)
     }
 }
 
-/// There is none left.
+/// The budget is used up.
 #[derive(Debug, thiserror::Error)]
-#[error("the memory for bodies is used up")]
+#[error("the memory for large bodies is used up")]
 pub(crate) struct NoRoom;
 
-/// What one body takes. Given back when it is dropped.
+/// What one body takes of the budget. Dropping it returns that.
 pub(crate) struct Held {
-    memory: BodyMemory,
+    memory: BodyBudget,
     length: usize,
 }
 
@@ -90,7 +90,7 @@ impl Held {
         self.length.saturating_sub(FREE)
     }
 
-    /// The body is longer by so many bytes.
+    /// The body grows by this many bytes.
     pub(crate) fn grow(&mut self, by: usize) -> Result<(), NoRoom> {
         let before = self.counted();
         self.grow_anyway(by);
@@ -104,7 +104,7 @@ impl Held {
         if !said.swap(true, Relaxed) {
             tracing::warn!(
                 limit,
-                "the memory for large bodies is used up: they are refused until there is room"
+                "body budget used up: requests and replays with large bodies are refused for now"
             );
         }
         Err(NoRoom)
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_large_body_is_counted_until_the_last_of_its_bytes_is_gone() {
-        let memory = BodyMemory::new(100);
+        let memory = BodyBudget::new(100);
         let whole = memory.keep(vec![1; FREE + 100].into()).unwrap();
         assert_eq!(memory.taken(), 100);
         assert!(memory.keep(vec![2; FREE + 1].into()).is_err());
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn ordinary_bodies_have_room_when_there_is_none_for_large_ones() {
-        let memory = BodyMemory::new(100);
+        let memory = BodyBudget::new(100);
         let _answer = memory.keep_anyway(vec![1; FREE + 1000].into());
         assert_eq!(memory.taken(), 1000, "what has begun is finished");
         let mut small = memory.hold();

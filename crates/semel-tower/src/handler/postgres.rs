@@ -1,8 +1,8 @@
 //! Domain rows and completion in one PostgreSQL commit.
 
-use crate::operation::Operation;
-use crate::reply::{Replayable, Reply};
-use crate::same_transaction::CompleteError;
+use super::operation::Operation;
+use super::reply::{Replayable, Reply};
+use super::same_transaction::CompleteError;
 use semel::StoreError;
 use semel_postgres::{CommitError, commit_with};
 use sqlx::{Postgres, Transaction};
@@ -23,14 +23,14 @@ impl Operation {
     /// ```
     ///
     /// # Errors
-    /// Nothing was committed, or (with [`CompleteError::Unknown`]) nobody knows.
+    /// Nothing was committed, or (with [`CompleteError::Unknown`]) that is unknown.
     pub async fn complete_in(
         &self,
         transaction: Transaction<'static, Postgres>,
         reply: Reply,
     ) -> Result<Replayable, CompleteError> {
         let finishing = self.finishing()?;
-        let act = self.act(&reply, &finishing.ticket.acts());
+        let act = self.act(&reply, &finishing.ticket.outcome_writes());
         match commit_with(transaction, &finishing.ticket.claim(), &act).await {
             Ok(record) => Ok(finishing.committed(reply.stored, record.as_ref())),
             Err(CommitError::Store(StoreError::Lost(_))) => finishing.lost().await,

@@ -1,6 +1,6 @@
 //! The way of a handler through its phases.
 
-use crate::operation::Operation;
+use super::operation::Operation;
 use semel::{OutOfStep, Phases};
 
 /// Why an operation has no phases to go through.
@@ -8,7 +8,7 @@ use semel::{OutOfStep, Phases};
 #[non_exhaustive]
 pub enum PhasesError {
     /// The operation was finished before.
-    #[error("the operation was finished before")]
+    #[error("the operation is already finished")]
     Finished,
     /// What an earlier attempt left cannot be read.
     #[error(transparent)]

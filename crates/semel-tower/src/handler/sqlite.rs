@@ -1,8 +1,8 @@
 //! Domain rows and completion in one SQLite commit.
 
-use crate::operation::Operation;
-use crate::reply::{Replayable, Reply};
-use crate::same_transaction::CompleteError;
+use super::operation::Operation;
+use super::reply::{Replayable, Reply};
+use super::same_transaction::CompleteError;
 use semel::StoreError;
 use semel_sqlite::{SqliteStore, Transaction, TransactionError};
 
@@ -13,18 +13,18 @@ impl Operation {
     /// `work` runs on the store's writer thread and must not wait for anything but the file.
     ///
     /// # Errors
-    /// Nothing was committed, or (with [`CompleteError::Unknown`]) nobody knows.
+    /// Nothing was committed, or (with [`CompleteError::Unknown`]) that is unknown.
     pub async fn complete_with<E: Send + 'static>(
         &self,
         store: &SqliteStore,
         work: impl FnOnce(&Transaction<'_>) -> Result<Reply, E> + Send + 'static,
     ) -> Result<Replayable, CompleteError<E>> {
         let finishing = self.finishing()?;
-        let (acts, operation) = (finishing.ticket.acts(), self.clone());
+        let (writes, operation) = (finishing.ticket.outcome_writes(), self.clone());
         let committed = store
             .finish_with(finishing.ticket.claim(), move |transaction| {
                 let reply = work(transaction)?;
-                let act = operation.act(&reply, &acts);
+                let act = operation.act(&reply, &writes);
                 Ok((reply.stored, act))
             })
             .await;

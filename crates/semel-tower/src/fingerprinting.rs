@@ -1,8 +1,8 @@
-//! The fingerprint of a request with a large body, made beside the threads that serve requests: whoever shares such a thread would wait
+//! The fingerprint of a request. Large bodies are hashed on another thread, because the other requests of this one would wait
 //! for as long as it takes.
 
-use crate::layer::{Config, path};
-use crate::protection::Protection;
+use crate::protection::ValidProtection;
+use crate::state::{LayerState, path};
 use bytes::Bytes;
 use http::request::Parts;
 use semel::fingerprint::{HttpRequest, Recipe, RecipeUnavailable, Subject, fingerprint};
@@ -18,46 +18,46 @@ static TURNS: LazyLock<Semaphore> =
     LazyLock::new(|| Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)));
 
 /// A request, with what it takes to fingerprint it.
-pub(crate) struct Hashing {
+pub(crate) struct FingerprintedRequest {
     pub(crate) key: RecordKey,
-    pub(crate) protection: Arc<Protection>,
+    pub(crate) protection: ValidProtection,
     /// Today's, keyed.
     recipe: Arc<Recipe>,
-    config: Arc<Config>,
+    state: Arc<LayerState>,
     pub(crate) parts: Parts,
     pub(crate) body: Bytes,
-    /// By today's recipe, if it is at hand.
+    /// By the current recipe, if it was computed already.
     made: Option<Fingerprint>,
 }
 
-impl Hashing {
-    /// Whose fingerprint is at hand if its body is large. None: the runtime is going down.
+impl FingerprintedRequest {
+    /// The request, with its fingerprint computed if the body is large. `None` while the runtime shuts down.
     ///
     /// # Errors
     /// The store did not answer, or the secret in it does not open: nothing can be compared.
     pub(crate) async fn of(
         key: RecordKey,
-        protection: Arc<Protection>,
-        config: Arc<Config>,
+        protection: ValidProtection,
+        state: Arc<LayerState>,
         parts: Parts,
         body: Bytes,
     ) -> Result<Option<Self>, StoreError> {
-        let recipe = config.engine.keyed_recipe(&protection.recipe).await?;
-        let mut hashing = Self { key, protection, recipe, config, parts, body, made: None };
-        if hashing.body.len() <= LARGE {
-            return Ok(Some(hashing));
+        let recipe = state.engine.keyed_recipe(&protection.recipe).await?;
+        let mut fingerprinted = Self { key, protection, recipe, state, parts, body, made: None };
+        if fingerprinted.body.len() <= LARGE {
+            return Ok(Some(fingerprinted));
         }
         let Ok(_turn) = TURNS.acquire().await else { return Ok(None) };
         let making = move || {
             // What cannot be made is found out once more, at once.
-            hashing.made = hashing.make(&hashing.recipe).ok();
-            hashing
+            fingerprinted.made = fingerprinted.make(&fingerprinted.recipe).ok();
+            fingerprinted
         };
         Ok(tokio::task::spawn_blocking(making).await.ok())
     }
 
     fn make(&self, recipe: &Recipe) -> Result<Fingerprint, RecipeUnavailable> {
-        let host = if recipe.counts_host() { (self.config.host_of)(&self.parts) } else { None };
+        let host = if recipe.counts_host() { (self.state.host_of)(&self.parts) } else { None };
         let request = HttpRequest {
             operation: &self.key.operation,
             method: &self.parts.method,
@@ -67,11 +67,11 @@ impl Hashing {
             headers: &self.parts.headers,
             body: &self.body,
         };
-        fingerprint(recipe, self.config.secret.as_deref(), &request)
+        fingerprint(recipe, self.state.secret.as_deref(), &request)
     }
 }
 
-impl Subject for Hashing {
+impl Subject for FingerprintedRequest {
     fn recipe(&self) -> &Recipe {
         &self.recipe
     }
@@ -94,13 +94,15 @@ mod tests {
     use std::pin::{Pin, pin};
     use std::task::{Context, Poll, Waker};
 
-    fn hashing(members: usize) -> impl Future<Output = Result<Option<Hashing>, StoreError>> {
+    fn fingerprinted(
+        members: usize,
+    ) -> impl Future<Output = Result<Option<FingerprintedRequest>, StoreError>> {
         let members: Vec<_> = (0..members).map(|member| format!("\"{member}\":[{member}]")).collect();
         let body = format!("{{{}}}", members.join(","));
         let request = Request::post("/payments").header("content-type", "application/json").body(()).unwrap();
         let key = RecordKey::new("tenant", "payments", "key");
-        let config = Arc::clone(&IdempotencyLayer::new(MemoryStore::new()).shared);
-        Hashing::of(key, Arc::new(Protection::default()), config, request.into_parts().0, body.into())
+        let state = Arc::clone(&IdempotencyLayer::new(MemoryStore::new()).shared);
+        FingerprintedRequest::of(key, ValidProtection::default(), state, request.into_parts().0, body.into())
     }
 
     fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
@@ -109,7 +111,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_large_body_is_hashed_on_another_thread_and_comes_to_the_same() {
-        let mut large = pin!(hashing(50_000));
+        let mut large = pin!(fingerprinted(50_000));
         assert!(poll(large.as_mut()).is_pending(), "this thread could serve others meanwhile");
         let large = large.await.unwrap().unwrap();
         let today = &large.recipe;
@@ -122,7 +124,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_small_one_is_hashed_where_it_is() {
-        let Poll::Ready(Ok(Some(small))) = poll(pin!(hashing(10))) else { panic!("it was handed over") };
+        let Poll::Ready(Ok(Some(small))) = poll(pin!(fingerprinted(10))) else {
+            panic!("it was handed over")
+        };
         assert_eq!(small.made, None);
         assert!(small.fingerprint_under(&small.recipe).is_ok());
     }

@@ -1,0 +1,81 @@
+//! Header fields by which a client knows what an answer is of: which request, which key, and how long the key is remembered.
+
+use crate::body::Body;
+use crate::headers::{self, IDEMPOTENCY_KEY, OPERATION_ID};
+use crate::state::LayerState;
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Response};
+use semel::headers::{IDEMPOTENCY_KEY_EXPIRES, ORIGINAL_REQUEST, ORIGINAL_REQUEST_ID, REQUEST_ID};
+use semel::problem::Profile;
+use semel::{OperationId, Timestamp};
+
+/// What clients of the profile get back of their request's header, whatever the answer is.
+#[derive(Default)]
+pub(crate) struct Echo {
+    key: Option<HeaderValue>,
+    request_id: Option<HeaderValue>,
+}
+
+impl Echo {
+    /// What is to be sent back of this request.
+    pub(crate) fn of(profile: Profile, parts: &Parts) -> Self {
+        let is_wanted = matches!(profile, Profile::Stripe | Profile::Acp);
+        Self {
+            key: parts.headers.get(IDEMPOTENCY_KEY).filter(|_| is_wanted).cloned(),
+            request_id: parts.headers.get(REQUEST_ID).filter(|_| profile == Profile::Acp).cloned(),
+        }
+    }
+
+    /// Adds it to the answer.
+    pub(crate) fn add_to(self, response: &mut Response<Body>) {
+        let headers = response.headers_mut();
+        if let Some(key) = self.key {
+            headers.insert(IDEMPOTENCY_KEY, key);
+        }
+        if let Some(id) = self.request_id {
+            headers.insert(REQUEST_ID, id);
+        }
+    }
+}
+
+/// Says when the key's window is over.
+pub(crate) fn add_expiry(headers: &mut HeaderMap, expires: Option<Timestamp>) {
+    if let Some(expires) = expires
+        && let Ok(date) = HeaderValue::try_from(format!("@{}", expires.as_millis().div_euclid(1000)))
+    {
+        headers.insert(IDEMPOTENCY_KEY_EXPIRES, date);
+    }
+}
+
+/// The id by which the request that executes is known, to be kept for its replays: the service's, else the client's.
+pub(crate) fn to_keep(answered: &HeaderMap, asked: Option<&HeaderValue>) -> Option<HeaderValue> {
+    headers::request_id(answered).or_else(|| asked.cloned())
+}
+
+impl LayerState {
+    /// Names the request that executed, where the profile's clients look for that.
+    pub(crate) fn identify_first(&self, headers: &mut HeaderMap, operation_id: OperationId) {
+        if self.profile == Profile::Stripe && !headers.contains_key(REQUEST_ID) {
+            headers.insert(REQUEST_ID, stripe_id(operation_id));
+        }
+    }
+
+    /// Names the request that a replay is of. What was kept of its id is among the headers.
+    pub(crate) fn identify_replay(&self, headers: &mut HeaderMap, operation_id: OperationId) {
+        if self.profile == Profile::Stripe {
+            let original =
+                headers.get(ORIGINAL_REQUEST_ID).cloned().unwrap_or_else(|| stripe_id(operation_id));
+            headers.insert(ORIGINAL_REQUEST, original);
+            headers.insert(REQUEST_ID, stripe_id(OperationId::random()));
+        }
+        if !headers.contains_key(ORIGINAL_REQUEST_ID)
+            && let Some(id) = headers.get(OPERATION_ID).cloned()
+        {
+            headers.insert(ORIGINAL_REQUEST_ID, id);
+        }
+    }
+}
+
+fn stripe_id(id: OperationId) -> HeaderValue {
+    HeaderValue::try_from(format!("req_{id}")).unwrap_or_else(|_| headers::operation_id_value(id))
+}

@@ -14,3 +14,8 @@ pub mod inbox;
 pub mod message;
 pub mod outbox;
 pub mod sink;
+
+/// The README's example is a documentation test.
+#[cfg(all(doctest, feature = "postgres"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

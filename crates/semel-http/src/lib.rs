@@ -30,3 +30,8 @@ pub mod webhook;
 pub use client::{Client, Options, Resend};
 pub use endpoint::{Endpoint, InvalidEndpoint};
 pub use error::Error;
+
+/// The README's example is a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -83,13 +83,13 @@ pub enum Unkeepable {
 #[non_exhaustive]
 pub enum InvalidDocument {
     /// It is no such JSON.
-    #[error("it is not JSON of the form that is expected: {0}")]
+    #[error("not JSON in the expected form: {0}")]
     Json(#[from] serde_json::Error),
     /// No final answer has such a status.
-    #[error("`status` {0} is no status of an answer: it is a number from 200 to 599")]
+    #[error("`status` {0} is not a final status: use 200 to 599")]
     Status(u16),
     /// It is no name of a header field, or no value of one.
-    #[error("`headers`: {0:?} is no header field, or its value is none")]
+    #[error("`headers`: {0:?} is not a valid header field, or has an invalid value")]
     Header(String),
     /// Two spellings of one name.
     #[error("`headers`: `{0}` is given twice")]
@@ -98,13 +98,13 @@ pub enum InvalidDocument {
     #[error("`headers`: {0}")]
     CannotKeep(#[from] CannotKeep),
     /// Both spellings of the body.
-    #[error("`body` and `body_base64` are both given: give one of them")]
+    #[error("`body` and `body_base64` are both given: give only one")]
     TwoBodies,
     /// It is not base64.
     #[error("`body_base64` is not standard base64 with padding")]
     Base64,
     /// It names nothing.
-    #[error("`resource` has to have a type and an id")]
+    #[error("`resource` needs a type and an id")]
     Resource,
 }
 

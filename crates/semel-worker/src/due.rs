@@ -11,12 +11,12 @@ pub(crate) const LOOK_AGAIN: Duration = Duration::from_secs(60);
 /// that, some thousand records that wait for a client's retry would be read every second.
 pub(crate) struct Walk {
     kind: DueKind,
-    at: Option<Place>,
+    at: Option<Position>,
     /// The end of what was left be, and since when it is not looked at.
-    passed_over: Option<(Place, Instant)>,
+    passed_over: Option<(Position, Instant)>,
 }
 
-type Place = (Timestamp, OperationId);
+type Position = (Timestamp, OperationId);
 
 impl Walk {
     pub(crate) fn new(kind: DueKind) -> Self {
@@ -26,7 +26,7 @@ impl Walk {
     /// Begins anew, after what was left be.
     pub(crate) fn begin(&mut self) {
         self.passed_over = self.passed_over.filter(|(_, since)| since.elapsed() < LOOK_AGAIN);
-        self.at = self.passed_over.map(|(place, _)| place);
+        self.at = self.passed_over.map(|(position, _)| position);
     }
 
     /// Begins anew, and looks at everything.
@@ -39,21 +39,21 @@ impl Walk {
     pub(crate) async fn next(&mut self, engine: &Engine, limit: usize) -> Result<Answer<Record>, StoreError> {
         let query = DueQuery { kind: self.kind, after: self.at, limit };
         let answer = engine.store().due(query).await?;
-        if let Some(place) = answer.items.last().and_then(place_of) {
-            self.at = Some(place);
+        if let Some(position) = answer.items.last().and_then(position_of) {
+            self.at = Some(position);
         }
         Ok(answer)
     }
 
     /// This one stays as it is, and need not be looked at again for a while.
     pub(crate) fn leave(&mut self, record: &Record) {
-        let Some(place) = place_of(record) else { return };
+        let Some(position) = position_of(record) else { return };
         let since = self.passed_over.map_or_else(Instant::now, |(_, since)| since);
-        let end = self.passed_over.map_or(place, |(end, _)| end.max(place));
+        let end = self.passed_over.map_or(position, |(end, _)| end.max(position));
         self.passed_over = Some((end, since));
     }
 }
 
-fn place_of(record: &Record) -> Option<Place> {
+fn position_of(record: &Record) -> Option<Position> {
     record.due().map(|(_, at)| (at, record.operation_id))
 }

@@ -33,3 +33,8 @@ pub use rekey::{RekeyOptions, Rekeyed, Rekeyer};
 pub use rules::{Asking, OperationRules, Rules};
 pub use webhook::{InvalidSecret, WebhookAnswer, WebhookIntake, WebhookResult, WebhookSecret};
 pub use worker::{Worker, WorkerOptions};
+
+/// The README's example is a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

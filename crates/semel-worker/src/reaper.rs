@@ -91,11 +91,11 @@ impl Reaper {
     pub async fn round(&self) -> Result<Reaped, StoreError> {
         // All at once: none is in another's way, and a store that groups commits has one for all.
         let reaped = tokio::join!(
-            self.go_through(Kind::Answers),
-            self.go_through(Kind::Windows(Walk::new(DueKind::Window))),
+            self.go_through(Chore::Answers),
+            self.go_through(Chore::Windows(Walk::new(DueKind::Window))),
             async {
                 match self.options.forget {
-                    Forget::Hard => self.go_through(Kind::Tombstones).await,
+                    Forget::Hard => self.go_through(Chore::Tombstones).await,
                     Forget::Soft => Ok(Reaped::default()),
                 }
             },
@@ -103,14 +103,14 @@ impl Reaper {
         Ok(reaped.0?.and(reaped.1?).and(reaped.2?))
     }
 
-    async fn go_through(&self, mut kind: Kind) -> Result<Reaped, StoreError> {
+    async fn go_through(&self, mut kind: Chore) -> Result<Reaped, StoreError> {
         let (mut stride, mut reaped) = (Stride::new(self.options), Reaped::default());
         loop {
             let begun = Instant::now();
             let Batch { over, done } = match &mut kind {
-                Kind::Answers => self.drop_answers(stride.batch).await?,
-                Kind::Windows(walk) => self.end_windows(walk, stride.batch).await?,
-                Kind::Tombstones => self.purge(stride.batch).await?,
+                Chore::Answers => self.drop_answers(stride.batch).await?,
+                Chore::Windows(walk) => self.end_windows(walk, stride.batch).await?,
+                Chore::Tombstones => self.purge(stride.batch).await?,
             };
             reaped = reaped.and(done);
             let Some(pause) = stride.next(&over, begun) else { return Ok(reaped) };
@@ -164,7 +164,7 @@ impl Reaper {
 }
 
 /// What there is to forget.
-enum Kind {
+enum Chore {
     Answers,
     /// Of records that hold a checkpoint.
     Windows(Walk),

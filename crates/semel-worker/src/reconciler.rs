@@ -8,7 +8,7 @@ use crate::rules::{Asking, OperationRules, Rules};
 use crate::write::{Judged, write};
 use semel::background::exponential;
 use semel::transition::{About, Evidence, Polling, Settlement, Windows, ask_as_well, poll};
-use semel::{Actor, DueKind, Engine, Filter, Owner, Policy, Record, Settling, State, StoreError, Timestamp};
+use semel::{Actor, DueKind, Engine, Filter, Policy, Record, Settling, State, StoreError, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -97,7 +97,8 @@ impl Reconciler {
             let full = page.items.len() == room;
             let mut batch = Vec::new();
             for record in page.items {
-                let polling = (self.rules)(&record.key.operation).and_then(|rules| polling(&record, &rules));
+                let polling = (self.rules)(&record.key.operation)
+                    .and_then(|rules| polling(&self.engine, &record, &rules));
                 match polling.map(|polling| poll(&record, &polling, page.now)) {
                     Some(Ok(change)) => batch.push(Judged { record, change }),
                     Some(Err(_)) | None => self.walk.leave(&record),
@@ -117,7 +118,7 @@ impl Reconciler {
     /// The question is ours to ask, or was one too many.
     fn claimed(&mut self, record: Record, now: Timestamp) {
         if record.dead_letter {
-            tracing::warn!(operation_id = %record.operation_id, "nothing automatic settles it any more: a dead letter");
+            tracing::warn!(operation_id = %record.operation_id, "dead letter: polls have not settled it");
             count::written(&self.engine, &record);
             return;
         }
@@ -136,7 +137,8 @@ async fn catch_up(engine: &Engine, rules: &Rules) -> Result<bool, StoreError> {
     let in_doubt = Filter { state: Some(State::Unknown), dead_letter: Some(false), ..Filter::default() };
     let is_left = |record: &Record| {
         let rules = rules(&record.key.operation);
-        record.times.reconcile.is_none() && rules.is_some_and(|rules| polling(record, &rules).is_some())
+        record.times.reconcile.is_none()
+            && rules.is_some_and(|rules| polling(engine, record, &rules).is_some())
     };
     let (mut from, mut locked) = (None, 0);
     loop {
@@ -160,7 +162,7 @@ async fn catch_up(engine: &Engine, rules: &Rules) -> Result<bool, StoreError> {
 }
 
 /// How often, and when next, a record is asked about; `None`: not by us.
-fn polling(record: &Record, rules: &OperationRules) -> Option<Polling> {
+fn polling(engine: &Engine, record: &Record, rules: &OperationRules) -> Option<Polling> {
     let Some(asking) = &rules.asking else {
         // Somebody else may ask, or a webhook may tell. If the rules know of neither any more, a person has to.
         return (rules.policy.settling == Settling::Operator)
@@ -168,7 +170,11 @@ fn polling(record: &Record, rules: &OperationRules) -> Option<Polling> {
     };
     let last = record.reconcile_attempts.saturating_add(1) >= asking.attempts;
     // After the last one there is nothing to wait for but its answer.
-    let wait = if last { asking.every } else { exponential(asking.every, record.reconcile_attempts) };
+    let wait = if last {
+        asking.every
+    } else {
+        exponential(asking.every, record.reconcile_attempts, engine.environment())
+    };
     // Nobody else asks while a question is out.
     Some(Polling { attempts: asking.attempts, next: wait.max(asking.deadline) })
 }
@@ -196,15 +202,15 @@ impl Inquiry {
             }
             Finding::Absent => Evidence::Absent,
             Finding::Unclear(code) => {
-                tracing::info!(%operation_id, number, code, "asked, and nobody knows yet");
+                tracing::info!(%operation_id, number, code, "polled: the outcome is still unknown");
                 return self.note_the_last(&code).await;
             }
         };
         let settlement = Settlement {
-            settler: Owner::random(),
+            settler: self.engine.environment().owner(),
             actor: Actor::Reconciler,
             evidence,
-            note: Some(format!("question {number} about attempt {}", self.record.attempt)),
+            note: Some(format!("poll {number} about attempt {}", self.record.attempt)),
             windows: Windows::from(&*self.policy),
         };
         self.bring(&settlement).await;
@@ -214,7 +220,7 @@ impl Inquiry {
         let checkpoint = match self.engine.checkpoint_of(&self.record) {
             Ok(checkpoint) => checkpoint,
             Err(error) => {
-                tracing::error!(%error, "nobody is asked: what the owner left for it cannot be read");
+                tracing::error!(%error, "not polled: its checkpoint cannot be read");
                 return Finding::Unclear("checkpoint_damaged".into());
             }
         };
@@ -222,7 +228,7 @@ impl Inquiry {
         let key = match self.engine.client_key(&self.record).await {
             Ok(key) => key,
             Err(error) => {
-                tracing::error!(%error, "nobody is asked: the client's key cannot be read");
+                tracing::error!(%error, "not polled: the client's key cannot be read");
                 return Finding::Unclear("key_damaged".into());
             }
         };
@@ -242,21 +248,21 @@ impl Inquiry {
         for _ in 0..TRIES {
             match submit(&self.engine, &about, settlement, self.now).await {
                 Ok(Submitted::Settled(record)) => {
-                    return tracing::info!(%operation_id, state = record.state.as_str(), "settled by asking");
+                    return tracing::info!(%operation_id, state = record.state.as_str(), "settled by a poll");
                 }
                 Ok(Submitted::TooEarly(_)) => {
-                    return tracing::info!(%operation_id, "no trace of it, but its lease still runs");
+                    return tracing::info!(%operation_id, "a poll found nothing, but the lease has not expired");
                 }
                 // Somebody was quicker; what contradicts is logged and kept.
                 Ok(Submitted::Known | Submitted::Kept(..) | Submitted::Missing) => return,
                 Err(error) => {
-                    tracing::warn!(%operation_id, %error, "what was found out could not be stored yet");
+                    tracing::warn!(%operation_id, %error, "evidence not stored, retrying");
                     tokio::time::sleep(pause).await;
                     pause *= 2;
                 }
             }
         }
-        tracing::warn!(%operation_id, "what was found out is given up; it is asked again");
+        tracing::warn!(%operation_id, "evidence not stored, polling again later");
     }
 
     /// Whoever finds the dead letter wants to know what the last answer was.
@@ -265,11 +271,12 @@ impl Inquiry {
             return;
         }
         let code: String = code.chars().filter(|char| !char.is_control()).take(LONGEST_CODE).collect();
-        let note = format!("the last question came to nothing: {code}");
+        let note = format!("the last poll failed: {code}");
         if let Err(error) =
             keep_about(&self.engine, self.record.operation_id, &Actor::Reconciler, &note).await
         {
-            tracing::warn!(operation_id = %self.record.operation_id, %error, "the history lacks the last answer");
+            tracing::warn!(operation_id = %self.record.operation_id, %error, "the last poll's answer is missing from the \
+                                                                              history");
         }
     }
 }

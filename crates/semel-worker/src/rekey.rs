@@ -223,6 +223,7 @@ impl Rekeyer {
         }
     }
 
+    // Not `compare_and_swap`, which writes one record at a time: here each round is one batch, one commit for hundreds of records.
     async fn rewrite_together(&self, ids: &[OperationId]) -> Result<Batch, StoreError> {
         let mut batch = Batch::default();
         let mut records = self.find(ids.to_vec()).await?;
@@ -265,10 +266,12 @@ impl Rekeyer {
                                 open.remove(&id);
                             }
                             Swapped::Damaged(why) => {
-                                tracing::error!(%why, "it is left as it is");
+                                tracing::error!(%why, "damaged record left as it is");
                                 batch.damaged += 1;
                                 open.remove(&id);
                             }
+                            // What this version does not know stays open for the next round.
+                            _ => {}
                         }
                     }
                     changed
@@ -281,7 +284,7 @@ impl Rekeyer {
                 Err(error) => return Err(error),
             };
         }
-        Err(StoreError::Unavailable("the records change all the time".into()))
+        Err(StoreError::Unavailable("records keep changing".into()))
     }
 
     async fn find(&self, ids: Vec<OperationId>) -> Result<Vec<Record>, StoreError> {

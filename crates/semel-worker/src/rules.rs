@@ -28,7 +28,7 @@ impl OperationRules {
     #[must_use]
     pub fn asking(mut self, asking: Asking) -> Self {
         if !matches!(self.policy.settling, Settling::Poll { .. }) {
-            tracing::warn!("an operation has somebody to ask, and a policy by which nobody is asked");
+            tracing::warn!("an operation has a poll configured, and a policy that never polls");
         }
         self.asking = Some(asking);
         self

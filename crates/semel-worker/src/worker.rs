@@ -147,7 +147,8 @@ impl Worker {
                 .or_else(|| others.as_ref().and_then(|others| others(operation)))
         });
         let (stopping, stopped) = watch::channel(());
-        let pace = |every: Duration| Pace::new(every, stopped.clone());
+        let environment = engine.environment().clone();
+        let pace = |every: Duration| Pace::new(every, stopped.clone()).within(environment.clone());
         let leases = LeaseWatch::new(engine.clone(), Arc::clone(&rules), options.watch_batch);
         let questions = Reconciler::new(engine.clone(), rules, options.questions);
         let reaper = options.reaper.map(|options| Reaper::new(engine, options));
@@ -171,11 +172,13 @@ impl Worker {
     }
 }
 
+// Each `select!` is biased: which of two that are ready comes first must not be left to chance, or no run could be repeated.
 async fn watch_leases(mut leases: LeaseWatch, mut pace: Pace) {
     loop {
         let round = tokio::select! {
-            round = leases.round() => round,
+            biased;
             () = pace.stop() => return,
+            round = leases.round() => round,
         };
         if pace.pause("lease watch", round.err()).await.stopped() {
             return;
@@ -188,6 +191,7 @@ async fn reconcile(mut reconciler: Reconciler, mut pace: Pace) {
         let turn = reconciler.turn().await;
         let more = matches!(turn, Ok(true));
         tokio::select! {
+            biased;
             next = pace.pause("reconciler", turn.err()) => {
                 if next.stopped() {
                     return reconciler.all_answered().await;
@@ -203,8 +207,9 @@ async fn reap(reaper: Option<Reaper>, mut pace: Pace) {
     let Some(reaper) = reaper else { return };
     loop {
         let round = tokio::select! {
-            round = reaper.round() => round,
+            biased;
             () = pace.stop() => return,
+            round = reaper.round() => round,
         };
         if pace.pause("reaper", round.err()).await.stopped() {
             return;
@@ -215,8 +220,9 @@ async fn reap(reaper: Option<Reaper>, mut pace: Pace) {
 async fn do_chore(chore: Chore, mut pace: Pace) {
     loop {
         let done = tokio::select! {
-            done = (chore.work)() => done,
+            biased;
             () = pace.stop() => return,
+            done = (chore.work)() => done,
         };
         if pace.pause(chore.name, done.err()).await.stopped() {
             return;

@@ -48,8 +48,9 @@ async fn swap(engine: &Engine, batch: Vec<Swap>, written: &mut Written) -> Resul
         match swapped {
             Swapped::Done => written.put.push(draft.at(now)),
             Swapped::Locked => written.locked += 1,
-            Swapped::Damaged(why) => tracing::error!(%why, "a record is left as it is"),
-            Swapped::Changed(_) | Swapped::Missing => {}
+            Swapped::Damaged(why) => tracing::error!(%why, "damaged record left as it is"),
+            // Changed or missing: the next round looks again.
+            _ => {}
         }
     }
     Ok(())
@@ -69,8 +70,9 @@ async fn remove(
         match removed {
             Swapped::Done => written.removed.push(record),
             Swapped::Locked => written.locked += 1,
-            Swapped::Damaged(why) => tracing::error!(%why, "a record is left as it is"),
-            Swapped::Changed(_) | Swapped::Missing => {}
+            Swapped::Damaged(why) => tracing::error!(%why, "damaged record left as it is"),
+            // Changed or missing: the next round looks again.
+            _ => {}
         }
     }
     Ok(())

@@ -17,7 +17,7 @@ mod delivery;
 mod failure;
 mod handler;
 #[cfg(any(feature = "nats", feature = "rabbitmq"))]
-mod lanes;
+mod in_order;
 #[cfg(feature = "nats")]
 mod nats;
 mod options;

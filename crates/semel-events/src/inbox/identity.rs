@@ -48,7 +48,7 @@ impl fmt::Debug for MessageId {
 
 /// Something that cannot tell messages, consumers or effects apart.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{what} has to be 1 to {LONGEST} bytes without control characters, and this one {trouble}")]
+#[error("{what} must have 1 to {LONGEST} bytes without control characters, and this one {trouble}")]
 pub struct InvalidIdentity {
     what: &'static str,
     trouble: &'static str,

@@ -5,7 +5,6 @@ use semel::StoreError;
 
 /// What became of a message, or of one of its effects. In both cases it is done, and the message can be acknowledged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[must_use]
 pub enum Handled<T> {
     /// It was done now, came to this, and is committed.
     Now(T),
@@ -32,16 +31,17 @@ pub enum InboxError<E> {
     Application(E),
     /// Another delivery of this message (or another message with this effect) is under way. Only once its transaction has ended is it
     /// known whether there is anything left to do.
-    #[error("it is being handled by somebody else: try again when that has ended")]
+    #[error("another consumer is handling it: retry when that has ended")]
     InProgress,
     /// The transaction would be told as committed before it is on disk: the message could be acknowledged, and its effect lost.
     #[error(
-        "synchronous_commit is off in this transaction: a message could be acknowledged and its effect lost"
+        "synchronous_commit is off in this transaction: the effect of an acknowledged message could be lost"
     )]
     NotDurable,
     /// The connection is in no transaction: the mark would be there without its effect.
     #[error(
-        "the connection is in no transaction: begin one with sqlx (`pool.begin()`), and commit mark and effect with it"
+        "the connection is not in a transaction: begin one with sqlx (`pool.begin()`), and commit mark and effect with \
+         it"
     )]
     NoTransaction,
     /// An identity that cannot be one.

@@ -367,7 +367,7 @@ async fn intact<E>(transaction: &mut PgConnection) -> Result<(), InboxError<E>> 
 /// If this is what the server says to every statement after one that failed in the same transaction: what has happened, in words.
 pub(crate) fn passed_over(error: &sqlx::Error) -> Option<String> {
     let code = error.as_database_error()?.code()?;
-    let told = || format!("a statement failed inside the transaction and was passed over: {error}");
+    let told = || format!("a statement failed inside the transaction and was ignored: {error}");
     (code == ABORTED).then(told)
 }
 

@@ -9,6 +9,7 @@ use super::holding::{Holding, LoopIndex};
 use super::options::PublisherOptions;
 use super::queue::{Pending, Queue, Refused, Settlement};
 use crate::sink::Sink;
+use semel::Environment;
 use semel::StoreError;
 use semel::background::{Pace, exponential, spread};
 use std::collections::HashMap;
@@ -118,7 +119,7 @@ impl<S: Sink> DeliveryLoop<S> {
     async fn wait_for_receiver(&mut self) {
         let longer = 2_u32.checked_pow(self.outages).and_then(|times| SHORTEST_OUTAGE.checked_mul(times));
         self.outages = self.outages.saturating_add(1);
-        let wait = spread(longer.unwrap_or(LONGEST_OUTAGE).min(LONGEST_OUTAGE));
+        let wait = spread(longer.unwrap_or(LONGEST_OUTAGE).min(LONGEST_OUTAGE), &Environment::default());
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
             () = self.pace.stop() => {}
@@ -162,16 +163,13 @@ impl<S: Sink> DeliveryLoop<S> {
         if delivered.heard_of_receiver() {
             self.outages = 0;
             if self.shared.cut_off.swap(false, Ordering::Relaxed) {
-                tracing::info!("the outbox's receiver can be reached again");
+                tracing::info!("outbox: receiver available again");
             }
             return false;
         }
         let Some((_, error)) = delivered.unreachable.first() else { return false };
         if !self.shared.cut_off.swap(true, Ordering::Relaxed) {
-            tracing::warn!(
-                error,
-                "the outbox's receiver cannot be reached: its events wait, and it is tried on"
-            );
+            tracing::warn!(error, "outbox: receiver unavailable, retrying");
         }
         true
     }
@@ -201,7 +199,8 @@ impl<S: Sink> DeliveryLoop<S> {
             .into_iter()
             .map(|(event, error)| {
                 let again = event.attempts.saturating_add(1) < options.attempts;
-                let retry_in = again.then(|| exponential(options.retry_every, event.attempts));
+                let retry_in =
+                    again.then(|| exponential(options.retry_every, event.attempts, &Environment::default()));
                 Refused { error: shortened(&error), retry_in, event }
             })
             .collect();
@@ -209,7 +208,7 @@ impl<S: Sink> DeliveryLoop<S> {
         for refused in dead.clone() {
             let Pending { event, attempts, .. } = &refused.event;
             tracing::error!(event_id = %event.id, kind = event.kind, attempts = attempts + 1, error = refused.error,
-                "an event of the outbox is a dead letter: it and those of its aggregate wait for an operator");
+                "outbox: an event became a dead letter; it and the later events of its aggregate wait for an operator");
         }
         self.shared.counts.add(delivered.published.len(), failed, dead.count());
         Settlement { published: delivered.published, refused, behind }

@@ -25,7 +25,7 @@ pub enum InvalidEvent {
     #[error("an event's content type is 1 to 255 printable ASCII characters, such as application/json")]
     ContentType,
     /// Of the payload.
-    #[error("an event's payload has at most 1 MiB: keep what is larger somewhere, and tell where")]
+    #[error("an event's payload has at most 1 MiB: store larger data elsewhere and send a reference")]
     Payload,
 }
 

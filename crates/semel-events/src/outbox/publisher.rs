@@ -7,6 +7,7 @@ use super::lane::Lane;
 use super::options::PublisherOptions;
 use super::queue::{Batch, Beat, Queue, Settlement, Token};
 use crate::sink::Sink;
+use semel::Environment;
 use semel::background::spread;
 use semel::{Access, StoreFuture};
 use std::sync::Arc;
@@ -135,7 +136,7 @@ async fn hold_on<S>(shared: &Shared<S>, wake: &watch::Sender<u64>) {
             _ => {}
         }
         held = shared.holding.is_good();
-        tokio::time::sleep(spread(shared.options.renew_every)).await;
+        tokio::time::sleep(spread(shared.options.renew_every, &Environment::default())).await;
     }
 }
 

@@ -10,16 +10,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[non_exhaustive]
 pub enum InvalidBroker {
     /// There can be no NATS server.
-    #[error(
-        "this is no address of a NATS server: it looks like nats://127.0.0.1:4222, or like several with commas between them"
-    )]
+    #[error("not a NATS URL: write nats://127.0.0.1:4222, or several separated by commas")]
     Nats,
     /// There can be no RabbitMQ.
-    #[error("this is no address of RabbitMQ: it looks like amqp://user:password@127.0.0.1:5672/%2f")]
+    #[error("not a RabbitMQ URL: write amqp://user:password@127.0.0.1:5672/%2f")]
     RabbitMq,
     /// Subjects cannot begin like this.
     #[error(
-        "no subject begins like this: it is words with dots between them, such as payments or shop.payments, without * and >"
+        "not a valid subject prefix: write words separated by dots, such as payments or shop.payments, without * and >"
     )]
     Subject,
 }

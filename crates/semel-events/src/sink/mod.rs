@@ -38,10 +38,10 @@ pub trait Sink: Send + Sync + 'static {
 pub enum Undelivered {
     /// The receiver as a whole cannot be reached or does not answer in time: nothing is counted against the event, all of them wait
     /// (backoff).
-    #[error("the receiver cannot be reached: {0}")]
+    #[error("receiver unavailable: {0}")]
     Unreachable(String),
     /// The receiver refused this event: counts as an attempt; after the last one it is a dead letter, and holds up its own aggregate
     /// only.
-    #[error("the receiver refused it: {0}")]
+    #[error("refused by the receiver: {0}")]
     Refused(String),
 }

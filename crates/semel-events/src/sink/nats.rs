@@ -138,7 +138,7 @@ impl Sink for NatsSink {
         }
         // The client would keep it until it is connected again, and we would wait for a confirmation meanwhile.
         if self.context.client().connection_state() != State::Connected {
-            return Err(Undelivered::Unreachable(format!("there is no connection to NATS{}", self.trouble)));
+            return Err(Undelivered::Unreachable(format!("not connected to NATS{}", self.trouble)));
         }
         let failed = |error| undelivered(&subject, &error);
         let sent = self.context.send_publish(subject.clone(), message).await.map_err(failed)?;
@@ -155,7 +155,7 @@ fn undelivered(subject: &str, error: &PublishError) -> Undelivered {
             Undelivered::Refused(format!("it is too large: {error}"))
         }
         (PublishErrorKind::StreamNotFound, _) => Undelivered::Unreachable(format!(
-            "no stream takes the subject {subject}: create one, or add the subject to one"
+            "no stream has the subject {subject}: create a stream, or add the subject to one"
         )),
         _ => Undelivered::Unreachable(format!("{subject}: {error}")),
     }

@@ -146,12 +146,12 @@ impl Sink for RabbitMqSink {
         match confirmation.map_err(|error| undelivered(&error, event.payload.len()))? {
             Confirmation::Ack(None) => Ok(()),
             Confirmation::Ack(Some(returned)) => Err(Undelivered::Refused(format!(
-                "no queue of the exchange {} takes the routing key {:?} ({})",
+                "no queue of the exchange {} is bound to the routing key {:?} ({})",
                 self.exchange, event.kind, returned.reply_text
             ))),
             // Its queues are full, or it failed itself.
-            Confirmation::Nack(_) => Err(unreachable("RabbitMQ could not keep it")),
-            Confirmation::NotRequested => Err(unreachable("RabbitMQ was not asked to confirm")),
+            Confirmation::Nack(_) => Err(unreachable("RabbitMQ could not store it")),
+            Confirmation::NotRequested => Err(unreachable("RabbitMQ was not asked for a confirmation")),
         }
     }
 }

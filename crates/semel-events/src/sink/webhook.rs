@@ -95,7 +95,7 @@ impl Webhook {
             .header(AGGREGATE, &event.aggregate)
             .header(KIND, &event.kind)
             .body(event.payload.clone())
-            .map_err(|_| Undelivered::Refused("its names cannot be put into headers".into()))
+            .map_err(|_| Undelivered::Refused("its names are not valid in headers".into()))
     }
 }
 

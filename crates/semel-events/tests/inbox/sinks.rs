@@ -45,7 +45,7 @@ async fn nats_refuses_what_is_wrong_with_an_event_and_nothing_else() {
     );
 
     let nowhere = NatsSink::new(stream.context.clone(), unique("nowhere"));
-    assert!(unreachable(&nowhere, &event("a", "")).await.contains("no stream takes the subject"));
+    assert!(unreachable(&nowhere, &event("a", "")).await.contains("no stream has the subject"));
     let elsewhere = stream.sink().stream("another");
     assert!(unreachable(&elsewhere, &event("a", "")).await.contains(&stream.name));
     assert_eq!(stream.context.get_stream(&stream.name).await.unwrap().cached_info().state.messages, 1);

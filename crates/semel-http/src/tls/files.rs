@@ -42,10 +42,10 @@ pub enum TlsError {
         problem: String,
     },
     /// The system's own certificates of authorities cannot be found.
-    #[error("no certificates of authorities are found on this system")]
+    #[error("this system has no certificate authorities installed")]
     NoSystemRoots,
     /// The TLS library cannot be used as it was built.
-    #[error("TLS cannot be used ({0})")]
+    #[error("TLS is not available ({0})")]
     Library(rustls::Error),
 }
 
@@ -67,15 +67,15 @@ impl TlsError {
                 "write the path of a file that the gateway may read, absolute or from where it is started"
             }
             Self::Wrong { setting: TlsSetting::Certificate, .. } => {
-                "give it the certificate in PEM, and after it those of the intermediate authorities"
+                "it needs the certificate in PEM, followed by those of the intermediate authorities"
             }
             Self::Wrong { setting: TlsSetting::Key, .. } => {
-                "give it the private key of the certificate in PEM, without a password"
+                "it needs the certificate's private key in PEM, without a password"
             }
             Self::Wrong { setting: TlsSetting::Authorities, .. } => {
-                "give it the certificates of the authorities in PEM"
+                "it needs the authorities' certificates in PEM"
             }
-            Self::Library(_) => "build it with a provider that knows TLS 1.2 or 1.3",
+            Self::Library(_) => "build with a crypto provider that supports TLS 1.2 or 1.3",
             Self::NoSystemRoots => "install them (Debian: ca-certificates), or name a file in `ca`",
         }
     }
@@ -133,7 +133,7 @@ impl<'a> PemFile<'a> {
         for certificate in self.certificates()? {
             roots
                 .add(certificate)
-                .map_err(|error| self.wrong(&format!("holds a certificate of no use ({error})")))?;
+                .map_err(|error| self.wrong(&format!("holds an invalid certificate ({error})")))?;
         }
         Ok(roots)
     }
@@ -151,7 +151,7 @@ pub fn key_mismatch(certificate: &PemFile<'_>, key: &PemFile<'_>, error: &rustls
     match error {
         rustls::Error::InconsistentKeys(_) => key.wrong("is not the private key of the certificate"),
         rustls::Error::InvalidCertificate(_) => {
-            certificate.wrong(&format!("holds a certificate of no use ({error})"))
+            certificate.wrong(&format!("holds an invalid certificate ({error})"))
         }
         error => key.wrong(&format!("cannot be used ({error})")),
     }

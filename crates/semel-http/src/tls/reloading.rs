@@ -68,14 +68,14 @@ async fn follow<F: FromFiles>(
             Found::New(made) => {
                 was_unreadable = false;
                 *current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(made);
-                tracing::info!("certificates have changed, and the new ones are used from now on");
+                tracing::info!("certificates reloaded");
             }
             Found::Wrong(error) => {
-                tracing::error!(%error, "certificates have changed and are wrong: the old ones stay in use");
+                tracing::error!(%error, "new certificates are invalid: the old ones stay in use");
             }
             Found::Unreadable(error) if !was_unreadable => {
                 was_unreadable = true;
-                tracing::error!(%error, "certificates cannot be read: the old ones stay in use");
+                tracing::error!(%error, "cannot read certificates: the old ones stay in use");
             }
             Found::Unreadable(_) => {}
         }

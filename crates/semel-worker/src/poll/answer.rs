@@ -80,7 +80,7 @@ fn judge(question: &Question, answer: &Answer<'_>, absence_is_proof: bool) -> Re
         (StatusCode::NOT_FOUND, Ok(Some(said)), _) if said.outcome == SaidOutcome::NotExecuted => Some(said),
         (StatusCode::OK | StatusCode::NOT_FOUND, _, Some(SaidOutcome::NotExecuted)) => None,
         (StatusCode::OK, Err(error), _) => {
-            tracing::warn!(%error, "the answer to a poll is no response document");
+            tracing::warn!(%error, "the answer to a poll is not a response document");
             return open("poll_answer_not_understood");
         }
         (StatusCode::NOT_FOUND, ..) if absence_is_proof => return Err(NO_OUTCOME),

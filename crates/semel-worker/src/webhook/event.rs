@@ -30,16 +30,17 @@ pub(super) enum Subject {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum InvalidEvent {
     #[error(
-        "the body has to be JSON: {{\"operation_id\": \"…\", \"outcome\": \"completed\" | \"failed\" | \"not_executed\", \"response\": {{…}}}}: {0}"
+        "the body must be JSON: {{\"operation_id\": \"…\", \"outcome\": \"completed\" | \"failed\" | \"not_executed\", \
+         \"response\": {{…}}}}: {0}"
     )]
     Json(#[from] serde_json::Error),
-    #[error("`operation_id` is no operation's id")]
+    #[error("`operation_id` is not a valid operation id")]
     OperationId,
-    #[error("`tenant`, `operation` and `key` go together")]
+    #[error("`tenant`, `operation` and `key` must be given together")]
     HalfAKey,
-    #[error("`outcome` has to be completed, failed or not_executed")]
+    #[error("`outcome` must be completed, failed or not_executed")]
     Outcome,
-    #[error("`response` and `resource` go with completed and failed")]
+    #[error("`response` and `resource` are allowed with completed and failed only")]
     NothingToKeep,
     #[error("{0}")]
     Document(#[from] InvalidDocument),

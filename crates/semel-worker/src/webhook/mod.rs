@@ -172,9 +172,9 @@ impl WebhookIntake {
         let answer = match self.take_in(source, headers, &body, before).await {
             Ok(answer) => answer,
             Err(error) => {
-                tracing::warn!(source, %error, "a webhook could not be taken in");
+                tracing::warn!(source, %error, "webhook not stored");
                 WebhookAnswer::of(WebhookResult::StoreError)
-                    .because("The store does not answer; deliver it again.")
+                    .because("The store is unavailable: deliver it again.")
                     .again_after(RETRY_STORE)
             }
         };
@@ -191,7 +191,7 @@ impl WebhookIntake {
     ) -> Result<WebhookAnswer, StoreError> {
         let Some(source) = self.sources.get(name) else {
             return Ok(WebhookAnswer::of(WebhookResult::UnknownSource)
-                .because("No such source is configured: look at the address that webhooks are sent to."));
+                .because("No such source is configured: check the URL that webhooks are sent to."));
         };
         if body.len() > self.max_body {
             return Ok(self.refuse_length());
@@ -199,7 +199,7 @@ impl WebhookIntake {
         // Nothing is asked of the store for whoever cannot sign.
         let Some(signed) = SignedMessage::verified(headers, body, &source.secrets) else {
             return Ok(WebhookAnswer::of(WebhookResult::BadSignature).because(
-                "webhook-id, webhook-timestamp and webhook-signature have to be there, and signed with a secret of this source.",
+                "webhook-id, webhook-timestamp and webhook-signature are required, signed with a secret of this source.",
             ));
         };
         let malformed = |error: event::InvalidEvent| {
@@ -230,7 +230,7 @@ impl WebhookIntake {
         // By the clock that its sender has too: the store's time may lag behind a clock that is not believed yet.
         if !self.in_time(signed.seconds, self.wall()) {
             return Ok(WebhookAnswer::of(WebhookResult::OutOfTime)
-                .because("webhook-timestamp is too far from now: sign every delivery anew."));
+                .because("webhook-timestamp is too far from now: sign each delivery when it is sent."));
         }
         let record =
             found.and_then(|record| (self.rules)(&record.key.operation).map(|rules| (record, rules)));
@@ -262,7 +262,8 @@ impl WebhookIntake {
                 WebhookAnswer::of(WebhookResult::Known)
             } else {
                 WebhookAnswer::of(WebhookResult::Kept).because(
-                    "It names a key, and several operations may have had this key, one after the other: it settles nothing without an `operation_id`.",
+                    "It names a key, and a key may stand for several operations over time: without an `operation_id` it \
+                     settles nothing.",
                 )
             };
             return Ok(answer.about(record.operation_id));
@@ -275,21 +276,23 @@ impl WebhookIntake {
             Err(_) => submit(&self.engine, &about, &settlement, now).await?,
             Ok(_) => {
                 if let Err(error) = before(record).await {
-                    tracing::warn!(source = name, operation_id = %about.operation_id, %error, "what a webhook tells could not be written yet");
+                    tracing::warn!(source = name, operation_id = %about.operation_id, %error, "webhook evidence not \
+                                                                                               stored, retrying");
                     return Ok(WebhookAnswer::of(WebhookResult::StoreError)
-                        .because("What it tells could not be written; deliver it again.")
+                        .because("The evidence could not be stored: deliver it again.")
                         .again_after(RETRY_STORE)
                         .about(about.operation_id));
                 }
                 submit(&self.engine, &about, &settlement, now).await?
             }
         };
-        Ok(told(&heard, &about, &settlement))
+        Ok(answer_to(&heard, &about, &settlement))
     }
 
     /// The time of day. A store whose time is moved by hand, as tests have it, is none that its sender shares.
     fn wall(&self) -> Timestamp {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let wall = self.engine.environment().wall();
+        let now = wall.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Timestamp::from_millis(0).plus(now)
     }
 
@@ -315,11 +318,10 @@ impl WebhookIntake {
 /// What is told where the store has nothing by that name. A message by key settles nothing in any case, so it need not come again.
 fn nothing_there(by_key: bool) -> WebhookAnswer {
     if by_key {
-        return WebhookAnswer::of(WebhookResult::Ignored).because(
-            "It names a key that nothing is known of; without an `operation_id` it settles nothing.",
-        );
+        return WebhookAnswer::of(WebhookResult::Ignored)
+            .because("It names an unknown key; without an `operation_id` it settles nothing.");
     }
-    WebhookAnswer::of(WebhookResult::NoSuchOperation).because("There is no such operation, or no longer.")
+    WebhookAnswer::of(WebhookResult::NoSuchOperation).because("No such operation, or it was purged.")
 }
 
 /// Whether it says what is true of the operation, whichever attempt it is about.
@@ -328,7 +330,7 @@ fn for_good(settlement: &Settlement) -> bool {
 }
 
 /// What the sender is told of what became of its evidence.
-fn told(heard: &Submitted, about: &About, settlement: &Settlement) -> WebhookAnswer {
+fn answer_to(heard: &Submitted, about: &About, settlement: &Settlement) -> WebhookAnswer {
     let answer = match heard {
         Submitted::Settled(_) => WebhookAnswer::of(WebhookResult::Settled),
         Submitted::Known => WebhookAnswer::of(WebhookResult::Known),
@@ -348,8 +350,8 @@ fn told(heard: &Submitted, about: &About, settlement: &Settlement) -> WebhookAns
             .because(format!("The outcome is not unknown: it is {}.", record.state.as_str())),
         Submitted::TooEarly(wait) => {
             let detail = match settlement.evidence {
-                Evidence::Absent => "Its lease still runs: deliver it again after that.",
-                _ => "It is still in progress: deliver it again, should its owner not say so itself.",
+                Evidence::Absent => "Its lease has not expired: deliver it again later.",
+                _ => "It is still in progress: deliver it again later.",
             };
             WebhookAnswer::of(WebhookResult::TooEarly).because(detail).again_after(*wait)
         }

@@ -229,7 +229,7 @@ impl Store for Interposed {
         self.call(self.inner.set_key_format(format, respell))
     }
 
-    fn lanes(&self) -> usize {
-        self.inner.lanes()
+    fn max_concurrent_batches(&self) -> usize {
+        self.inner.max_concurrent_batches()
     }
 }

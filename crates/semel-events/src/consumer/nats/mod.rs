@@ -5,12 +5,13 @@ mod receipt;
 
 use self::pull::Pulling;
 use super::handler::Handler;
-use super::lanes::Lanes;
+use super::in_order::InOrder;
 use super::options::ConsumerOptions;
 use crate::inbox::Retention;
 use async_nats::jetstream::consumer::{AckPolicy, PullConsumer, pull::Config};
 use async_nats::jetstream::stream::{self, RetentionPolicy};
 use async_nats::jetstream::{Context, context::GetStreamErrorKind};
+use semel::Environment;
 use semel::background::spread;
 use std::future::Future;
 use std::pin::pin;
@@ -152,7 +153,7 @@ impl NatsConsumer {
                 "consumer: broker unavailable, retrying"
             );
             tokio::select! {
-                () = tokio::time::sleep(spread(pause)) => {}
+                () = tokio::time::sleep(spread(pause, &Environment::default())) => {}
                 () = stop.as_mut() => return Ok(()),
             }
             pause = (pause * 2).min(LONGEST_PAUSE);
@@ -189,7 +190,7 @@ impl NatsConsumer {
     fn check_stream(&self, stream: &stream::Config) -> Result<(), NotBegun> {
         if stream.retention != RetentionPolicy::Limits && self.dead_letters.is_none() {
             return Err(NotBegun::Misconfigured(Misconfigured(format!(
-                "the stream {} drops what is set aside: name a subject for dead letters",
+                "the stream {} drops acknowledged messages: configure a subject for dead letters",
                 self.stream
             ))));
         }
@@ -199,8 +200,8 @@ impl NatsConsumer {
                 consumer = self.durable,
                 max_age = ?stream.max_age,
                 marks_kept = ?self.retention.messages,
-                "the stream keeps messages for longer than the inbox keeps its marks: a message that nobody acknowledges for so \
-                 long would have its effect again. Give the stream a shorter max_age, or keep marks for longer"
+                "the stream keeps messages for longer than the inbox keeps its marks: a message unacknowledged for so long \
+                 would take effect twice. Give the stream a shorter max_age, or keep marks longer"
             );
         }
         Ok(())
@@ -230,7 +231,7 @@ impl NatsConsumer {
         let ack_wait = consumer.cached_info().config.ack_wait;
         let keep_every = (if ack_wait.is_zero() { ACK_WAIT } else { ack_wait }) / 3;
         let mut keeping = tokio::time::interval(keep_every);
-        let mut lanes = Lanes::new(handler, self.options);
+        let mut lanes = InOrder::new(handler, self.options);
         let mut pulling =
             match Pulling::new(&self.context, consumer, usize::from(self.options.in_flight)).await {
                 Ok(pulling) => pulling,
@@ -242,7 +243,7 @@ impl NatsConsumer {
             }
             tokio::select! {
                 message = pulling.next() => match message {
-                    Ok(Some(message)) => lanes.accept(receipt::arrival(message, keep_every, self.dead_letters.as_deref())),
+                    Ok(Some(message)) => lanes.accept(receipt::message(message, keep_every, self.dead_letters.as_deref())),
                     Ok(None) => {}
                     Err(why) => break Ended::Lost(why),
                 },

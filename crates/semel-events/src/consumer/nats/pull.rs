@@ -89,7 +89,7 @@ impl<'c> Pulling<'c> {
                 self.over(Duration::ZERO);
                 Ok(None)
             }
-            Some(StatusCode::NO_RESPONDERS) => Err("the server knows no such consumer".into()),
+            Some(StatusCode::NO_RESPONDERS) => Err("no such consumer".into()),
             status => {
                 let said = message.description.unwrap_or_default();
                 if said.contains("Consumer Deleted") {

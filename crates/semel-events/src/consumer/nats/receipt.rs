@@ -1,7 +1,7 @@
 //! What a message of JetStream is, and what can be said to the server about it.
 
 use crate::consumer::delivery::Delivery;
-use crate::consumer::lanes::{Arrival, Receipt};
+use crate::consumer::in_order::{Receipt, ReceivedMessage};
 use crate::inbox::MessageId;
 use crate::sink::wire;
 use async_nats::connection::State;
@@ -21,15 +21,15 @@ pub(super) struct NatsReceipt {
 }
 
 /// The message as it arrives.
-pub(super) fn arrival(
+pub(super) fn message(
     message: Message,
     keep_every: Duration,
     dead_letters: Option<&str>,
-) -> Arrival<NatsReceipt> {
+) -> ReceivedMessage<NatsReceipt> {
     let deliveries = message.info().map_or(0, |info| u64::try_from(info.delivered).unwrap_or(0));
     let delivery = read(&message);
     let receipt = NatsReceipt { message, keep_every, dead_letters: dead_letters.map(Into::into) };
-    Arrival { delivery, deliveries, receipt }
+    ReceivedMessage { delivery, deliveries, receipt }
 }
 
 fn read(message: &Message) -> Result<Delivery, String> {
@@ -37,7 +37,7 @@ fn read(message: &Message) -> Result<Delivery, String> {
     // A dead letter that was published again has a new one for the server, and is the same message all the same.
     let id = match header(wire::MESSAGE_ID).or_else(|| header("Nats-Msg-Id")) {
         Some(id) => id,
-        None => message.reply.as_deref().and_then(place).ok_or("it is no message of JetStream's")?,
+        None => message.reply.as_deref().and_then(place).ok_or("it is not a JetStream message")?,
     };
     Ok(Delivery {
         id: MessageId::new(id).map_err(|error| error.to_string())?,
@@ -72,7 +72,7 @@ impl NatsReceipt {
 
     async fn say(&self, kind: AckKind) {
         if let Err(why) = self.told(self.message.ack_with(kind)).await {
-            tracing::debug!(why, "the server was not told: it delivers the message again");
+            tracing::debug!(why, "could not acknowledge: the server delivers the message again");
         }
     }
 

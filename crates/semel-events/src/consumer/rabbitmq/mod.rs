@@ -3,7 +3,7 @@
 mod receipt;
 
 use super::handler::Handler;
-use super::lanes::Lanes;
+use super::in_order::InOrder;
 use super::options::ConsumerOptions;
 use crate::sink::declare_exchange;
 use lapin::options::{
@@ -11,6 +11,7 @@ use lapin::options::{
 };
 use lapin::types::{AMQPValue, FieldTable};
 use lapin::{Channel, Connection, ConnectionProperties, Consumer};
+use semel::Environment;
 use semel::background::spread;
 use std::future::Future;
 use std::pin::pin;
@@ -137,7 +138,7 @@ impl RabbitMqConsumer {
             }
             tracing::warn!(queue = self.queue, why, "consumer: broker unavailable, retrying");
             tokio::select! {
-                () = tokio::time::sleep(spread(pause)) => {}
+                () = tokio::time::sleep(spread(pause, &Environment::default())) => {}
                 () = stop.as_mut() => return,
             }
             pause = (pause * 2).min(LONGEST_PAUSE);
@@ -175,12 +176,12 @@ impl RabbitMqConsumer {
         mut stop: impl Future<Output = ()> + Unpin,
     ) -> Option<String> {
         let Session { connection, channel, mut messages } = session;
-        let mut lanes = Lanes::new(handler, self.options);
+        let mut lanes = InOrder::new(handler, self.options);
         let dead_queue: Arc<str> = self.dead_queue().into();
         let ended = loop {
             tokio::select! {
                 message = messages.next() => match message {
-                    Some(Ok(message)) => lanes.accept(receipt::arrival(message, &connection, &dead_queue)),
+                    Some(Ok(message)) => lanes.accept(receipt::message(message, &connection, &dead_queue)),
                     Some(Err(error)) => break Some(error.to_string()),
                     None => break Some("the broker cancelled the consumer: the queue is gone, or moved".into()),
                 },

@@ -1,7 +1,7 @@
 //! What a message of RabbitMQ is, and what can be said to the broker about it.
 
 use crate::consumer::delivery::Delivery;
-use crate::consumer::lanes::{Arrival, Receipt};
+use crate::consumer::in_order::{Receipt, ReceivedMessage};
 use crate::inbox::MessageId;
 use crate::sink::wire;
 use bytes::Bytes;
@@ -25,16 +25,20 @@ pub(super) struct RabbitMqReceipt {
 }
 
 /// The message as it arrives.
-pub(super) fn arrival(
+pub(super) fn message(
     mut message: message::Delivery,
     connection: &Arc<Connection>,
     dead_queue: &Arc<str>,
-) -> Arrival<RabbitMqReceipt> {
+) -> ReceivedMessage<RabbitMqReceipt> {
     let payload = Bytes::from(std::mem::take(&mut message.data));
     let delivery = read(&message.properties, &message.routing_key, &payload);
     let deliveries = earlier_deliveries(&message.properties).map_or(0, |earlier| earlier + 1);
     let (connection, dead_queue) = (Arc::clone(connection), Arc::clone(dead_queue));
-    Arrival { delivery, deliveries, receipt: RabbitMqReceipt { message, payload, connection, dead_queue } }
+    ReceivedMessage {
+        delivery,
+        deliveries,
+        receipt: RabbitMqReceipt { message, payload, connection, dead_queue },
+    }
 }
 
 fn read(
@@ -44,7 +48,8 @@ fn read(
 ) -> Result<Delivery, String> {
     let text = |value: &Option<ShortString>| value.as_ref().map(ToString::to_string);
     // Nothing else tells a repetition from another message.
-    let id = text(properties.message_id()).ok_or("it has no message_id, and could not be known again")?;
+    let id = text(properties.message_id())
+        .ok_or("it has no message_id, so a redelivery could not be recognised")?;
     let id = MessageId::new(id).map_err(|error| error.to_string())?;
     let aggregate = match header(properties, wire::AMQP_AGGREGATE) {
         Some(AMQPValue::LongString(name)) => name.to_string(),
@@ -155,7 +160,7 @@ impl Receipt for RabbitMqReceipt {
     async fn give_back(&self) {
         let options = BasicNackOptions { requeue: true, ..BasicNackOptions::default() };
         if let Err(why) = self.told(self.message.acker.nack(options)).await {
-            tracing::debug!(why, "the broker was not told: it delivers the message again");
+            tracing::debug!(why, "could not acknowledge: the broker delivers the message again");
         }
     }
 }

@@ -16,12 +16,13 @@ pub enum AppendError {
     Invalid(#[from] InvalidEvent),
     /// The connection is in no transaction.
     #[error(
-        "the connection is in no transaction: begin one with sqlx (`pool.begin()`), and commit it after the event was appended"
+        "the connection is not in a transaction: begin one with sqlx (`pool.begin()`), and commit it after the event was \
+         appended"
     )]
     NoTransaction,
     /// The transaction would be seen before it is on disk, and the event told of something that a crash can undo.
     #[error(
-        "synchronous_commit is off in this transaction: an event could be published of a commit that is lost afterwards"
+        "synchronous_commit is off in this transaction: an event could be published although its commit is lost later"
     )]
     NotDurable,
     /// The server or the connection failed.

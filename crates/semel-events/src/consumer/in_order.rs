@@ -4,8 +4,9 @@ use super::delivery::Delivery;
 use super::failure::Failure;
 use super::handler::Handler;
 use super::options::ConsumerOptions;
+use semel::Environment;
 use semel::background::spread;
-use semel::caught::{Panicked, caught};
+use semel::catch_panic::{Panicked, catch_panic};
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::pin::pin;
@@ -36,7 +37,7 @@ pub(super) trait Receipt: Send + Sync + 'static {
 }
 
 /// A delivery, and what to do with it.
-pub(super) struct Arrival<R> {
+pub(super) struct ReceivedMessage<R> {
     /// What makes no sense is set aside at once.
     pub(super) delivery: Result<Delivery, String>,
     /// How often the broker has delivered it, this time included; 0 where it does not count.
@@ -45,19 +46,19 @@ pub(super) struct Arrival<R> {
 }
 
 /// The messages that a consumer holds.
-pub(super) struct Lanes<H, R> {
+pub(super) struct InOrder<H, R> {
     handler: Arc<H>,
     options: ConsumerOptions,
     running: JoinSet<()>,
     /// Which aggregate each running task is at.
     aggregates: HashMap<Id, String>,
     /// What waits for its aggregate to be free. There is an entry, if an empty one, for each aggregate that is not.
-    waiting: HashMap<String, VecDeque<Arrival<R>>>,
+    waiting: HashMap<String, VecDeque<ReceivedMessage<R>>>,
     held: usize,
     stop: watch::Sender<bool>,
 }
 
-impl<H: Handler, R: Receipt> Lanes<H, R> {
+impl<H: Handler, R: Receipt> InOrder<H, R> {
     pub(super) fn new(handler: Arc<H>, options: ConsumerOptions) -> Self {
         Self {
             handler,
@@ -77,25 +78,28 @@ impl<H: Handler, R: Receipt> Lanes<H, R> {
     }
 
     /// Takes a message in.
-    pub(super) fn accept(&mut self, arrival: Arrival<R>) {
+    pub(super) fn accept(&mut self, message: ReceivedMessage<R>) {
         self.held += 1;
         // What makes no sense has no aggregate, and nobody waits behind it.
-        let aggregate = arrival.delivery.as_ref().map_or("", |delivery| &delivery.aggregate).to_owned();
-        if arrival.delivery.is_ok() {
+        let aggregate = message.delivery.as_ref().map_or("", |delivery| &delivery.aggregate).to_owned();
+        if message.delivery.is_ok() {
             if let Some(waiting) = self.waiting.get_mut(&aggregate) {
-                waiting.push_back(arrival);
+                waiting.push_back(message);
                 return;
             }
             self.waiting.insert(aggregate.clone(), VecDeque::new());
         }
-        self.start(aggregate, arrival);
+        self.start(aggregate, message);
     }
 
-    fn start(&mut self, aggregate: String, arrival: Arrival<R>) {
-        let sense = arrival.delivery.is_ok();
-        let way =
-            Way { handler: Arc::clone(&self.handler), options: self.options, stopped: self.stop.subscribe() };
-        let task = self.running.spawn(way.see_through(arrival));
+    fn start(&mut self, aggregate: String, message: ReceivedMessage<R>) {
+        let sense = message.delivery.is_ok();
+        let handling = Handling {
+            handler: Arc::clone(&self.handler),
+            options: self.options,
+            stopped: self.stop.subscribe(),
+        };
+        let task = self.running.spawn(handling.handle_to_the_end(message));
         if sense {
             self.aggregates.insert(task.id(), aggregate);
         }
@@ -120,23 +124,23 @@ impl<H: Handler, R: Receipt> Lanes<H, R> {
     /// Tells the broker that what waits here is not lost. What runs tells it by itself.
     #[cfg(feature = "nats")]
     pub(super) async fn keep_waiting(&self) {
-        for arrival in self.waiting.values().flatten() {
-            arrival.receipt.keep().await;
+        for message in self.waiting.values().flatten() {
+            message.receipt.keep().await;
         }
     }
 
     /// Gives back what waits, and lets what runs come to its end.
     pub(super) async fn stop(mut self) {
         self.stop.send_replace(true);
-        for arrival in self.waiting.drain().flat_map(|(_, waiting)| waiting) {
-            arrival.receipt.give_back().await;
+        for message in self.waiting.drain().flat_map(|(_, waiting)| waiting) {
+            message.receipt.give_back().await;
         }
         while self.running.join_next().await.is_some() {}
     }
 }
 
 /// The way of one message through its handler.
-struct Way<H> {
+struct Handling<H> {
     handler: Arc<H>,
     options: ConsumerOptions,
     stopped: watch::Receiver<bool>,
@@ -148,16 +152,16 @@ enum Next {
     SetAside(String),
 }
 
-impl<H: Handler> Way<H> {
-    async fn see_through<R: Receipt>(mut self, arrival: Arrival<R>) {
-        let Arrival { delivery, deliveries, receipt } = arrival;
+impl<H: Handler> Handling<H> {
+    async fn handle_to_the_end<R: Receipt>(mut self, message: ReceivedMessage<R>) {
+        let ReceivedMessage { delivery, deliveries, receipt } = message;
         let delivery = match delivery {
             Ok(delivery) => delivery,
             Err(why) => return self.set_aside(&receipt, "(no message id)", &why).await,
         };
         let id = delivery.id.to_string();
         if deliveries > u64::from(self.options.deliveries) {
-            let why = format!("delivered {deliveries} times without an end");
+            let why = format!("delivered {deliveries} times without success");
             return self.set_aside(&receipt, &id, &why).await;
         }
         let (mut failures, mut pauses) = (0, 0);
@@ -167,7 +171,7 @@ impl<H: Handler> Way<H> {
                     // At the end of a consumer nobody hears of an acknowledgement that got lost: so wait for it.
                     let ending = *self.stopped.borrow();
                     if let Err(why) = receipt.done(ending).await {
-                        tracing::debug!(%id, why, "handled and not acknowledged: it is delivered again, and known");
+                        tracing::debug!(%id, why, "handled but not acknowledged: the redelivery will be recognised");
                     }
                     return;
                 }
@@ -201,7 +205,7 @@ impl<H: Handler> Way<H> {
                 if *failures >= self.options.tries {
                     return Next::SetAside(why);
                 }
-                tracing::warn!(id, kind, failures, why, "a message failed: trying again");
+                tracing::warn!(id, kind, failures, why, "message failed, retrying");
                 Next::Again
             }
         }
@@ -212,7 +216,7 @@ impl<H: Handler> Way<H> {
         loop {
             match kept(receipt, receipt.set_aside(why)).await {
                 Ok(()) => {
-                    return tracing::error!(id, why, "a message is set aside: nothing handles it any more");
+                    return tracing::error!(id, why, "message set aside as a dead letter");
                 }
                 Err(trouble) => tracing::warn!(id, why, trouble, "message not set aside, retrying"),
             }
@@ -228,7 +232,7 @@ impl<H: Handler> Way<H> {
         let doubled = 2_u32.checked_pow(pauses - 1).and_then(|times| self.options.pause.checked_mul(times));
         let pause = doubled.unwrap_or(LONGEST_PAUSE).min(LONGEST_PAUSE);
         tokio::select! {
-            () = tokio::time::sleep(spread(pause)) => false,
+            () = tokio::time::sleep(spread(pause, &Environment::default())) => false,
             // An error means that the consumer is gone altogether.
             _ = self.stopped.wait_for(|stopped| *stopped) => true,
         }
@@ -249,5 +253,5 @@ async fn kept<T>(receipt: &impl Receipt, work: impl Future<Output = T>) -> T {
 
 /// The work; a panic in it is a failure like any other.
 async fn unless_it_panics(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
-    caught(work).await.unwrap_or_else(|Panicked| Err(Failure::Failed("the handler panicked".into())))
+    catch_panic(work).await.unwrap_or_else(|Panicked| Err(Failure::Failed("the handler panicked".into())))
 }

@@ -103,12 +103,12 @@ struct Plan {
 
 impl FaultyStore {
     pub fn over(inner: impl Store) -> Self {
-        let lanes = inner.lanes();
+        let lanes = inner.max_concurrent_batches();
         Self { inner: Arc::new(inner), plan: Arc::default(), lanes }
     }
 
     /// The same store, if it could work on so many batches at once.
-    pub fn with_lanes(mut self, lanes: usize) -> Self {
+    pub fn with_max_concurrent_batches(mut self, lanes: usize) -> Self {
         self.lanes = lanes;
         self
     }
@@ -271,7 +271,7 @@ impl Store for FaultyStore {
         self.faring(Call::SetKeyFormat, 1, on!(set_key_format(format, respell)))
     }
 
-    fn lanes(&self) -> usize {
+    fn max_concurrent_batches(&self) -> usize {
         self.lanes
     }
 }

@@ -272,8 +272,13 @@ impl Answer {
         serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
     }
 
-    /// The machine-readable code of a problem.
+    /// The machine-readable code of a problem, in whatever format: the link names it in all of them.
     pub fn code(&self) -> String {
+        if self.header("content-type") == Some("application/json") {
+            let link = self.header("link").unwrap_or_else(|| panic!("{self:?}"));
+            let (_, code) = link.split_once('#').unwrap_or_else(|| panic!("{self:?}"));
+            return code.split('>').next().unwrap_or_default().to_owned();
+        }
         assert_eq!(self.header("content-type"), Some("application/problem+json"), "{self:?}");
         let problem = self.json();
         assert_eq!(problem["status"], self.status);

@@ -109,12 +109,13 @@ impl Ask {
         bytes
     }
 
-    /// Sends it, and stays on the line.
+    /// Sends it, and keeps the connection.
     pub async fn begin(&self, server: &Server) -> TcpStream {
         self.begin_at(server.address).await
     }
 
-    async fn begin_at(&self, address: SocketAddr) -> TcpStream {
+    /// Sends it to a server at this address, and keeps the connection.
+    pub async fn begin_at(&self, address: SocketAddr) -> TcpStream {
         let mut stream = TcpStream::connect(address).await.unwrap();
         // A server that has answered already may have stopped listening to the rest.
         let _ = stream.write_all(&self.bytes()).await;
@@ -128,6 +129,19 @@ impl Ask {
 
     pub async fn send_to(&self, address: SocketAddr) -> Answer {
         Answer::read(self.begin_at(address).await).await
+    }
+
+    /// Sends it again and again, as `Retry-After` says, for as long as another attempt is in progress.
+    pub async fn send_until_settled(&self, address: SocketAddr) -> Answer {
+        loop {
+            let answer = self.send_to(address).await;
+            if answer.status != 409 {
+                return answer;
+            }
+            assert_eq!(answer.code(), "idempotency_key_in_progress");
+            let pause = answer.header("retry-after").and_then(|seconds| seconds.parse().ok());
+            tokio::time::sleep(Duration::from_secs(pause.unwrap_or(1))).await;
+        }
     }
 }
 

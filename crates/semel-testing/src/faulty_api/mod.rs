@@ -1,0 +1,85 @@
+//! An idempotent API with a switch for each fault that such APIs have. Without a fault it is correct.
+//!
+//! - `fault.rs`: the switches;
+//! - `keys.rs`: what is remembered of a key, and on disk;
+//! - `request.rs`: who asks for what, under which key;
+//! - `handle.rs`: the path of a request.
+//!
+//! `POST /payments` and `POST /refunds` take `{"amount", "reference"}`; `GET /payments?reference=R` counts. `X-Delay: MS` makes it wait for a duplicate, a
+//! quarter of so many milliseconds before the effect and the rest after it; `X-Fail: 1` makes it fail after the effect. The files `expired` and `revoked` in its directory expire all keys,
+//! and revoke Alice's first token.
+
+mod fault;
+mod handle;
+mod keys;
+mod request;
+
+pub use fault::Fault;
+
+use axum::Router;
+use keys::{Arrivals, Keys, Ledger};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio::task::AbortHandle;
+
+/// Alice's token, the one that it was refreshed to, and Bob's.
+pub const TOKENS: [&str; 3] = ["alice-1", "alice-2", "bob-1"];
+
+/// One node of the API.
+struct Node {
+    fault: Option<Fault>,
+    keys: Keys,
+    ledger: Arc<Ledger>,
+    arrivals: Arrivals,
+    directory: PathBuf,
+}
+
+/// A running API, for as long as it lives.
+pub struct FaultyApi {
+    pub address: SocketAddr,
+    /// A second node with the same keys.
+    pub other: SocketAddr,
+    serving: [AbortHandle; 2],
+}
+
+impl FaultyApi {
+    /// Starts it at free ports, with its files in a directory.
+    pub async fn start(fault: Option<Fault>, directory: &Path) -> Self {
+        Self::at("127.0.0.1:0", fault, directory).await
+    }
+
+    /// Starts it at an address; what is on disk from an earlier life is recovered.
+    pub async fn at(address: &str, fault: Option<Fault>, directory: &Path) -> Self {
+        let ledger = Arc::new(Ledger::open(directory));
+        let keys = Keys::open(fault, directory);
+        let shared = if fault == Some(Fault::EachNodeItsOwnKeys) { Keys::default() } else { keys.clone() };
+        let node = |keys| {
+            Arc::new(Node {
+                fault,
+                keys,
+                ledger: Arc::clone(&ledger),
+                arrivals: Arrivals::default(),
+                directory: directory.to_owned(),
+            })
+        };
+        let (address, first) = serve(address, node(keys)).await;
+        let (other, second) = serve("127.0.0.1:0", node(shared)).await;
+        Self { address, other, serving: [first, second] }
+    }
+}
+
+async fn serve(address: &str, node: Arc<Node>) -> (SocketAddr, AbortHandle) {
+    let listener = TcpListener::bind(address).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let router = Router::new().fallback(handle::handle).with_state(node);
+    let serving = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    (address, serving.abort_handle())
+}
+
+impl Drop for FaultyApi {
+    fn drop(&mut self) {
+        self.serving.iter().for_each(AbortHandle::abort);
+    }
+}

@@ -4,11 +4,12 @@
 //! it `admin` answers on a listener of its own.
 
 pub mod admin;
-mod alarm;
 mod capacity;
 pub mod config;
 pub mod contract;
+mod deadline_timer;
 mod headers;
+pub mod identity;
 mod layers;
 mod limits;
 mod listener;
@@ -29,7 +30,12 @@ pub mod upstream;
 pub use config::Config;
 pub use limits::Limits;
 pub use listener::{PeerAddress, RequestBody};
-pub use process::{Gateway, OutboxError, Running, SettlingError, StartError, Stopped, Working};
+pub use process::{Gateway, GatewayProcess, OutboxError, SettlingError, StartError, Stopped, WorkerProcess};
 pub use reload::{Reload, ReloadError, Reloaded};
 pub use secret::{Environment, Secret, SecretError};
 pub use store::{OpenStoreError, OpenedStore, Outbox, StoreUrl, StoreUrlError};
+
+/// The README's example is a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

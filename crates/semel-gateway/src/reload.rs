@@ -32,7 +32,7 @@ pub enum ReloadError {
     #[error("there is no config file to reload: the process was started with flags alone")]
     NoFile,
     /// The file cannot be read, or is wrong.
-    #[error("the file is not right: {}", briefly(.0))]
+    #[error("the file is invalid: {}", briefly(.0))]
     Wrong(Arc<LoadError>),
     /// Something changed that a running process cannot change.
     #[error("this needs a restart: {} changed", .settings.join(", "))]
@@ -41,11 +41,11 @@ pub enum ReloadError {
         settings: Vec<&'static str>,
     },
     /// The file says what cannot be done.
-    #[error("the file says what cannot be done: {}", with_causes(&**.0))]
+    #[error("the configuration cannot be applied: {}", with_causes(&**.0))]
     Start(Arc<dyn std::error::Error + Send + Sync>),
     /// The admin API would be open to the network.
     #[error(
-        "the admin API listens on {0}, which is open to the network, and the file has no [admin] token any more"
+        "the admin API listens on {0}, which is open to the network, and the file no longer has an [admin] token"
     )]
     Open(SocketAddr),
     /// The process ends.

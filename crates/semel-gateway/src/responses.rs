@@ -16,18 +16,14 @@ pub(crate) fn bad_request(detail: &'static str) -> Response<Bytes> {
 }
 
 pub(crate) fn no_tunnels() -> Response<Bytes> {
-    closing(plain(
-        StatusCode::NOT_IMPLEMENTED,
-        false,
-        "This is no proxy for tunnels: CONNECT is not supported.",
-    ))
+    closing(plain(StatusCode::NOT_IMPLEMENTED, false, "CONNECT is not supported."))
 }
 
 pub(crate) fn too_slow() -> Response<Bytes> {
     closing(plain(
         StatusCode::REQUEST_TIMEOUT,
         true,
-        "The request body did not come in time, and the request was given up. Send it again.",
+        "The request body did not arrive in time, and the request was abandoned. Send it again.",
     ))
 }
 
@@ -35,7 +31,7 @@ pub(crate) fn too_long() -> Response<Bytes> {
     closing(plain(
         StatusCode::PAYLOAD_TOO_LARGE,
         false,
-        "The request body is longer than what this server passes on.",
+        "The request body is larger than this server passes on.",
     ))
 }
 
@@ -43,7 +39,7 @@ pub(crate) fn too_busy() -> Response<Bytes> {
     let mut response = plain(
         StatusCode::SERVICE_UNAVAILABLE,
         true,
-        "Too many requests are being worked on, and nothing was carried out. Send the same request again after a while.",
+        "Too many requests are in flight, and this one was not executed. Send it again later.",
     );
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     response
@@ -54,7 +50,7 @@ pub(crate) fn over_share() -> Response<Bytes> {
     let mut response = plain(
         StatusCode::TOO_MANY_REQUESTS,
         true,
-        "Too many requests of yours are being worked on while others wait, and this one was not carried out. Send it again after a while.",
+        "Too many of your requests are in flight while others wait, and this one was not executed. Send it again later.",
     );
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     response
@@ -66,9 +62,9 @@ pub(crate) fn made_room() -> Response<Bytes> {
 }
 
 pub(crate) fn bad_gateway() -> Response<Bytes> {
-    plain(StatusCode::BAD_GATEWAY, false, "The service got the request and gave no answer that makes sense.")
+    plain(StatusCode::BAD_GATEWAY, false, "The service received the request and sent an invalid answer.")
 }
 
 pub(crate) fn gateway_timeout() -> Response<Bytes> {
-    plain(StatusCode::GATEWAY_TIMEOUT, false, "The service got the request and gave no answer in time.")
+    plain(StatusCode::GATEWAY_TIMEOUT, false, "The service received the request and did not answer in time.")
 }

@@ -113,10 +113,10 @@ pub enum SecretError {
     #[error("it is empty")]
     Empty,
     /// It could not be sent in a header.
-    #[error("it has characters other than visible ASCII")]
+    #[error("it contains characters other than visible ASCII")]
     NotVisibleAscii,
     /// What stands after `env:` cannot be the name of a variable.
-    #[error("what follows `env:` is no name of an environment variable")]
+    #[error("`env:` is not followed by the name of an environment variable")]
     NoVariableName,
     /// The variable is not there.
     #[error("the environment variable {name} is not set")]
@@ -199,7 +199,10 @@ mod tests {
         assert_eq!(read(&setting).unwrap().reveal(), "from-a-file");
         std::fs::write(&path, "two words\n").unwrap();
         let error = read(&setting).unwrap_err().to_string();
-        assert!(error.ends_with("holds no secret: it has characters other than visible ASCII"), "{error}");
+        assert!(
+            error.ends_with("holds no secret: it contains characters other than visible ASCII"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -5,15 +5,16 @@
 use crate::capacity::Shares;
 use crate::contract::Contract;
 use crate::layers::{
-    BodyErrors, BodyErrorsLayer, HopByHop, HopByHopLayer, LimitInFlight, LimitInFlightLayer, Normalize,
-    NormalizeLayer, PathAliases, PathAliasesLayer, PublishContract, PublishContractLayer, TraceLayer,
-    TraceRequests, UntrustedHeaders, UntrustedHeadersLayer,
+    BodyErrors, BodyErrorsLayer, FormatRefusals, FormatRefusalsLayer, HopByHop, HopByHopLayer, LimitInFlight,
+    LimitInFlightLayer, Normalize, NormalizeLayer, PathAliases, PathAliasesLayer, PublishContract,
+    PublishContractLayer, TraceLayer, TraceRequests, UntrustedHeaders, UntrustedHeadersLayer,
 };
 use crate::listener::{Trusts, UnderWayHolder};
 use crate::otlp::Tracing;
 use crate::route::Routes;
 use crate::tenant::ScopeConfig;
 use crate::upstream::Upstream;
+use semel::problem::Format;
 use semel_tower::{Idempotency, IdempotencyLayer};
 use std::sync::Arc;
 use tower::ServiceBuilder;
@@ -31,6 +32,8 @@ pub(crate) struct Parts {
     pub(crate) routes: Arc<Routes>,
     /// Permits for requests in flight. They outlive a reload.
     pub(crate) in_flight: Arc<Shares<UnderWayHolder>>,
+    /// How refusals look.
+    pub(crate) format: Format,
     /// Decides what is executed, and stores it.
     pub(crate) idempotency: IdempotencyLayer,
     /// The service.
@@ -50,6 +53,8 @@ impl Parts {
         ServiceBuilder::new()
             // Continues the client's trace. Outermost, so that a span covers everything that a client waits for.
             .layer(TraceLayer::new(self.tracing))
+            // Puts what the gateway refuses into the profile's format, whichever layer refuses it.
+            .layer(FormatRefusalsLayer::new(self.format))
             // One host, one form of target, HTTP/1.1's spelling: whatever follows reads the request in one way only.
             .layer(NormalizeLayer)
             // Removes hop-by-hop fields and Semel's own; refuses fields by which the service could read another key or tenant.
@@ -73,9 +78,13 @@ impl Parts {
 
 /// The whole stack. Cheap to clone: each connection has a clone of its own.
 pub(crate) type Stack = TraceRequests<
-    Normalize<
-        HopByHop<
-            PublishContract<UntrustedHeaders<PathAliases<LimitInFlight<BodyErrors<Idempotency<Upstream>>>>>>,
+    FormatRefusals<
+        Normalize<
+            HopByHop<
+                PublishContract<
+                    UntrustedHeaders<PathAliases<LimitInFlight<BodyErrors<Idempotency<Upstream>>>>>,
+                >,
+            >,
         >,
     >,
 >;

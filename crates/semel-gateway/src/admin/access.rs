@@ -1,16 +1,12 @@
-//! Who may ask what.
-//!
-//! With a token, everything but the probes needs it (`/metrics` only from other machines). Without one, loopback alone may
-//! read, and nobody may change anything.
+//! Who may ask what: every route names the least role that may use it.
 
 use super::Shared;
 use super::problem::AdminProblem;
+use crate::identity::{Caller, Identity, Rejected, Role};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use http::header::{AUTHORIZATION, HOST};
-use http::{HeaderMap, uri::Authority};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// Where a request comes from.
@@ -23,106 +19,101 @@ impl Peer {
     }
 }
 
-pub(super) async fn to_read(shared: State<Arc<Shared>>, request: Request, next: Next) -> Response {
-    guarded(may_read(&shared, &request), request, next).await
-}
+/// What guards a group of routes.
+pub(super) type Guard = (Arc<Shared>, Role);
 
-pub(super) async fn to_change(shared: State<Arc<Shared>>, request: Request, next: Next) -> Response {
-    guarded(may_change(&shared, &request), request, next).await
-}
-
-pub(super) async fn to_measure(shared: State<Arc<Shared>>, request: Request, next: Next) -> Response {
-    guarded(may_measure(&shared, &request), request, next).await
-}
-
-async fn guarded(may: Result<(), AdminProblem>, request: Request, next: Next) -> Response {
-    match may {
-        Ok(()) => next.run(request).await,
+/// Lets in whoever has at least the role, and tells the handler who it is.
+pub(super) async fn at_least(
+    State((shared, role)): State<Guard>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    match shared.authenticate(&request).and_then(|identity| allowed(&shared, identity, role)) {
+        Ok(identity) => {
+            request.extensions_mut().insert(identity);
+            next.run(request).await
+        }
         Err(problem) => problem.into_response(),
     }
 }
 
-fn may_read(shared: &Shared, request: &Request) -> Result<(), AdminProblem> {
-    if shared.admin.token.is_some() {
-        return shows_token(shared, request);
+/// Allows reading metrics: they contain no client keys, so local collectors need no token.
+pub(super) async fn to_measure(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    if request.extensions().get::<Peer>().is_some_and(|peer| peer.is_loopback()) {
+        return next.run(request).await;
     }
-    if !is_loopback(request) {
-        return Err(AdminProblem::forbidden(NO_TOKEN_ELSEWHERE));
+    match shared.authenticate(&request) {
+        Ok(identity) if identity.tenants.is_limited() => AdminProblem::forbidden(LIMITED).into_response(),
+        Ok(_) => next.run(request).await,
+        Err(problem) => problem.into_response(),
     }
-    // A page in a browser on this machine can send requests here under a name of its own (DNS rebinding), and would read the
-    // answers. Whoever means this machine names it.
-    if !names_loopback(request.headers()) {
+}
+
+/// Why somebody with a tenant limit does not get what is about all tenants.
+pub(super) const LIMITED: &str =
+    "This is about all tenants, and you may see some of them alone (`tenants` of your [[admin.user]]).";
+
+impl Shared {
+    /// Whose request it is.
+    pub(super) fn authenticate(&self, request: &Request) -> Result<Identity, AdminProblem> {
+        let peer = request.extensions().get::<Peer>().map(|peer| peer.0.ip());
+        let caller = Caller { peer, headers: request.headers() };
+        self.admin.people.authenticate(caller).map_err(|rejected| {
+            if rejected == Rejected::WrongToken {
+                tracing::warn!(?peer, "wrong admin token");
+            }
+            rejected.into()
+        })
+    }
+}
+
+fn allowed(shared: &Shared, identity: Identity, role: Role) -> Result<Identity, AdminProblem> {
+    if identity.role >= role {
+        return Ok(identity);
+    }
+    if shared.admin.people.is_empty() {
         return Err(AdminProblem::forbidden(
-            "Without a token this API answers to the names of this machine alone: use localhost, 127.0.0.1 or [::1], or \
-             set a token ([admin] token = \"env:SEMEL_ADMIN_TOKEN\").",
+            "Without a token the admin API is read-only. Set one ([admin] token = \"env:SEMEL_ADMIN_TOKEN\"), restart, and \
+             send it as `Authorization: Bearer …`.",
         ));
     }
-    Ok(())
+    Err(lacks(&identity, role))
 }
 
-fn may_change(shared: &Shared, request: &Request) -> Result<(), AdminProblem> {
-    if shared.admin.token.is_some() {
-        return shows_token(shared, request);
+/// Refuses what needs another role.
+pub(super) fn lacks(identity: &Identity, role: Role) -> AdminProblem {
+    let (needed, had) = (role.as_str(), identity.role.as_str());
+    AdminProblem::forbidden(format!("This needs the role {needed}; {identity} is {had}."))
+}
+
+const NO_TOKEN_ELSEWHERE: &str = "Without a token the admin API serves only requests from this machine. Set one ([admin] \
+                                  token = \"env:SEMEL_ADMIN_TOKEN\"), restart, and send it as `Authorization: Bearer …`.";
+
+impl From<Rejected> for AdminProblem {
+    fn from(rejected: Rejected) -> Self {
+        match rejected {
+            Rejected::NoCredentials => Self::unauthorized(
+                r#"Bearer realm="semel-admin""#,
+                "This needs a token of the admin API, as `Authorization: Bearer …`.",
+            ),
+            Rejected::WrongToken => Self::unauthorized(
+                r#"Bearer realm="semel-admin", error="invalid_token""#,
+                "Nobody has this token.",
+            ),
+            Rejected::UnreadableIdentity => Self::unauthorized(
+                r#"Bearer realm="semel-admin""#,
+                "The proxy's identity header is there twice, or is no name.",
+            ),
+            Rejected::WithoutRole(name) => Self::forbidden(format!(
+                "proxy:{name} is in no group that has a role here ([admin.identity] roles)."
+            )),
+            Rejected::NotFromHere => Self::forbidden(NO_TOKEN_ELSEWHERE),
+            Rejected::AnotherName => Self::forbidden(
+                "Without a token the admin API accepts only loopback host names: use localhost, 127.0.0.1 or [::1], or set \
+                 a token ([admin] token = \"env:SEMEL_ADMIN_TOKEN\").",
+            ),
+        }
     }
-    Err(AdminProblem::forbidden(
-        "Without a token this API is for reading alone. Set one ([admin] token = \"env:SEMEL_ADMIN_TOKEN\"), restart, and \
-         send it as `Authorization: Bearer …`.",
-    ))
-}
-
-/// The numbers tell nobody's keys: on this machine they are there for whoever collects them.
-fn may_measure(shared: &Shared, request: &Request) -> Result<(), AdminProblem> {
-    if is_loopback(request) {
-        return Ok(());
-    }
-    match shared.admin.token {
-        Some(_) => shows_token(shared, request),
-        None => Err(AdminProblem::forbidden(NO_TOKEN_ELSEWHERE)),
-    }
-}
-
-const NO_TOKEN_ELSEWHERE: &str = "Without a token this API answers to this machine alone. Set one ([admin] token = \
-                                  \"env:SEMEL_ADMIN_TOKEN\"), restart, and send it as `Authorization: Bearer …`.";
-
-fn shows_token(shared: &Shared, request: &Request) -> Result<(), AdminProblem> {
-    let Some(shown) = bearer(request.headers()) else {
-        return Err(AdminProblem::unauthorized(
-            r#"Bearer realm="semel-admin""#,
-            "This needs the admin token, as `Authorization: Bearer …`.",
-        ));
-    };
-    if shared.admin.token.as_ref().is_some_and(|token| token.matches(shown)) {
-        return Ok(());
-    }
-    tracing::warn!(peer = ?request.extensions().get::<Peer>(), "a wrong admin token was shown");
-    Err(AdminProblem::unauthorized(
-        r#"Bearer realm="semel-admin", error="invalid_token""#,
-        "This is not the admin token.",
-    ))
-}
-
-/// The token that a request shows. Two of them are none: nobody could say which one counts.
-fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
-    let mut fields = headers.get_all(AUTHORIZATION).iter();
-    let (Some(field), None) = (fields.next(), fields.next()) else { return None };
-    let (scheme, token) = field.as_bytes().split_at_checked("bearer ".len())?;
-    scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
-}
-
-fn is_loopback(request: &Request) -> bool {
-    request.extensions().get::<Peer>().is_some_and(|peer| peer.is_loopback())
-}
-
-fn names_loopback(headers: &HeaderMap) -> bool {
-    let mut named = headers.get_all(HOST).iter();
-    let (Some(host), None) = (named.next(), named.next()) else { return false };
-    let authority = host.to_str().ok().and_then(|host| host.parse::<Authority>().ok());
-    authority.is_some_and(|authority| {
-        let host = authority.host();
-        let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-        host.eq_ignore_ascii_case("localhost")
-            || address.is_ok_and(|address| address.to_canonical().is_loopback())
-    })
 }
 
 #[cfg(test)]
@@ -132,14 +123,15 @@ mod tests {
     use crate::metrics::Metrics;
     use crate::secret::Secret;
     use axum::body::Body;
-    use http::{HeaderValue, StatusCode};
+    use http::StatusCode;
+    use http::header::{AUTHORIZATION, HOST};
     use semel::{Engine, MemoryStore};
     use tower::Service as _;
 
     /// What a request from this address gets.
     async fn asked(path: &str, peer: &str, configured: Option<&str>, shown: Option<&str>) -> StatusCode {
         let mut admin = Admin::new(Engine::new(MemoryStore::new()), Arc::new(Metrics::new([])));
-        admin.token = configured.map(|token| Secret::new(token).unwrap());
+        admin.people.token = configured.map(|token| Secret::new(token).unwrap());
         let mut request = Request::builder().uri(path).header(HOST, "localhost");
         if let Some(shown) = shown {
             request = request.header(AUTHORIZATION, format!("Bearer {shown}"));
@@ -172,45 +164,5 @@ mod tests {
         }
         assert_eq!(asked("/metrics", HERE, Some("token"), None).await, 200);
         assert_eq!(asked("/v1/stats", HERE, Some("token"), None).await, 401);
-    }
-
-    fn headers(name: http::HeaderName, values: &[&'static str]) -> HeaderMap {
-        let mut headers = HeaderMap::new();
-        for value in values {
-            headers.append(&name, HeaderValue::from_static(value));
-        }
-        headers
-    }
-
-    #[test]
-    fn a_token_is_read_in_any_spelling_of_its_scheme() {
-        for field in ["Bearer abc", "bearer abc", "BEARER  abc "] {
-            assert_eq!(bearer(&headers(AUTHORIZATION, &[field])), Some(&b"abc"[..]), "{field}");
-        }
-        for fields in [&[][..], &["abc"], &["Basic abc"], &["Bearer"], &["Bearer abc", "Bearer abc"]] {
-            assert_eq!(bearer(&headers(AUTHORIZATION, fields)), None, "{fields:?}");
-        }
-    }
-
-    #[test]
-    fn only_names_of_this_machine_name_it() {
-        for host in ["localhost", "LocalHost:8081", "127.0.0.1", "127.1.2.3:80", "[::1]", "[::1]:8081"] {
-            assert!(names_loopback(&headers(HOST, &[host])), "{host}");
-        }
-        for host in
-            ["evil.example", "localhost.evil.example", "10.0.0.1", "[::2]:80", "", "127.0.0.1.evil.example"]
-        {
-            assert!(!names_loopback(&headers(HOST, &[host])), "{host}");
-        }
-        assert!(!names_loopback(&HeaderMap::new()));
-    }
-
-    #[test]
-    fn an_address_of_this_machine_is_known_in_both_families() {
-        for (address, loopback) in
-            [("127.0.0.1:1", true), ("[::1]:1", true), ("[::ffff:127.0.0.1]:1", true), ("10.0.0.1:1", false)]
-        {
-            assert_eq!(Peer(address.parse().unwrap()).is_loopback(), loopback, "{address}");
-        }
     }
 }

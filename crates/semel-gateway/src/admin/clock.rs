@@ -74,7 +74,7 @@ pub(super) async fn show(State(shared): State<Arc<Shared>>) -> Result<Json<Clock
     post, path = "/v1/clock/accept", operation_id = "accept_clock", tag = "probes",
     responses(
         (status = 200, description = "No clock hold is open", body = ClockDocument),
-        (status = 503, description = "The store is unavailable, or this instance's clock is the one that is wrong", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 503, description = "The store is unavailable, or this instance's own clock is wrong", body = ProblemDocument, content_type = "application/problem+json"),
         Guarded,
     ),
     security(("token" = []))

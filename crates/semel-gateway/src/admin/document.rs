@@ -94,7 +94,7 @@ pub(super) struct Moment(String);
 /// One line of history.
 #[derive(Serialize, ToSchema)]
 #[schema(as = HistoryLine)]
-pub(super) struct Line {
+pub(super) struct HistoryDocument {
     at: Moment,
     version: u64,
     happening: &'static str,
@@ -170,6 +170,8 @@ impl Kept {
             Body::Omitted => ("stored", None),
             Body::NotStored => ("not_stored", None),
             Body::Dropped => ("dropped", None),
+            // A kind that this version does not know has nothing to show.
+            _ => ("not_stored", None),
         };
         let sealed_by = match &response.body {
             Body::Sealed(bytes) => sealed_by(bytes).map(str::to_owned),
@@ -186,7 +188,7 @@ impl Kept {
     }
 }
 
-impl From<HistoryLine> for Line {
+impl From<HistoryLine> for HistoryDocument {
     fn from(line: HistoryLine) -> Self {
         Self {
             at: line.at.into(),

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 /// One event that is not published yet. Members without a value are absent.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Event)]
-pub(super) struct Waiting {
+pub(super) struct UnpublishedEvent {
     #[schema(format = "uuid")]
     event_id: String,
     aggregate: String,
@@ -25,7 +25,7 @@ pub(super) struct Waiting {
     next_attempt: Option<Moment>,
 }
 
-impl From<Entry> for Waiting {
+impl From<Entry> for UnpublishedEvent {
     fn from(entry: Entry) -> Self {
         let state = match (entry.dead_letter, entry.retry, entry.parked) {
             (true, ..) => "dead_letter",

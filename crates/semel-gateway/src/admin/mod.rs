@@ -14,23 +14,25 @@ mod outbox;
 mod probes;
 mod problem;
 mod query;
+mod reason;
 mod reload;
 mod reserve;
 mod resolution;
 mod resolve;
 mod schemas;
 mod scrape;
+mod selection;
 mod server;
 mod webhooks;
-mod word;
+mod whoami;
 
 pub use probes::{Liveness, Readiness};
 pub use server::serve;
 pub(crate) use server::{LiveAdmin, serve_at};
 
+use crate::identity::{Directory, Role};
 use crate::metrics::{Metrics, MetricsSnapshot};
 use crate::reload::Reload;
-use crate::secret::Secret;
 use crate::tls::ServerTls;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
@@ -51,8 +53,8 @@ pub struct Admin {
     pub engine: Engine,
     /// What `/metrics` tells.
     pub metrics: Arc<Metrics>,
-    /// The bearer token; without one the API is for loopback alone, and changes nothing.
-    pub token: Option<Secret>,
+    /// Who may use it; nobody configured: it is for loopback alone, and changes nothing.
+    pub people: Directory,
     /// The rules of each operation; what the configuration does not know has the default ones.
     pub policies: Policies,
     /// Who may tell by webhook what became of an operation; none: nobody.
@@ -79,7 +81,7 @@ impl Admin {
         Self {
             engine,
             metrics,
-            token: None,
+            people: Directory::default(),
             policies: Arc::new(move |_| Arc::clone(&policy)),
             webhooks: None,
             outbox: None,
@@ -92,7 +94,7 @@ impl Admin {
     }
 
     /// What there is to tell of the process and its store.
-    pub(crate) fn survey(&self) -> MetricsSnapshot {
+    pub(crate) fn snapshot(&self) -> MetricsSnapshot {
         MetricsSnapshot {
             engine: self.engine.clone(),
             metrics: Arc::clone(&self.metrics),
@@ -106,31 +108,34 @@ impl Admin {
 /// What the handlers share.
 struct Shared {
     admin: Admin,
-    survey: MetricsSnapshot,
+    snapshot: MetricsSnapshot,
 }
 
 /// All routes, each with its description. What brings its own proof of who sends it, as a signed webhook does, goes beside the
 /// guarded ones.
 fn routes(shared: &Arc<Shared>) -> OpenApiRouter<Arc<Shared>> {
-    let guard = || Arc::clone(shared);
+    let at_least = |role| from_fn_with_state((Arc::clone(shared), role), access::at_least);
     let reading = OpenApiRouter::new()
+        .routes(routes!(whoami::whoami))
         .routes(routes!(operations::list))
         .routes(routes!(operations::show))
         .routes(routes!(outbox::list))
         .routes(routes!(outbox::show))
         .routes(routes!(clock::show))
         .routes(routes!(scrape::stats))
-        .route_layer(from_fn_with_state(guard(), access::to_read));
-    let changing = OpenApiRouter::new()
+        .route_layer(at_least(Role::Reader));
+    let settling = OpenApiRouter::new()
         .routes(routes!(resolve::resolve))
         .routes(routes!(outbox::requeue))
+        .route_layer(at_least(Role::Operator));
+    let administering = OpenApiRouter::new()
         .routes(routes!(outbox::discard))
         .routes(routes!(reload::reload))
         .routes(routes!(clock::accept))
-        .route_layer(from_fn_with_state(guard(), access::to_change));
+        .route_layer(at_least(Role::Admin));
     let measuring = OpenApiRouter::new()
         .routes(routes!(scrape::metrics))
-        .route_layer(from_fn_with_state(guard(), access::to_measure));
+        .route_layer(from_fn_with_state(Arc::clone(shared), access::to_measure));
     openapi::described()
         .routes(routes!(probes::healthz))
         .routes(routes!(probes::readyz))
@@ -138,12 +143,13 @@ fn routes(shared: &Arc<Shared>) -> OpenApiRouter<Arc<Shared>> {
         .routes(routes!(webhooks::receive))
         .merge(measuring)
         .merge(reading)
-        .merge(changing)
+        .merge(settling)
+        .merge(administering)
 }
 
 fn router(admin: Admin) -> Router {
-    let survey = admin.survey();
-    let shared = Arc::new(Shared { admin, survey });
+    let snapshot = admin.snapshot();
+    let shared = Arc::new(Shared { admin, snapshot });
     let (router, mut description) = routes(&shared).split_for_parts();
     openapi::add_one_of_constraints(&mut description);
     router

@@ -19,16 +19,18 @@ use std::sync::Arc;
 #[openapi(
     info(
         title = "Semel's admin API",
-        description = "What operators, probes and Prometheus ask of a gateway or a worker. It listens on an address of its own. Without \
-                       a configured token it answers to the machine that it runs on alone, and changes nothing.",
+        description = "Operations, the outbox, health and metrics of a gateway or a worker, for operators, probes and \
+                       Prometheus. It has its own listen address. Without a configured token it is read-only and serves \
+                       only requests from the same machine.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
     tags(
-        (name = "operations", description = "What was asked for, how it stands, and what a person says became of it"),
-        (name = "outbox", description = "What waits to be told to others"),
-        (name = "webhooks", description = "What others tell of an operation"),
-        (name = "metrics", description = "What was counted, and what is open"),
-        (name = "probes", description = "For whoever starts, stops and routes"),
+        (name = "identities", description = "Who asks"),
+        (name = "operations", description = "Operations: list and inspect them, settle unknown outcomes"),
+        (name = "outbox", description = "Events that are not published yet"),
+        (name = "webhooks", description = "Evidence about operations, sent by providers"),
+        (name = "metrics", description = "Metrics and open operations"),
+        (name = "probes", description = "Health and readiness"),
     ),
     modifiers(&Token)
 )]
@@ -40,7 +42,7 @@ impl Modify for Token {
     fn modify(&self, description: &mut utoipa::openapi::OpenApi) {
         let token = HttpBuilder::new()
             .scheme(HttpAuthScheme::Bearer)
-            .description(Some("The token of [admin] in the configuration"))
+            .description(Some("The token of [admin], or of an [[admin.user]], in the configuration"))
             .build();
         let components = description.components.get_or_insert_default();
         components.add_security_scheme("token", SecurityScheme::Http(token));
@@ -98,7 +100,7 @@ pub(super) async fn document(Extension(Written(text)): Extension<Written>) -> Re
 
 /// Who asks was not let in.
 #[derive(IntoResponses)]
-#[expect(dead_code, reason = "describes answers; nobody makes one of it")]
+#[expect(dead_code, reason = "describes answers; never constructed")]
 pub(super) enum Guarded {
     /// The token is missing, or another one.
     #[response(status = 401, content_type = "application/problem+json")]
@@ -110,7 +112,7 @@ pub(super) enum Guarded {
 
 /// The store is in the way.
 #[derive(IntoResponses)]
-#[expect(dead_code, reason = "describes answers; nobody makes one of it")]
+#[expect(dead_code, reason = "describes answers; never constructed")]
 pub(super) enum StoreFailed {
     /// What is stored cannot be what was written.
     #[response(status = 500, content_type = "application/problem+json")]
@@ -122,7 +124,7 @@ pub(super) enum StoreFailed {
 
 #[derive(IntoParams)]
 #[into_params(parameter_in = Path)]
-#[expect(dead_code, reason = "describes a path; nobody makes one of it")]
+#[expect(dead_code, reason = "describes a path; never constructed")]
 pub(super) struct AboutOperation {
     /// The operation's id: see `Semel-Operation-Id`.
     #[param(format = "uuid")]
@@ -131,7 +133,7 @@ pub(super) struct AboutOperation {
 
 #[derive(IntoParams)]
 #[into_params(parameter_in = Path)]
-#[expect(dead_code, reason = "describes a path; nobody makes one of it")]
+#[expect(dead_code, reason = "describes a path; never constructed")]
 pub(super) struct AboutEvent {
     /// The event's id: the message id that receivers see.
     #[param(format = "uuid")]
@@ -149,13 +151,13 @@ mod tests {
     #[tokio::test]
     async fn every_route_is_described_under_a_name_of_its_own() {
         let admin = Admin::new(Engine::new(MemoryStore::new()), Arc::new(Metrics::new([])));
-        let survey = admin.survey();
-        let (_, mut described) = routes(&Arc::new(Shared { admin, survey })).split_for_parts();
+        let snapshot = admin.snapshot();
+        let (_, mut described) = routes(&Arc::new(Shared { admin, snapshot })).split_for_parts();
         add_one_of_constraints(&mut described);
         let document: serde_json::Value = serde_json::from_slice(&Written::of(&described).0).unwrap();
         assert_eq!(document["openapi"], "3.1.0");
         let paths = document["paths"].as_object().unwrap();
-        assert_eq!(paths.len(), 16);
+        assert_eq!(paths.len(), 17);
         let mut names = HashSet::new();
         for (path, methods) in paths {
             for (method, described) in methods.as_object().unwrap() {

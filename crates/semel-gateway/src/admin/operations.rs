@@ -1,13 +1,15 @@
 //! Lists operations, and shows one with its history.
 
 use super::Shared;
-use super::document::{Line, Moment, Operation};
+use super::access::lacks;
+use super::document::{HistoryDocument, Moment, Operation};
 use super::openapi::{AboutOperation, Guarded, StoreFailed};
 use super::problem::{AdminProblem, ProblemDocument};
 use super::query::{Listing, OfOneOperation, OfOperations, cursor_text, operation_id, wants_full_key};
-use axum::Json;
+use crate::identity::{Identity, Role};
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use semel::{HistoryLine, OperationId, Record, StoreError, Timestamp};
 use serde::Serialize;
 use std::sync::Arc;
@@ -34,12 +36,12 @@ pub(super) struct Shown {
     #[serde(flatten)]
     operation: Operation,
     #[serde(skip_serializing_if = "Option::is_none")]
-    history: Option<Vec<Line>>,
+    history: Option<Vec<HistoryDocument>>,
 }
 
 impl Shown {
     pub(super) fn of(record: Record, now: Timestamp, history: Option<Vec<HistoryLine>>) -> Self {
-        let history = history.map(|lines| lines.into_iter().map(Line::from).collect());
+        let history = history.map(|lines| lines.into_iter().map(HistoryDocument::from).collect());
         Self { now: now.into(), operation: Operation::of(record, now), history }
     }
 
@@ -54,20 +56,19 @@ impl Shown {
     params(OfOperations),
     responses(
         (status = 200, description = "A page of them", body = Listed),
-        (status = 400, description = "A parameter says what it cannot say", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 400, description = "Invalid query parameter", body = ProblemDocument, content_type = "application/problem+json"),
         Guarded, StoreFailed,
     ),
     security(("token" = []))
 )]
 pub(super) async fn list(
     State(shared): State<Arc<Shared>>,
+    Extension(identity): Extension<Identity>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, AdminProblem> {
-    let Listing { filter, from, limit } = Listing::read(query.as_deref())?;
-    let store = shared.admin.engine.store();
-    let filter = shared.admin.engine.stored_filter(filter).await?;
-    let now = store.now().await?.earliest;
-    let page = store.list(filter, from, limit).await?;
+    let Listing { selection, from, limit } = Listing::read(query.as_deref())?;
+    let now = shared.admin.engine.store().now().await?.earliest;
+    let page = shared.select(&identity, &selection, from, limit).await?;
     let mut operations = Vec::with_capacity(page.records.len());
     for record in page.records {
         operations.push(Operation::of(shared.with_client_key(record).await, now));
@@ -92,7 +93,7 @@ fn is_zero(count: &usize) -> bool {
     params(AboutOperation, OfOneOperation),
     responses(
         (status = 200, description = "The operation", body = Shown),
-        (status = 400, description = "This is no operation's id, or a parameter says what it cannot say", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 400, description = "Invalid operation id or query parameter", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 404, description = "There is no such operation", body = ProblemDocument, content_type = "application/problem+json"),
         Guarded, StoreFailed,
     ),
@@ -100,13 +101,17 @@ fn is_zero(count: &usize) -> bool {
 )]
 pub(super) async fn show(
     State(shared): State<Arc<Shared>>,
+    Extension(identity): Extension<Identity>,
     Path(id): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, AdminProblem> {
     let id = operation_id(&id)?;
     let full_key = wants_full_key(query.as_deref())?;
+    if full_key && identity.role < Role::Operator {
+        return Err(lacks(&identity, Role::Operator));
+    }
     let (now, record) = shared.admin.engine.find(id).await?;
-    let record = record.ok_or_else(AdminProblem::no_such_operation)?;
+    let record = seen(&identity, record)?;
     let history = shared.history(record.operation_id).await?;
     let record = shared.with_client_key(record).await;
     let key = full_key.then(|| record.key.key.to_string());
@@ -118,13 +123,19 @@ pub(super) async fn show(
     .into_response())
 }
 
+/// The record, for whoever may see it. Of other tenants' nobody is told that they are there.
+pub(super) fn seen(identity: &Identity, record: Option<Record>) -> Result<Record, AdminProblem> {
+    let seen = record.filter(|record| identity.tenants.allow(&record.key.tenant));
+    seen.ok_or_else(AdminProblem::no_such_operation)
+}
+
 impl Shared {
     /// The record with the key that the client sent. One that cannot be had does not hide the rest.
     pub(super) async fn with_client_key(&self, mut record: Record) -> Record {
         match self.admin.engine.client_key(&record).await {
             Ok(key) => record.key = key,
             Err(error) => {
-                tracing::warn!(%error, "a client's key cannot be shown");
+                tracing::warn!(%error, "a client's key cannot be decrypted");
                 record.key.key = "(sealed)".into();
             }
         }

@@ -1,16 +1,18 @@
 //! The outbox: what waits to be told to others, and what a person does about what its receiver refuses.
 
+use super::access::LIMITED;
 use super::document::Moment;
-use super::event::Waiting;
+use super::event::UnpublishedEvent;
 use super::openapi::{AboutEvent, Guarded, StoreFailed};
 use super::problem::{AdminProblem, ProblemDocument};
 use super::query::{EventListing, OfEvents, event_id};
-use super::word;
+use super::reason;
 use super::{Shared, body};
-use axum::Json;
+use crate::identity::{Identity, Role};
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::StatusCode;
@@ -29,7 +31,7 @@ const BODY: usize = 64 * 1024;
 #[schema(as = EventPage)]
 struct Listed {
     now: Moment,
-    events: Vec<Waiting>,
+    events: Vec<UnpublishedEvent>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
 }
@@ -40,7 +42,7 @@ struct Listed {
 struct Shown {
     now: Moment,
     #[serde(flatten)]
-    event: Waiting,
+    event: UnpublishedEvent,
     #[serde(skip_serializing_if = "Option::is_none")]
     payload: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,6 +58,10 @@ impl Shown {
         };
         Self { now: now.into(), event: entry.into(), payload, payload_base64 }
     }
+
+    fn without_payload(self) -> Self {
+        Self { payload: None, payload_base64: None, ..self }
+    }
 }
 
 /// What an operator says when an event is taken out.
@@ -65,7 +71,7 @@ struct DropEvent {
     /// How they know; kept with the event.
     #[schema(min_length = 1, max_length = 2000, pattern = r"\S")]
     reason: String,
-    /// Who says so; without it `admin`.
+    /// Who says so, where several people share a token. It is a claim, for the log.
     #[schema(schema_with = super::schemas::operator)]
     operator: Option<String>,
 }
@@ -76,7 +82,7 @@ struct DropEvent {
     params(OfEvents),
     responses(
         (status = 200, description = "A page of them", body = Listed),
-        (status = 400, description = "A parameter says what it cannot say", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 400, description = "Invalid query parameter", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 404, description = "This store has no outbox", body = ProblemDocument, content_type = "application/problem+json"),
         Guarded, StoreFailed,
     ),
@@ -84,38 +90,41 @@ struct DropEvent {
 )]
 pub(super) async fn list(
     State(shared): State<Arc<Shared>>,
+    Extension(identity): Extension<Identity>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, AdminProblem> {
     let EventListing { filter, before, limit } = EventListing::read(query.as_deref())?;
-    let page = shared.read(shared.outbox()?.list(filter, before, limit)).await?;
+    let page = shared.read(shared.outbox(&identity)?.list(filter, before, limit)).await?;
     let last = page.entries.last().map(|entry| entry.event.id.to_string());
     let listed = Listed {
         now: page.now.into(),
-        events: page.entries.into_iter().map(Waiting::from).collect(),
+        events: page.entries.into_iter().map(UnpublishedEvent::from).collect(),
         next_cursor: last.filter(|_| page.more),
     };
     Ok(Json(listed).into_response())
 }
 
-/// Shows one event with its payload.
+/// Shows one event, to operators with its payload.
 #[utoipa::path(
     get, path = "/v1/outbox/{id}", operation_id = "showEvent", tag = "outbox",
     params(AboutEvent),
     responses(
         (status = 200, description = "The event", body = Shown),
-        (status = 400, description = "This is no event's id", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 404, description = "There is no such event, or no outbox", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 400, description = "Invalid event id", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, description = "No such event, or no outbox", body = ProblemDocument, content_type = "application/problem+json"),
         Guarded, StoreFailed,
     ),
     security(("token" = []))
 )]
 pub(super) async fn show(
     State(shared): State<Arc<Shared>>,
+    Extension(identity): Extension<Identity>,
     Path(id): Path<String>,
 ) -> Result<Response, AdminProblem> {
-    let (now, entry) = shared.read(shared.outbox()?.find(event_id(&id)?)).await?;
+    let (now, entry) = shared.read(shared.outbox(&identity)?.find(event_id(&id)?)).await?;
     let entry = entry.ok_or_else(AdminProblem::no_such_event)?;
-    Ok(Json(Shown::of(entry, now)).into_response())
+    let shown = Shown::of(entry, now);
+    Ok(Json(if identity.role < Role::Operator { shown.without_payload() } else { shown }).into_response())
 }
 
 /// Sends a dead letter on its way again.
@@ -124,18 +133,19 @@ pub(super) async fn show(
     params(AboutEvent),
     responses(
         (status = 200, description = "It is on its way", body = Done),
-        (status = 400, description = "This is no event's id", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 404, description = "There is no such event, or no outbox", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 409, description = "It is no dead letter", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 400, description = "Invalid event id", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, description = "No such event, or no outbox", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, description = "Not a dead letter", body = ProblemDocument, content_type = "application/problem+json"),
         Guarded, StoreFailed,
     ),
     security(("token" = []))
 )]
 pub(super) async fn requeue(
     State(shared): State<Arc<Shared>>,
+    Extension(identity): Extension<Identity>,
     Path(id): Path<String>,
 ) -> Result<Response, AdminProblem> {
-    let (id, outbox) = (event_id(&id)?, shared.outbox()?);
+    let (id, outbox) = (event_id(&id)?, shared.outbox(&identity)?);
     // On a task of its own: an operator who hangs up must not leave it half told.
     let acting = tokio::spawn(async move { outbox.requeue(id).await });
     touched(acting.await, id, "requeued")
@@ -148,32 +158,34 @@ pub(super) async fn requeue(
     request_body = DropEvent,
     responses(
         (status = 200, description = "It is out", body = Done),
-        (status = 400, description = "This is no event's id, or the body is not what it has to be", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 404, description = "There is no such event, or no outbox", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 409, description = "It is no dead letter", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 408, description = "The body did not come in time", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 413, description = "The body is too long", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 400, description = "Invalid event id or body", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, description = "No such event, or no outbox", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, description = "Not a dead letter", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 408, description = "The body did not arrive in time", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 413, description = "The body is too large", body = ProblemDocument, content_type = "application/problem+json"),
         Guarded, StoreFailed,
     ),
     security(("token" = []))
 )]
 pub(super) async fn discard(
     State(shared): State<Arc<Shared>>,
+    Extension(identity): Extension<Identity>,
     Path(id): Path<String>,
     body: Body,
 ) -> Result<Response, AdminProblem> {
-    let (id, outbox) = (event_id(&id)?, shared.outbox()?);
+    let (id, outbox) = (event_id(&id)?, shared.outbox(&identity)?);
     let body = body::read(body, BODY).await?;
     let word: DropEvent = serde_json::from_slice(&body).map_err(|error| {
-        AdminProblem::body(format!("the body has to be JSON, {{\"reason\": \"…\"}}: {error}"))
+        AdminProblem::body(format!("the body must be JSON, {{\"reason\": \"…\"}}: {error}"))
     })?;
-    let invalid = |error: word::InvalidWord| AdminProblem::body(error.to_string());
-    let reason = word::reason(&word.reason).map_err(invalid)?;
-    let operator = word::operator(word.operator).map_err(invalid)?;
+    let invalid = |error: reason::InvalidReason| AdminProblem::body(error.to_string());
+    let reason = reason::reason(&word.reason).map_err(invalid)?;
+    let claimed = reason::operator(word.operator).map_err(invalid)?;
+    let operator = identity.to_string();
     let acting = tokio::spawn(async move {
         let touched = outbox.discard(id, operator.clone(), reason).await;
         if let Ok(Touched::Done(_)) = &touched {
-            tracing::warn!(event_id = %id, operator, "an operator dropped an event of the outbox");
+            tracing::warn!(event_id = %id, operator, claimed, "an operator dropped an event of the outbox");
         }
         touched
     });
@@ -187,7 +199,7 @@ struct Done {
     /// `requeued` or `dropped`.
     done: &'static str,
     #[serde(flatten)]
-    event: Waiting,
+    event: UnpublishedEvent,
 }
 
 fn touched(
@@ -197,20 +209,20 @@ fn touched(
 ) -> Result<Response, AdminProblem> {
     match acted.map_err(|error| StoreError::Lost(error.to_string())).flatten() {
         Ok(Touched::Done(entry)) => {
-            tracing::info!(event_id = %id, done, "an operator acted on an event of the outbox");
+            tracing::info!(event_id = %id, done, "an operator changed an event of the outbox");
             Ok(Json(Done { done, event: (*entry).into() }).into_response())
         }
         Ok(Touched::NotRefused(entry)) => {
-            let detail = "Only an event that its receiver refused can be requeued or dropped. This one was not: it is on its way, \
-                          or waits behind another one of its aggregate.";
+            let detail = "Only dead letters can be requeued or dropped. This event is not one: it is being published, or \
+                          waits behind an earlier event of its aggregate.";
             Err(AdminProblem::new(StatusCode::CONFLICT, "admin_event_not_refused", detail)
                 .about_event((*entry).into()))
         }
         Ok(Touched::Missing) => Err(AdminProblem::no_such_event()),
         Err(StoreError::Lost(error)) => {
-            tracing::error!(event_id = %id, error, done, "it is not known whether an operator's act was done");
-            let detail =
-                "The store's answer was lost: it may be done or not. Look at the event before you try again.";
+            tracing::error!(event_id = %id, error, done, "the store's answer was lost: an operator's change may or may not \
+                                                          be stored");
+            let detail = "The store's answer was lost: the change may or may not be stored. Check the event before you try again.";
             Err(AdminProblem::new(StatusCode::SERVICE_UNAVAILABLE, "admin_act_unknown", detail))
         }
         Err(error) => Err(error.into()),
@@ -218,7 +230,11 @@ fn touched(
 }
 
 impl Shared {
-    fn outbox(&self) -> Result<Arc<dyn OutboxAdmin>, AdminProblem> {
+    fn outbox(&self, identity: &Identity) -> Result<Arc<dyn OutboxAdmin>, AdminProblem> {
+        // Events have no tenant that a limit could be held against.
+        if identity.tenants.is_limited() {
+            return Err(AdminProblem::forbidden(LIMITED));
+        }
         self.admin.outbox.clone().ok_or_else(AdminProblem::no_outbox)
     }
 

@@ -1,15 +1,17 @@
 //! For whoever starts, stops and routes: is the process alive, and should requests come here?
 
 use super::Shared;
-use crate::listener::core_threads::Pulse;
+use crate::listener::core_threads::SignsOfLife;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
+use semel::clock::ClockRequest;
 use semel::{Now, RecordKey, StoreError};
 use serde::Serialize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use utoipa::ToSchema;
 
 /// Whether requests should come here. Clones are the same.
@@ -28,18 +30,18 @@ impl Readiness {
 /// Whether the process works, as far as it can tell itself: its core threads answer. Clones are the same.
 #[derive(Clone, Default)]
 pub struct Liveness {
-    pulse: Arc<OnceLock<Pulse>>,
+    signs_of_life: Arc<OnceLock<SignsOfLife>>,
 }
 
 impl Liveness {
     /// From now on `/healthz` goes through these threads.
-    pub(crate) fn watch(&self, pulse: Pulse) {
-        let _watched_already = self.pulse.set(pulse);
+    pub(crate) fn watch(&self, signs_of_life: SignsOfLife) {
+        let _watched_already = self.signs_of_life.set(signs_of_life);
     }
 
     async fn stuck(&self) -> Vec<String> {
-        match self.pulse.get() {
-            Some(pulse) => pulse.stuck().await,
+        match self.signs_of_life.get() {
+            Some(signs_of_life) => signs_of_life.stuck().await,
             None => Vec::new(),
         }
     }
@@ -72,7 +74,7 @@ struct ReadinessDocument {
     get, path = "/healthz", operation_id = "healthz", tag = "probes",
     responses(
         (status = 200, description = "It is alive", body = Health),
-        (status = 503, description = "Some of it is stuck: restart it", body = Health),
+        (status = 503, description = "A core thread is stuck: restart the process", body = Health),
     ),
     security(())
 )]
@@ -90,8 +92,8 @@ pub(super) async fn healthz(State(shared): State<Arc<Shared>>) -> Response {
 #[utoipa::path(
     get, path = "/readyz", operation_id = "readyz", tag = "probes",
     responses(
-        (status = 200, description = "Requests may come", body = ReadinessDocument),
-        (status = 503, description = "They should go elsewhere", body = ReadinessDocument),
+        (status = 200, description = "Ready for requests", body = ReadinessDocument),
+        (status = 503, description = "Not ready: route requests elsewhere", body = ReadinessDocument),
     ),
     security(())
 )]
@@ -108,6 +110,13 @@ pub(super) async fn readyz(State(shared): State<Arc<Shared>>) -> Response {
     (status, Json(ReadinessDocument { ready: why.is_none(), why, clock_hold_seconds })).into_response()
 }
 
+async fn is_clock_wrong(shared: &Shared) -> bool {
+    let looking = shared.admin.engine.store().clock(ClockRequest::Look);
+    // A store that does not answer has kept the probe waiting once already.
+    let report = tokio::time::timeout(Duration::from_secs(1), looking).await;
+    matches!(report, Ok(Ok(report)) if report.wrong.is_some())
+}
+
 /// What time it is by the store, or why it cannot be relied on now. Anybody may read it, so what exactly went wrong is for the log.
 async fn store_trouble(shared: &Shared) -> Result<Now, String> {
     let engine = &shared.admin.engine;
@@ -119,7 +128,10 @@ async fn store_trouble(shared: &Shared) -> Result<Now, String> {
     };
     tracing::warn!(%error, "not ready");
     Err(match error {
-        StoreError::Damaged(_) => "what the store holds is damaged; the log says more".into(),
-        _ => "the store is not available; the log says more".into(),
+        StoreError::Damaged(_) => "the store's data is damaged: see the log".into(),
+        StoreError::Unavailable(_) if is_clock_wrong(shared).await => {
+            "the store's clock cannot be right; `semel clock` says more".into()
+        }
+        _ => "the store is unavailable: see the log".into(),
     })
 }

@@ -1,7 +1,7 @@
 //! What an operator is told when something is in the way: RFC 9457 documents, as clients get them.
 
 use super::document::Operation;
-use super::event::Waiting;
+use super::event::UnpublishedEvent;
 use axum::response::{IntoResponse, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
@@ -42,7 +42,7 @@ pub(super) struct ProblemDocument {
     operation: Option<Operation>,
     /// The event as it is now, where that is in the way.
     #[serde(skip_serializing_if = "Option::is_none")]
-    event: Option<Waiting>,
+    event: Option<UnpublishedEvent>,
     /// The settings of a new configuration that a running process cannot change.
     #[serde(skip_serializing_if = "Option::is_none")]
     settings: Option<Vec<&'static str>>,
@@ -73,7 +73,7 @@ impl AdminProblem {
         self
     }
 
-    pub(super) fn about_event(mut self, event: Waiting) -> Self {
+    pub(super) fn about_event(mut self, event: UnpublishedEvent) -> Self {
         self.0.document.event = Some(event);
         self
     }
@@ -95,7 +95,7 @@ impl AdminProblem {
         problem
     }
 
-    pub(super) fn forbidden(detail: &str) -> Self {
+    pub(super) fn forbidden(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, "admin_forbidden", detail)
     }
 
@@ -112,7 +112,7 @@ impl AdminProblem {
     }
 
     pub(super) fn body_too_large(most: usize) -> Self {
-        let detail = format!("The body broke off, or is longer than {most} bytes.");
+        let detail = format!("The body was cut off, or is larger than {most} bytes.");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "admin_body_too_large", detail)
     }
 
@@ -120,7 +120,7 @@ impl AdminProblem {
         Self::new(
             StatusCode::REQUEST_TIMEOUT,
             "admin_body_too_slow",
-            "The body did not come in time. Send it again.",
+            "The body did not arrive in time. Send the request again.",
         )
     }
 
@@ -128,7 +128,7 @@ impl AdminProblem {
         Self::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "admin_too_busy",
-            "Too many requests are being worked on; only probes are answered. Ask again after a while.",
+            "Too many requests are in flight; only probes are served. Try again later.",
         )
     }
 
@@ -136,7 +136,7 @@ impl AdminProblem {
         Self::new(
             StatusCode::NOT_FOUND,
             "admin_no_such_operation",
-            "There is no operation with this id: it never existed, was released, or its time is over.",
+            "No operation has this id: it never existed, was released, or was purged.",
         )
     }
 
@@ -144,7 +144,7 @@ impl AdminProblem {
         Self::new(
             StatusCode::NOT_FOUND,
             "admin_no_such_event",
-            "There is no event with this id in the outbox: it was published, dropped, or never appended.",
+            "No event in the outbox has this id: it was published, dropped, or never appended.",
         )
     }
 
@@ -160,13 +160,14 @@ impl AdminProblem {
         Self::new(
             StatusCode::NOT_FOUND,
             "admin_no_such_path",
-            "There is /healthz, /readyz, /metrics, /v1/openapi.json, /v1/operations, /v1/operations/{id}, /v1/operations/{id}/resolve, \
-             /v1/outbox, /v1/outbox/{id}, /v1/outbox/{id}/requeue, /v1/outbox/{id}/drop, /v1/reload and /v1/stats.",
+            "No such path. The paths are /healthz, /readyz, /metrics, /v1/openapi.json, /v1/whoami, /v1/operations, \
+             /v1/operations/{id}, /v1/operations/{id}/resolve, /v1/outbox, /v1/outbox/{id}, /v1/outbox/{id}/requeue, \
+             /v1/outbox/{id}/drop, /v1/reload and /v1/stats.",
         )
     }
 
     pub(super) fn method_not_allowed() -> Self {
-        let detail = "Resolving, requeueing, dropping and reloading are a POST; everything else is a GET.";
+        let detail = "Use POST to resolve, requeue, drop, reload and accept, and GET for everything else.";
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "admin_method_not_allowed", detail)
     }
 }
@@ -174,17 +175,17 @@ impl AdminProblem {
 /// A store that did not answer a question.
 impl From<StoreError> for AdminProblem {
     fn from(error: StoreError) -> Self {
-        tracing::error!(%error, "the admin API could not be answered by the store");
+        tracing::error!(%error, "admin API: the store failed");
         match error {
             StoreError::Damaged(_) => Self::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "admin_record_damaged",
-                "What is stored cannot be what was written. The log says which record it is.",
+                "The stored record is damaged. The log names it.",
             ),
             _ => Self::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "admin_store_unavailable",
-                "The store did not answer. Ask again after a while; the log says more.",
+                "The store is unavailable. Try again later; the log has the reason.",
             ),
         }
     }

@@ -2,19 +2,21 @@
 
 use super::problem::AdminProblem;
 use super::schemas::{LEAST, MOST};
-use semel::{Cursor, Filter, OperationId, State};
+use super::selection::Selection;
+use semel::{Cursor, OperationId, State};
 use semel_events::outbox::EntryFilter;
 use utoipa::IntoParams;
 use uuid::Uuid;
 
 const USUAL: usize = 100;
 
-const PARAMETERS: [&str; 7] = ["state", "tenant", "operation", "key", "dead_letter", "limit", "cursor"];
+const PARAMETERS: [&str; 9] =
+    ["state", "tenant", "operation", "key", "dead_letter", "error", "resource", "limit", "cursor"];
 
 /// The parameters as they are described.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "describes a query; nobody makes one of it")]
+#[expect(dead_code, reason = "describes a query; never constructed")]
 pub(super) struct OfOperations {
     #[param(schema_with = super::schemas::state_asked_for, required = false)]
     state: String,
@@ -30,6 +32,12 @@ pub(super) struct OfOperations {
     /// Whether only a person can settle them.
     #[param(schema_with = super::schemas::flag_asked_for, required = false)]
     dead_letter: bool,
+    /// The last error: `timeout`.
+    #[param(required = false)]
+    error: String,
+    /// What was made: a type, or a type and an id, `payment/pay_1`.
+    #[param(required = false)]
+    resource: String,
     /// How many at most; without it 100.
     #[param(schema_with = super::schemas::limit_asked_for, required = false)]
     limit: u16,
@@ -41,7 +49,7 @@ pub(super) struct OfOperations {
 /// Which records, from where, and how many.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Listing {
-    pub(super) filter: Filter,
+    pub(super) selection: Selection,
     pub(super) from: Option<Cursor>,
     pub(super) limit: usize,
 }
@@ -49,19 +57,21 @@ pub(super) struct Listing {
 impl Listing {
     /// Reads the query of an address. A parameter without a value is as good as absent.
     pub(super) fn read(query: Option<&str>) -> Result<Self, AdminProblem> {
-        let mut listing = Self { filter: Filter::default(), from: None, limit: USUAL };
+        let mut listing = Self { selection: Selection::default(), from: None, limit: USUAL };
         each_parameter(query, &PARAMETERS, |name, value| listing.set(name, value))?;
         Ok(listing)
     }
 
     fn set(&mut self, name: &'static str, value: String) -> Result<(), AdminProblem> {
-        let filter = &mut self.filter;
+        let filter = &mut self.selection.filter;
         match name {
             "state" => filter.state = Some(state(&value)?),
             "tenant" => filter.tenant = Some(value),
             "operation" => filter.operation = Some(value),
             "key" => filter.key = Some(value),
             "dead_letter" => filter.dead_letter = Some(flag(name, &value)?),
+            "error" => self.selection.error = Some(value),
+            "resource" => self.selection.resource = Some(value),
             "limit" => self.limit = limit(name, &value)?,
             _ => self.from = Some(cursor(&value).ok_or_else(|| not_a_cursor(name))?),
         }
@@ -74,7 +84,7 @@ const OF_ONE_OPERATION: [&str; 1] = ["full_key"];
 /// The parameters as they are described.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "describes a query; nobody makes one of it")]
+#[expect(dead_code, reason = "describes a query; never constructed")]
 pub(super) struct OfOneOperation {
     /// Whether to show all of the client's key; without it, its first 8 characters.
     #[param(schema_with = super::schemas::flag_asked_for, required = false)]
@@ -101,11 +111,11 @@ fn each_parameter<const COUNT: usize>(
     for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
         let Some(name) = known.iter().find(|known| **known == name) else {
             let known = known.join(", ");
-            let detail = format!("There is no such parameter. These are there: {known}.");
+            let detail = format!("No such parameter. Valid parameters: {known}.");
             return Err(AdminProblem::parameter(&name, detail));
         };
         if seen.contains(name) {
-            let detail = "It is given more than once, and one value alone can be asked for.";
+            let detail = "Given more than once; only one value is allowed.";
             return Err(AdminProblem::parameter(name, detail));
         }
         seen.push(*name);
@@ -117,17 +127,17 @@ fn each_parameter<const COUNT: usize>(
 }
 
 fn flag(name: &str, value: &str) -> Result<bool, AdminProblem> {
-    value.parse().map_err(|_| AdminProblem::parameter(name, "It is true or false."))
+    value.parse().map_err(|_| AdminProblem::parameter(name, "Must be true or false."))
 }
 
 fn limit(name: &str, value: &str) -> Result<usize, AdminProblem> {
     let limit = value.parse().ok().filter(|limit| (LEAST..=MOST).contains(limit));
-    let detail = format!("It is a whole number from {LEAST} to {MOST}; without one it is {USUAL}.");
+    let detail = format!("Must be a whole number from {LEAST} to {MOST}; the default is {USUAL}.");
     limit.ok_or_else(|| AdminProblem::parameter(name, detail))
 }
 
 fn not_a_cursor(name: &str) -> AdminProblem {
-    AdminProblem::parameter(name, "It is the next_cursor of the page before, unchanged.")
+    AdminProblem::parameter(name, "Must be the next_cursor of the previous page, unchanged.")
 }
 
 const OF_EVENTS: [&str; 5] = ["dead_letter", "aggregate", "kind", "limit", "cursor"];
@@ -135,7 +145,7 @@ const OF_EVENTS: [&str; 5] = ["dead_letter", "aggregate", "kind", "limit", "curs
 /// The parameters as they are described.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "describes a query; nobody makes one of it")]
+#[expect(dead_code, reason = "describes a query; never constructed")]
 pub(super) struct OfEvents {
     /// Whether their receiver refused them for good.
     #[param(schema_with = super::schemas::flag_asked_for, required = false)]
@@ -183,7 +193,8 @@ impl EventListing {
 /// The event id in a path.
 pub(super) fn event_id(text: &str) -> Result<Uuid, AdminProblem> {
     text.parse().map_err(|_| {
-        let detail = "It is an event's id, such as 0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4: the message id that receivers see.";
+        let detail = "Must be an event id, such as 0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4: the message id that receivers \
+                      see.";
         AdminProblem::parameter("id", detail)
     })
 }
@@ -191,7 +202,7 @@ pub(super) fn event_id(text: &str) -> Result<Uuid, AdminProblem> {
 fn state(name: &str) -> Result<State, AdminProblem> {
     State::from_name(name).ok_or_else(|| {
         let names = State::ALL.map(State::as_str).join(", ");
-        AdminProblem::parameter("state", format!("It is one of {names}."))
+        AdminProblem::parameter("state", format!("Must be one of {names}."))
     })
 }
 
@@ -209,7 +220,7 @@ fn cursor(text: &str) -> Option<Cursor> {
 pub(super) fn operation_id(text: &str) -> Result<OperationId, AdminProblem> {
     text.parse().map_err(|_| {
         let detail =
-            "It is an operation id, such as 0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4: see Semel-Operation-Id.";
+            "Must be an operation id, such as 0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4: see Semel-Operation-Id.";
         AdminProblem::parameter("id", detail)
     })
 }
@@ -217,26 +228,32 @@ pub(super) fn operation_id(text: &str) -> Result<OperationId, AdminProblem> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use semel::Filter;
 
     #[test]
     fn every_filter_is_read() {
-        let query =
-            "state=unknown&tenant=a%20b&operation=POST+%2Fpayments&key=k%26k&dead_letter=true&limit=7";
+        let query = "state=unknown&tenant=a%20b&operation=POST+%2Fpayments&key=k%26k&dead_letter=true&error=timeout&resource=payment%2F1&limit=7";
         let listing = Listing::read(Some(query)).unwrap();
-        let expected = Filter {
+        let filter = Filter {
             state: Some(State::Unknown),
             tenant: Some("a b".into()),
             operation: Some("POST /payments".into()),
             key: Some("k&k".into()),
             dead_letter: Some(true),
         };
-        assert_eq!(listing, Listing { filter: expected, from: None, limit: 7 });
+        let selection =
+            Selection { filter, error: Some("timeout".into()), resource: Some("payment/1".into()) };
+        assert_eq!(listing, Listing { selection, from: None, limit: 7 });
     }
 
     #[test]
     fn nothing_asks_for_the_first_page_of_everything() {
-        let all = Listing { filter: Filter::default(), from: None, limit: USUAL };
-        for query in [None, Some(""), Some("state=&tenant=&operation=&key=&dead_letter=&limit=&cursor=")] {
+        let all = Listing { selection: Selection::default(), from: None, limit: USUAL };
+        for query in [
+            None,
+            Some(""),
+            Some("state=&tenant=&operation=&key=&dead_letter=&error=&resource=&limit=&cursor="),
+        ] {
             assert_eq!(Listing::read(query).unwrap(), all);
         }
     }

@@ -28,8 +28,9 @@ pub(super) struct ReloadedDocument {
     post, path = "/v1/reload", operation_id = "reload", tag = "probes",
     responses(
         (status = 200, description = "The new configuration is in force", body = ReloadedDocument),
-        (status = 409, description = "There is no file, or it changes what needs a restart; the old configuration stays", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 422, description = "The file is wrong; the old configuration stays", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, description = "No config file, or a change needs a restart; the current configuration stays in \
+                                      force", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 422, description = "The file is invalid; the current configuration stays in force", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 503, description = "The process is stopping", body = ProblemDocument, content_type = "application/problem+json"),
         Guarded,
     ),
@@ -45,7 +46,7 @@ pub(super) async fn reload(
 
 impl From<ReloadError> for AdminProblem {
     fn from(error: ReloadError) -> Self {
-        let detail = format!("The configuration in force stays: {error}.");
+        let detail = format!("The current configuration stays in force: {error}.");
         match &error {
             ReloadError::NoFile => Self::new(StatusCode::CONFLICT, "admin_nothing_to_reload", detail),
             ReloadError::NeedsRestart { settings } => {

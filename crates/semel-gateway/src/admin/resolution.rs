@@ -1,6 +1,6 @@
 //! What an operator says about an unknown outcome, read strictly: what is settled wrongly cannot be settled again.
 
-use super::word::{self, InvalidWord};
+use super::reason::{self, InvalidReason};
 use semel::StoreResponse;
 use semel::transition::Evidence;
 use semel_worker::{InvalidDocument, ResourceDocument, ResponseDocument, Unkeepable};
@@ -21,7 +21,7 @@ pub(super) struct Resolution {
     response: Option<StrictResponse>,
     /// What was made; only after `completed` and `failed`.
     resource: Option<StrictResource>,
-    /// Who says so; without it `admin`.
+    /// Who says so, where several people share a token. It is a claim, for the log; the history names whoever was authenticated.
     #[schema(schema_with = super::schemas::operator)]
     operator: Option<String>,
     /// The attempt that the operator looked into. Required with `failed` and `not_executed`, which are true of one attempt alone.
@@ -98,7 +98,7 @@ fn whole<'de, N: TryFrom<u64>, D: Deserializer<'de>>(from: D) -> Result<N, D::Er
     };
     let whole = number.as_u64().or_else(spelled_out).and_then(|whole| N::try_from(whole).ok());
     whole.ok_or_else(|| {
-        D::Error::custom(format_args!("invalid value: {number} is no whole number, or none of this size"))
+        D::Error::custom(format_args!("invalid value: {number} is not a whole number in range"))
     })
 }
 
@@ -113,15 +113,15 @@ fn whole_or_none<'de, N: TryFrom<u64>, D: Deserializer<'de>>(from: D) -> Result<
 #[derive(Debug, thiserror::Error)]
 pub(super) enum InvalidResolution {
     #[error(
-        "the body has to be JSON: {{\"outcome\": \"completed\" | \"failed\" | \"not_executed\", \"reason\": \"…\"}}, and for \
+        "the body must be JSON: {{\"outcome\": \"completed\" | \"failed\" | \"not_executed\", \"reason\": \"…\"}}, and for \
          the first two a \"response\" if there is one: {0}"
     )]
     Json(#[from] serde_json::Error),
     #[error(transparent)]
-    Word(#[from] InvalidWord),
+    Word(#[from] InvalidReason),
     #[error(
-        "`response` and `resource` go with completed and failed; after not_executed the next request executes, and its own \
-         answer counts"
+        "`response` and `resource` are allowed with completed and failed only; after not_executed the next request \
+         executes, and its own answer counts"
     )]
     NothingToKeep,
     #[error(transparent)]
@@ -136,7 +136,7 @@ pub(super) struct Verdict {
     pub(super) attempt: Option<u32>,
     pub(super) outcome: &'static str,
     pub(super) reason: String,
-    pub(super) operator: String,
+    pub(super) operator: Option<String>,
 }
 
 impl Verdict {
@@ -154,7 +154,7 @@ impl Resolution {
 
     /// What it says, checked, and reduced to what the operation's rules keep of an answer.
     pub(super) fn verdict(self, keep: StoreResponse) -> Result<Verdict, InvalidResolution> {
-        let (reason, operator) = (word::reason(&self.reason)?, word::operator(self.operator)?);
+        let (reason, operator) = (reason::reason(&self.reason)?, reason::operator(self.operator)?);
         let response = self.response.map(|given| ResponseDocument::from(given).stored(Unkeepable::Refused));
         let response = response.transpose().map_err(InvalidResolution::Response)?;
         let response = response.map(|given| keep.kept(given));
@@ -193,7 +193,7 @@ mod tests {
                "response":{"status":201,"headers":{"Content-Type":"application/json"},"body":"{}","schema_version":"v2"}}"#,
         )
         .unwrap();
-        assert_eq!((verdict.reason.as_str(), verdict.operator.as_str()), ("seen at the bank", "ada"));
+        assert_eq!((verdict.reason.as_str(), verdict.operator.as_deref()), ("seen at the bank", Some("ada")));
         let response = StoredResponse {
             status: 201,
             headers: vec![("content-type".into(), Bytes::from_static(b"application/json"))],
@@ -235,17 +235,17 @@ mod tests {
     #[test]
     fn what_cannot_be_meant_is_refused_with_what_is_wrong() {
         for (json, said) in [
-            ("", "has to be JSON"),
+            ("", "must be JSON"),
             (r#"{"outcome":"completed"}"#, "missing field `reason`"),
-            (r#"{"outcome":"completed","reason":"  "}"#, "`reason` says nothing"),
+            (r#"{"outcome":"completed","reason":"  "}"#, "`reason` is empty"),
             (r#"{"outcome":"done","reason":"x"}"#, "unknown variant `done`"),
             (r#"{"outcome":"completed","reason":"x","respnse":{}}"#, "unknown field `respnse`"),
             (
                 r#"{"outcome":"completed","reason":"x","response":{"status":201,"bdy":""}}"#,
                 "unknown field `bdy`",
             ),
-            (r#"{"outcome":"completed","reason":"x","response":{"status":100}}"#, "from 200 to 599"),
-            (r#"{"outcome":"completed","reason":"x","response":{"status":600}}"#, "from 200 to 599"),
+            (r#"{"outcome":"completed","reason":"x","response":{"status":100}}"#, "use 200 to 599"),
+            (r#"{"outcome":"completed","reason":"x","response":{"status":600}}"#, "use 200 to 599"),
             (
                 r#"{"outcome":"completed","reason":"x","response":{"status":201,"body":"","body_base64":""}}"#,
                 "both",
@@ -257,7 +257,7 @@ mod tests {
             ),
             (
                 r#"{"outcome":"completed","reason":"x","response":{"status":201,"headers":{"a b":"c"}}}"#,
-                "\"a b\" is no header field",
+                "\"a b\" is not a valid header field",
             ),
             (
                 r#"{"outcome":"completed","reason":"x","response":{"status":201,"headers":{"ETag":"1","etag":"2"}}}"#,
@@ -267,11 +267,8 @@ mod tests {
                 r#"{"outcome":"not_executed","reason":"x","response":{"status":201}}"#,
                 "the next request executes",
             ),
-            (r#"{"outcome":"failed","reason":"x","operator":"a\nb"}"#, "`operator` has to be a name"),
-            (
-                r#"{"outcome":"failed","reason":"x","resource":{"type":"","id":"1"}}"#,
-                "`resource` has to have",
-            ),
+            (r#"{"outcome":"failed","reason":"x","operator":"a\nb"}"#, "`operator` must be a name"),
+            (r#"{"outcome":"failed","reason":"x","resource":{"type":"","id":"1"}}"#, "`resource` needs"),
             (r#"{"outcome":"failed","reason":"x","attempt":-1}"#, "invalid value"),
         ] {
             assert!(refused(json).contains(said), "{json}: {}", refused(json));

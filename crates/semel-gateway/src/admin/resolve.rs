@@ -3,14 +3,16 @@
 use super::document::Operation;
 use super::openapi::{AboutOperation, Guarded, StoreFailed};
 use super::operations::Shown;
+use super::operations::seen;
 use super::problem::{AdminProblem, ProblemDocument};
 use super::query::operation_id;
 use super::resolution::Resolution;
 use super::{Shared, body};
-use axum::Json;
+use crate::identity::Identity;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
+use axum::{Extension, Json};
 use http::StatusCode;
 use semel::transition::{About, Refusal, Settlement, Windows};
 use semel::{Actor, Owner, Record, Settled, StoreError, Timestamp};
@@ -25,18 +27,19 @@ const BODY: usize = 4 * 1024 * 1024;
     params(AboutOperation),
     request_body = Resolution,
     responses(
-        (status = 200, description = "It is settled", body = Shown),
-        (status = 400, description = "This is no operation's id, the body is not what it has to be, or `failed` or `not_executed` comes without `attempt`", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 200, description = "The outcome is settled", body = Shown),
+        (status = 400, description = "Invalid operation id or body, or `failed` or `not_executed` without `attempt`", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 404, description = "There is no such operation", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 409, description = "Its outcome is not unknown, or another attempt is", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 408, description = "The body did not come in time", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 413, description = "The body is too long", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, description = "The outcome is not unknown, or the evidence is about another attempt", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 408, description = "The body did not arrive in time", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 413, description = "The body is too large", body = ProblemDocument, content_type = "application/problem+json"),
         Guarded, StoreFailed,
     ),
     security(("token" = []))
 )]
 pub(super) async fn resolve(
     State(shared): State<Arc<Shared>>,
+    Extension(identity): Extension<Identity>,
     Path(id): Path<String>,
     body: Body,
 ) -> Result<Response, AdminProblem> {
@@ -46,7 +49,7 @@ pub(super) async fn resolve(
 
     let engine = shared.admin.engine.clone();
     let (now, record) = engine.find(id).await?;
-    let record = record.ok_or_else(AdminProblem::no_such_operation)?;
+    let record = seen(&identity, record)?;
     let policy = (shared.admin.policies)(&record.key.operation);
     let verdict =
         resolution.verdict(policy.store_response).map_err(|error| AdminProblem::body(error.to_string()))?;
@@ -54,10 +57,10 @@ pub(super) async fn resolve(
         return Err(attempt_missing(verdict.outcome, shared.with_client_key(record).await, now));
     }
     let about = About { operation_id: id, attempt: verdict.attempt };
-    let (outcome, operator) = (verdict.outcome, verdict.operator.clone());
+    let (outcome, operator, claimed) = (verdict.outcome, identity.to_string(), verdict.operator);
     let settlement = Settlement {
         settler: Owner::random(),
-        actor: Actor::Operator(verdict.operator),
+        actor: Actor::Operator(operator.clone()),
         evidence: verdict.evidence,
         note: Some(verdict.reason),
         windows: Windows::from(&*policy),
@@ -67,10 +70,11 @@ pub(super) async fn resolve(
         let settled = engine.settle(&about, &settlement).await;
         match &settled {
             Ok(Settled::Done(record)) => {
-                tracing::info!(operation_id = %record.operation_id, outcome, operator, "an operator settled the outcome");
+                tracing::info!(operation_id = %record.operation_id, outcome, operator, claimed, "an operator settled the outcome");
             }
             Ok(Settled::Refused(refusal, record)) => {
-                tracing::warn!(operation_id = %record.operation_id, ?refusal, operator, "an operator came too late");
+                tracing::warn!(operation_id = %record.operation_id, ?refusal, operator, "an operator's resolution came too \
+                                                                                         late");
             }
             Ok(_) | Err(_) => {}
         }
@@ -91,11 +95,13 @@ pub(super) async fn resolve(
         }
         Ok(Settled::Missing) => Err(AdminProblem::no_such_operation()),
         Err(StoreError::Lost(error)) => {
-            tracing::error!(operation_id = %id, error, "it is not known whether the outcome was settled");
+            tracing::error!(operation_id = %id, error, "the store's answer was lost: the outcome may or may not be \
+                                                        settled");
             Err(AdminProblem::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "admin_resolution_unknown",
-                "The store's answer was lost: the outcome may be settled or not. Look at the operation before you try again.",
+                "The store's answer was lost: the outcome may or may not be settled. Check the operation before you try \
+                 again.",
             ))
         }
         Err(error) => Err(error.into()),
@@ -106,9 +112,9 @@ pub(super) async fn resolve(
 fn attempt_missing(outcome: &str, record: Record, now: Timestamp) -> AdminProblem {
     let (id, attempt) = (record.operation_id, record.attempt);
     let detail = format!(
-        "`{outcome}` is true of one attempt alone, and the body does not say of which. The operation is at attempt {attempt} now: \
-         `semel operations show {id}`, or GET /v1/operations/{id}, has its history. If that is the attempt that you looked into, \
-         add \"attempt\": {attempt}."
+        "`{outcome}` applies to one attempt only, and the body does not name it. The operation is at attempt {attempt} \
+         now: `semel operations show {id}`, or GET /v1/operations/{id}, has its history. If that is the attempt that you \
+         checked, add \"attempt\": {attempt}."
     );
     AdminProblem::new(StatusCode::BAD_REQUEST, "admin_attempt_missing", detail)
         .about_operation(Operation::of(record, now))
@@ -120,7 +126,7 @@ fn refused(refusal: Refusal, record: Record, now: Timestamp) -> AdminProblem {
         Refusal::OtherAttempt => (
             "admin_other_attempt",
             format!(
-                "Attempt {} is under way or in doubt by now, and what is known of an earlier one says nothing about it.",
+                "The operation is at attempt {} by now, and evidence about an earlier attempt does not apply to it.",
                 record.attempt
             ),
         ),

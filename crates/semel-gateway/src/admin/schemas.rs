@@ -1,5 +1,6 @@
 //! Schemas of single values, for what their types cannot say.
 
+use crate::identity::{Role, Source};
 use semel::State;
 use semel_worker::WebhookResult;
 use utoipa::openapi::schema::{AdditionalProperties, AnyOfBuilder, ObjectBuilder, Schema, SchemaType, Type};
@@ -15,6 +16,16 @@ pub(super) fn text() -> ObjectBuilder {
 /// The names of the states.
 pub(super) fn states() -> Schema {
     text().enum_values(Some(State::ALL.map(State::as_str))).build().into()
+}
+
+/// The names of the roles.
+pub(super) fn roles() -> Schema {
+    text().enum_values(Some(Role::ALL.map(Role::as_str))).build().into()
+}
+
+/// Where names come from.
+pub(super) fn sources() -> Schema {
+    text().enum_values(Some(Source::ALL.map(Source::as_str))).build().into()
 }
 
 /// What a parameter may be: as good as absent, if it has no value.

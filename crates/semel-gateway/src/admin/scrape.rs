@@ -3,10 +3,12 @@
 use super::Shared;
 use super::openapi::{Guarded, StoreFailed};
 use super::problem::{AdminProblem, ProblemDocument};
-use crate::metrics::{CONTENT_TYPE, Open, Taken};
-use axum::Json;
+use crate::identity::Identity;
+use crate::metrics::{CONTENT_TYPE, Open, OpenOperations, Taken};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use semel::Access;
 use semel_events::outbox;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -57,35 +59,56 @@ struct OutboxStats {
 #[utoipa::path(
     get, path = "/metrics", operation_id = "metrics", tag = "metrics",
     responses(
-        (status = 200, description = "What was counted", body = String,
+        (status = 200, description = "Metrics", body = String,
             content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8"),
-        (status = 401, description = "From another machine the token is needed", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 403, description = "Without a configured token this is for this machine alone", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 401, description = "The token is required from other machines", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 403, description = "Without a configured token only this machine may read metrics", body = ProblemDocument, content_type = "application/problem+json"),
     ),
     security((), ("token" = []))
 )]
 pub(super) async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
-    ([(http::header::CONTENT_TYPE, CONTENT_TYPE)], shared.survey.text().await).into_response()
+    ([(http::header::CONTENT_TYPE, CONTENT_TYPE)], shared.snapshot.text().await).into_response()
 }
 
 /// What is open: for operators, who have no Prometheus at hand.
 #[utoipa::path(
     get, path = "/v1/stats", operation_id = "stats", tag = "metrics",
-    responses((status = 200, description = "What is open", body = Stats), Guarded, StoreFailed),
+    responses((status = 200, description = "Open operations", body = Stats), Guarded, StoreFailed),
     security(("token" = []))
 )]
-pub(super) async fn stats(State(shared): State<Arc<Shared>>) -> Result<Json<Stats>, AdminProblem> {
-    let Taken { census, stats } = shared.survey.open(|taken| taken).await;
-    let census = census?;
+pub(super) async fn stats(
+    State(shared): State<Arc<Shared>>,
+    Extension(identity): Extension<Identity>,
+) -> Result<Json<Stats>, AdminProblem> {
+    let Taken { open, stats } = shared.open_operations(&identity).await;
+    let open = open?;
     Ok(Json(Stats {
         version: env!("CARGO_PKG_VERSION"),
-        executing_here: shared.admin.engine.outstanding(),
-        complete: census.whole,
-        damaged: census.damaged,
-        operations: census.operations.iter().map(|(label, open)| (label.clone(), (*open).into())).collect(),
-        total: census.total().into(),
+        executing_here: shared.admin.engine.in_flight(),
+        complete: open.whole,
+        damaged: open.damaged,
+        operations: open.operations.iter().map(|(label, open)| (label.clone(), (*open).into())).collect(),
+        total: open.total().into(),
         outbox: stats.map(OutboxStats::from),
     }))
+}
+
+impl Shared {
+    /// What is open of what `identity` may see.
+    pub(super) async fn open_operations(&self, identity: &Identity) -> Taken {
+        if !identity.tenants.is_limited() {
+            return self.snapshot.open(|taken| taken).await;
+        }
+        let (engine, metrics) = (&self.admin.engine, &self.admin.metrics);
+        let taking = OpenOperations::take_of(
+            engine.store(),
+            |operation| metrics.label(operation).to_owned(),
+            |record| identity.tenants.allow(&record.key.tenant),
+        );
+        let open = semel::bounded(Access::Read, engine.store_timeout(), taking).await.map(Arc::new);
+        // Events have no tenant.
+        Taken { open, stats: None }
+    }
 }
 
 impl From<Open> for OpenDocument {

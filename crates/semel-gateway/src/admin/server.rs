@@ -66,8 +66,8 @@ impl LiveAdmin {
 }
 
 fn warn_without_token(admin: &Admin) {
-    if admin.token.is_none() {
-        tracing::warn!("the admin API has no token: it answers to this machine alone, and changes nothing");
+    if admin.people.is_empty() {
+        tracing::warn!("the admin API has no token: it is read-only and serves only this machine");
     }
 }
 
@@ -95,7 +95,7 @@ pub(crate) async fn serve_at(
         };
         let Ok(connection) = reserve.open(peer) else {
             // There is less work than there are connections: one of them can always make room.
-            tracing::error!("the admin API has no connection left");
+            tracing::error!("admin API: all connections are in use");
             continue;
         };
         let service = service_fn({
@@ -116,20 +116,20 @@ pub(crate) async fn serve_at(
                     .header_read_timeout(HEADER_PATIENCE)
                     .serve_connection(TokioIo::new(stream), service);
                 if let Err(error) = watcher.watch(serving).await {
-                    tracing::debug!(%error, "a connection to the admin API broke");
+                    tracing::debug!(%error, "admin API: a connection broke");
                 }
             };
             tokio::select! {
                 () = serving => {}
                 () = connection.makes_room() => {
-                    tracing::debug!(%peer, "a connection to the admin API makes room for another");
+                    tracing::debug!(%peer, "admin API: closed an idle connection to make room for another");
                 }
             }
         });
     }
     drop(listener);
     if tokio::time::timeout(FAREWELL, connections.shutdown()).await.is_err() {
-        tracing::warn!("some connections to the admin API were cut off");
+        tracing::warn!("admin API: some connections were cut off");
     }
     Ok(())
 }
@@ -140,7 +140,7 @@ async fn open(stream: TcpStream, tls: Option<&ServerTls>) -> Option<ClientStream
     match tokio::time::timeout(HEADER_PATIENCE, tls.accept(stream)).await {
         Ok(Ok(stream)) => Some(ClientStream::encrypted(stream)),
         Ok(Err(error)) => {
-            tracing::debug!(%error, "a connection to the admin API did not agree on TLS");
+            tracing::debug!(%error, "admin API: TLS handshake failed");
             None
         }
         Err(_) => None,
@@ -168,7 +168,7 @@ async fn next(listener: &TcpListener) -> (TcpStream, SocketAddr) {
         match listener.accept().await {
             Ok(accepted) => return accepted,
             Err(error) => {
-                tracing::warn!(%error, "a connection to the admin API could not be accepted");
+                tracing::warn!(%error, "admin API: cannot accept a connection");
                 tokio::time::sleep(BREATH).await;
             }
         }

@@ -45,21 +45,22 @@ struct WebhookAnswer {
 #[utoipa::path(
     post, path = "/v1/webhooks/{source}", operation_id = "receiveWebhook", tag = "webhooks",
     params(
-        ("source" = String, Path, description = "A source of the configuration"),
+        ("source" = String, Path, description = "A source from the configuration"),
         ("webhook-id" = String, Header, description = "The message's id"),
         ("webhook-timestamp" = String, Header, description = "When it was sent, in seconds of the Unix epoch"),
-        ("webhook-signature" = String, Header, description = "`v1,` and the signature in base64; several with blanks between them"),
+        ("webhook-signature" = String, Header, description = "`v1,` and the signature in base64; several are separated by \
+                                                              spaces"),
     ),
     request_body = WebhookEvent,
     responses(
-        (status = 200, description = "It was taken in", body = WebhookAnswer),
-        (status = 400, description = "It is not of the form that is asked for", body = WebhookAnswer),
-        (status = 401, description = "No secret of the source vouches for it, or it was sent too long ago", body = WebhookAnswer),
-        (status = 404, description = "There is no such operation, or no such source", body = WebhookAnswer),
-        (status = 408, description = "The body did not come in time", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 409, description = "The operation is under way: deliver it again later", body = WebhookAnswer),
-        (status = 413, description = "It is too long", body = WebhookAnswer),
-        (status = 503, description = "The store did not answer: deliver it again later", body = WebhookAnswer),
+        (status = 200, description = "Accepted", body = WebhookAnswer),
+        (status = 400, description = "Invalid message", body = WebhookAnswer),
+        (status = 401, description = "The signature matches no secret of the source, or the timestamp is too old", body = WebhookAnswer),
+        (status = 404, description = "No such operation or source", body = WebhookAnswer),
+        (status = 408, description = "The body did not arrive in time", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, description = "The operation is in progress: deliver it again later", body = WebhookAnswer),
+        (status = 413, description = "The body is too large", body = WebhookAnswer),
+        (status = 503, description = "The store is unavailable: deliver it again later", body = WebhookAnswer),
     ),
     security(())
 )]

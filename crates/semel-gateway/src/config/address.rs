@@ -1,50 +1,50 @@
 //! Addresses: the service's, and those to listen on.
 
-use crate::setting::Wrong;
+use crate::setting::InvalidValue;
 use http::Uri;
 use http::uri::Scheme;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// The service's address: `http://host:port` or `https://host:port`.
-pub(crate) fn upstream(text: &str) -> Result<Uri, Wrong> {
+pub(crate) fn upstream(text: &str) -> Result<Uri, InvalidValue> {
     const FORM: &str = "write the scheme, the host and the port: \"http://127.0.0.1:9000\"";
     let Some((scheme, rest)) = text.split_once("://") else {
         let problem = "the address of the service has no scheme";
         let looks_like_one =
             !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'@');
         return Err(match looks_like_one {
-            true => Wrong::new(problem, format!("write \"http://{text}\"")),
-            false => Wrong::new(problem, FORM),
+            true => InvalidValue::new(problem, format!("write \"http://{text}\"")),
+            false => InvalidValue::new(problem, FORM),
         });
     };
     match scheme {
         "http" | "https" => {}
         other => {
-            let problem = format!("the gateway does not speak `{other}` to the service");
-            return Err(Wrong::new(problem, FORM));
+            let problem = format!("`{other}` is not a scheme that the gateway can use for the service");
+            return Err(InvalidValue::new(problem, FORM));
         }
     }
     if rest.contains('@') {
-        let problem =
-            "the address of the service has a user or a password in it, which would be sent nowhere";
-        return Err(Wrong::new(problem, FORM));
+        let problem = "the address of the service has a user name or password, which would never be sent";
+        return Err(InvalidValue::new(problem, FORM));
     }
-    let uri: Uri = text.parse().map_err(|_| Wrong::new("this is not the address of a service", FORM))?;
+    let uri: Uri =
+        text.parse().map_err(|_| InvalidValue::new("this is not the address of a service", FORM))?;
     let host = uri.host().unwrap_or_default();
     if host.is_empty() {
-        return Err(Wrong::new("the address of the service has no host", FORM));
+        return Err(InvalidValue::new("the address of the service has no host", FORM));
     }
     if uri.port().is_some_and(|port| port.as_u16() == 0) {
-        return Err(Wrong::new("nothing can be reached at port 0", FORM));
+        return Err(InvalidValue::new("port 0 is not valid", FORM));
     }
     // `Uri` takes "http://host:" and "http://host:99999" for hosts without a port.
     let after_host = uri.authority().map_or("", |authority| &authority.as_str()[host.len()..]);
     if !after_host.is_empty() && uri.port().is_none() {
-        return Err(Wrong::new("the port of the service is not a number up to 65535", FORM));
+        return Err(InvalidValue::new("the port of the service is not a number up to 65535", FORM));
     }
     if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
-        let cure = "leave the path out: requests go to the service with the path that they came with";
-        return Err(Wrong::new("the address of the service has a path", cure));
+        let cure = "remove the path: requests keep the path that they came with";
+        return Err(InvalidValue::new("the address of the service has a path", cure));
     }
     Ok(uri)
 }
@@ -56,7 +56,7 @@ pub(crate) fn port_of(upstream: &Uri) -> u16 {
 }
 
 /// An address to listen on: `127.0.0.1:8080`.
-pub(crate) fn listen(text: &str) -> Result<SocketAddr, Wrong> {
+pub(crate) fn listen(text: &str) -> Result<SocketAddr, InvalidValue> {
     const FORM: &str = "write an IP address and a port: \"127.0.0.1:8080\", \"0.0.0.0:8080\", \"[::1]:8080\"";
     if let Ok(address) = text.parse() {
         return Ok(address);
@@ -70,12 +70,12 @@ pub(crate) fn listen(text: &str) -> Result<SocketAddr, Wrong> {
         None => match (plain.parse::<u16>(), plain.parse::<IpAddr>()) {
             (Ok(port), _) => SocketAddr::from((Ipv4Addr::LOCALHOST, port)).to_string(),
             (_, Ok(address)) => SocketAddr::from((address, 8080)).to_string(),
-            _ => return Err(Wrong::new(problem, FORM)),
+            _ => return Err(InvalidValue::new(problem, FORM)),
         },
     };
     Err(match meant.parse::<SocketAddr>() {
-        Ok(meant) => Wrong::new(problem, format!("write \"{meant}\"")),
-        Err(_) => Wrong::new(problem, FORM),
+        Ok(meant) => InvalidValue::new(problem, format!("write \"{meant}\"")),
+        Err(_) => InvalidValue::new(problem, FORM),
     })
 }
 
@@ -115,12 +115,12 @@ mod tests {
         for (wrong, problem) in [
             ("127.0.0.1:9000", "the address of the service has no scheme"),
             ("", "the address of the service has no scheme"),
-            ("ftp://api.internal", "the gateway does not speak `ftp` to the service"),
+            ("ftp://api.internal", "`ftp` is not a scheme that the gateway can use for the service"),
             ("http://", "this is not the address of a service"),
             ("http://:9000", "the address of the service has no host"),
             ("http://host:", "the port of the service is not a number up to 65535"),
             ("http://host:99999", "the port of the service is not a number up to 65535"),
-            ("http://host:0", "nothing can be reached at port 0"),
+            ("http://host:0", "port 0 is not valid"),
             ("http://host/base", "the address of the service has a path"),
             ("http://host?x=1", "the address of the service has a path"),
         ] {

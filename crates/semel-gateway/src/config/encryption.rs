@@ -1,8 +1,8 @@
 //! `[encryption]`: the keys that seal what is stored.
 
-use super::section::{Given, Kind, Section};
+use super::section::{Given, Section, TextForm};
 use crate::secret::Secret;
-use crate::setting::Wrong;
+use crate::setting::InvalidValue;
 use base64::Engine as _;
 use base64::alphabet::{STANDARD, URL_SAFE};
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -29,11 +29,11 @@ pub(super) fn read(mut section: Section<'_, '_>) -> Option<Keyring> {
     for mut one in sections {
         if let Some(key) = read_key(&mut one) {
             if told.iter().any(|other| other.key.id() == key.key.id()) {
-                let problem = format!("the key \"{}\" is there twice", key.key.id());
-                one.wrong(&key.at, problem, "give every key a name of its own, and never use a name again");
+                let problem = format!("the key \"{}\" is given twice", key.key.id());
+                one.wrong(&key.at, problem, "give every key its own id, and never reuse an id");
             } else if let Some(other) = told.iter().find(|other| other.bytes == key.bytes) {
                 let problem = format!("this key is the same as \"{}\"", other.key.id());
-                one.wrong(&key.at, problem, format!("under another name goes another key: {MAKE_ONE}"));
+                one.wrong(&key.at, problem, format!("use another key for each id: {MAKE_ONE}"));
             } else {
                 told.push(key);
             }
@@ -41,7 +41,7 @@ pub(super) fn read(mut section: Section<'_, '_>) -> Option<Keyring> {
         one.end();
     }
     let seal_with =
-        section.parsed("seal_with", Kind { what: "the name of a key", example: ID_EXAMPLE }, |text| {
+        section.parsed("seal_with", TextForm { what: "the name of a key", example: ID_EXAMPLE }, |text| {
             Ok(text.to_owned())
         });
     let plain = section.choice("plain", &[("accepted", Plain::Accepted), ("refused", Plain::Refused)]);
@@ -55,7 +55,7 @@ pub(super) fn read(mut section: Section<'_, '_>) -> Option<Keyring> {
         && keyring.seals_with().is_none()
     {
         let problem =
-            "nothing is sealed, and what is not sealed would be refused: no answer could be replayed";
+            "nothing would be sealed, and plain answers would be refused: no answer could be replayed";
         section.wrong(at, problem, "write plain = \"accepted\", or name a key in `seal_with`");
     }
     section.end();
@@ -81,7 +81,7 @@ fn choose(
             // It may be the one that could not be read, of which that is said.
             if all_read {
                 let cure = format!("write one of {}, or \"{NONE}\"", ids.join(", "));
-                section.wrong(at, format!("there is no key of the name \"{id}\""), cure);
+                section.wrong(at, format!("there is no key with the id \"{id}\""), cure);
             }
             None
         }
@@ -89,12 +89,12 @@ fn choose(
 }
 
 fn read_key(section: &mut Section<'_, '_>) -> Option<Told> {
-    let id = section.parsed("id", Kind { what: "a name", example: ID_EXAMPLE }, |text| {
-        let cure = "write letters, digits, dots, _ and - alone, such as the month that it was made in";
+    let id = section.parsed("id", TextForm { what: "a name", example: ID_EXAMPLE }, |text| {
+        let cure = "use letters, digits, dots, _ and - only, such as the month in which it was made";
         // Its bytes come later; whether the name is one is asked of whoever knows.
         match SealingKey::new(text, &[0; SealingKey::BYTES]) {
             Ok(_) if text != NONE => Ok(text.to_owned()),
-            _ => Err(Wrong::new(format!("\"{text}\" cannot be the name of a key"), cure)),
+            _ => Err(InvalidValue::new(format!("\"{text}\" is not a valid key id"), cure)),
         }
     });
     if !section.has("id") {

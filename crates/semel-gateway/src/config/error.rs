@@ -1,6 +1,6 @@
 //! What is wrong with a configuration, as a compiler would show it.
 
-use crate::setting::Wrong;
+use crate::setting::InvalidValue;
 use anstyle::{AnsiColor, Style};
 use std::fmt;
 use std::ops::Range;
@@ -19,14 +19,14 @@ pub struct ConfigErrors {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConfigError {
     /// Where; `None` for what is missing from the file as a whole.
-    pub place: Option<Place>,
+    pub place: Option<Location>,
     /// What is wrong, and what would be right.
-    pub wrong: Wrong,
+    pub wrong: InvalidValue,
 }
 
 /// A place in a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct Location {
     /// The line, from 1.
     pub line: usize,
     /// The character in the line, from 1.
@@ -101,14 +101,14 @@ impl Colours {
 impl ConfigError {
     fn show(&self, f: &mut fmt::Formatter<'_>, file: &Path, colours: &Colours) -> fmt::Result {
         let Colours { error, problem, frame, caret } = colours;
-        let Wrong { problem: what, cure } = &self.wrong;
+        let InvalidValue { problem: what, cure } = &self.wrong;
         let file = file.display();
         writeln!(f, "{error}error{error:#}{problem}: {what}{problem:#}")?;
         let Some(place) = &self.place else {
             writeln!(f, " {frame}-->{frame:#} {file}")?;
             return writeln!(f, "  {frame}={frame:#} help: {cure}");
         };
-        let Place { line, column, text, .. } = place;
+        let Location { line, column, text, .. } = place;
         let margin = " ".repeat(line.to_string().len());
         writeln!(f, "{margin}{frame}-->{frame:#} {file}:{line}:{column}")?;
         writeln!(f, "{margin} {frame}|{frame:#}")?;
@@ -128,7 +128,7 @@ fn moves_the_cursor(character: char) -> bool {
     character.is_control() && !['\t', '\n'].contains(&character)
 }
 
-impl Place {
+impl Location {
     /// The place of a part of `text`, with what is `hidden` covered.
     pub(crate) fn find(text: &str, at: &Range<usize>, hidden: &[Range<usize>]) -> Self {
         let start = at.start.min(text.len());
@@ -167,8 +167,8 @@ mod tests {
 
     #[test]
     fn nothing_that_a_file_says_moves_the_cursor() {
-        let wrong = Wrong::new("bell\u{7}", "up\u{1b}[A");
-        let place = Place::find("a = 1\u{8}", &(0..1), &[]);
+        let wrong = InvalidValue::new("bell\u{7}", "up\u{1b}[A");
+        let place = Location::find("a = 1\u{8}", &(0..1), &[]);
         let errors =
             [ConfigError { wrong: wrong.clone(), place: Some(place) }, ConfigError { wrong, place: None }];
         for error in errors {
@@ -179,26 +179,26 @@ mod tests {
 
     #[test]
     fn a_place_is_counted_in_characters_and_keeps_tabs() {
-        let place = Place::find("a = 1\n\tö = \"ü\"\r\n", &(12..16), &[]);
+        let place = Location::find("a = 1\n\tö = \"ü\"\r\n", &(12..16), &[]);
         assert_eq!((place.line, place.column, place.width), (2, 6, 3));
         assert_eq!((place.text.as_str(), place.before_mark().as_str()), ("\tö = \"ü\"", "\t    "));
     }
 
     #[test]
     fn what_goes_over_several_lines_is_marked_on_its_first() {
-        let place = Place::find("x = [\n 1,\n]\n", &(4..11), &[]);
+        let place = Location::find("x = [\n 1,\n]\n", &(4..11), &[]);
         assert_eq!((place.line, place.column, place.width), (1, 5, 1));
     }
 
     #[test]
     fn secrets_are_covered_and_escapes_made_harmless() {
-        let place = Place::find("t = \"abc\" # \u{1b}[2J", &(0..1), std::slice::from_ref(&(5..8)));
+        let place = Location::find("t = \"abc\" # \u{1b}[2J", &(0..1), std::slice::from_ref(&(5..8)));
         assert_eq!(place.text, "t = \"***\" # \u{fffd}[2J");
     }
 
     #[test]
     fn the_end_of_the_text_is_a_place_too() {
-        let place = Place::find("x = \"a", &(6..6), &[]);
+        let place = Location::find("x = \"a", &(6..6), &[]);
         assert_eq!((place.line, place.column, place.width), (1, 7, 1));
         assert_eq!(place.before_mark(), "      ");
     }

@@ -1,6 +1,6 @@
 //! `[fingerprint]` and `[route.fingerprint]`: what makes two requests the same.
 
-use super::section::{Given, Kind, List, Section};
+use super::section::{Given, List, Section, TextForm};
 use crate::route::{FingerprintConfig, HostRule};
 use semel::canonical::ShapeError;
 use semel::fingerprint::{Recipe, RecipeBuilder, RecipeError};
@@ -24,7 +24,7 @@ impl Common {
         if let Some(host) = section.choice("host", &HOST_RULES) {
             common.host = host.value;
         }
-        let kind = Kind { what: "the name of a host", example: "api.example.com" };
+        let kind = TextForm { what: "the name of a host", example: "api.example.com" };
         let lists = section.lists("host_aliases", kind, |text| Ok(text.to_owned()));
         for List { items, .. } in lists {
             common.aliases.push(Vec::new());
@@ -58,8 +58,8 @@ impl Common {
     }
 }
 
-const POINTER: Kind = Kind { what: "a JSON Pointer", example: "/metadata/trace_id" };
-const HEADER: Kind = Kind { what: "the name of a header", example: "api-version" };
+const POINTER: TextForm = TextForm { what: "a JSON Pointer", example: "/metadata/trace_id" };
+const HEADER: TextForm = TextForm { what: "the name of a header", example: "api-version" };
 
 /// What counts, and the recipe that is made of it.
 pub(super) fn read(mut section: Section<'_, '_>, common: &Common) -> (FingerprintConfig, Recipe) {
@@ -78,7 +78,7 @@ pub(super) fn read(mut section: Section<'_, '_>, common: &Common) -> (Fingerprin
         match json(value.get_ref()) {
             Some(json) => rules.try_add(&section, &at, |rules| rules.default(pointer, json)),
             None => {
-                let problem = "a default is a text, a number, true or false";
+                let problem = "a default must be a string, a number, true or false";
                 section.wrong(&value.span(), problem, "write \"/currency\" = \"EUR\"");
             }
         }
@@ -130,15 +130,15 @@ impl Rules {
 
 fn cure(error: &RecipeError) -> &'static str {
     match error {
-        RecipeError::HeaderNever { .. } => "take it out",
+        RecipeError::HeaderNever { .. } => "remove it",
         RecipeError::HostName { .. } => "write a name without scheme and path: \"api.example.com\"",
-        RecipeError::HostTwice { .. } => "write all names of one host into one list",
-        RecipeError::HeaderName { .. } => "write the name alone: \"api-version\"",
-        RecipeError::Shape(ShapeError::Conflict { .. }) => "take one of the two rules out",
+        RecipeError::HostTwice { .. } => "put all names of one host into one list",
+        RecipeError::HeaderName { .. } => "write only the name: \"api-version\"",
+        RecipeError::Shape(ShapeError::Conflict { .. }) => "remove one of the two rules",
         RecipeError::Shape(_) => {
-            "write a slash before each name, and all of it in quotes: \"/metadata/trace_id\""
+            "write a slash before each name, and quote the whole: \"/metadata/trace_id\""
         }
-        _ => "take it out, or write it in another way",
+        _ => "remove it, or write it in another way",
     }
 }
 

@@ -66,7 +66,7 @@ pub(super) fn read(mut section: Section<'_, '_>, timeouts: Timeouts, largest: us
             let most = show_duration(shortest / 2);
             section.wrong(
                 &given.at,
-                "an operation could end in doubt before it is known that the service cannot be reached",
+                "an operation could end in doubt before the service is known to be unreachable",
                 format!("write at most \"{most}\", half of the shortest `timeout` of a route"),
             );
         }
@@ -75,7 +75,7 @@ pub(super) fn read(mut section: Section<'_, '_>, timeouts: Timeouts, largest: us
     if let Some(given) = section.duration("upstream_give_up", "10m", SHORTEST..=DAY * 7) {
         if given.value < slowest {
             let timeout = show_duration(slowest);
-            let problem = "the service would be given up on before its `timeout`";
+            let problem = "the gateway would give up on the service before its `timeout`";
             section.wrong(
                 &given.at,
                 problem,
@@ -106,7 +106,7 @@ pub(super) fn read(mut section: Section<'_, '_>, timeouts: Timeouts, largest: us
     if let Some(given) = section.size("body_memory", "128MiB", 1 << 20..=1 << 40) {
         body_memory = usize::try_from(given.value).unwrap_or(usize::MAX);
         if body_memory < largest {
-            let problem = "a request as large as its route allows would never be taken";
+            let problem = "requests as large as their route allows would be refused";
             let right = format!(
                 "write at least \"{}\", the largest `max_request_body` of a route",
                 show_size(largest as u64)

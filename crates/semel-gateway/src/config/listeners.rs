@@ -1,7 +1,7 @@
 //! What must hold between the addresses of a gateway, however they were given.
 
 use super::address::{collide, is_itself};
-use crate::setting::Wrong;
+use crate::setting::InvalidValue;
 use http::Uri;
 use std::net::SocketAddr;
 
@@ -17,16 +17,16 @@ pub(super) fn check(
     upstream: Option<&Uri>,
     listen: SocketAddr,
     admin: SocketAddr,
-    admin_token: bool,
-) -> Vec<(Whose, Wrong)> {
+    is_guarded: bool,
+) -> Vec<(Whose, InvalidValue)> {
     let mut wrong = Vec::new();
     if let Some(upstream) = upstream {
-        for (address, name) in [(listen, "listens"), (admin, "answers operators")] {
+        for (address, name) in [(listen, "listens"), (admin, "serves the admin API")] {
             if is_itself(upstream, address) {
-                let problem = format!("the service is where the gateway itself {name}, {address}");
+                let problem = format!("`upstream` is where the gateway itself {name}, {address}");
                 wrong.push((
                     Whose::Upstream,
-                    Wrong::new(problem, "write the address of the service, or listen elsewhere"),
+                    InvalidValue::new(problem, "write the address of the service, or listen elsewhere"),
                 ));
             }
         }
@@ -34,13 +34,13 @@ pub(super) fn check(
     if collide(listen, admin) {
         let problem =
             format!("the admin API would listen where clients are served, on port {}", admin.port());
-        wrong
-            .push((Whose::AdminListen, Wrong::new(problem, "give it a port of its own: \"127.0.0.1:8081\"")));
+        wrong.push((Whose::AdminListen, InvalidValue::new(problem, "use another port: \"127.0.0.1:8081\"")));
     }
-    if !admin.ip().is_loopback() && !admin_token {
+    if !admin.ip().is_loopback() && !is_guarded {
         let problem = format!("the admin API would be open to the network at {admin}, without a token");
-        let cure = "listen on loopback, \"127.0.0.1:8081\" (read only without a token), or set `token = \"env:SEMEL_ADMIN_TOKEN\"` in [admin]";
-        wrong.push((Whose::AdminListen, Wrong::new(problem, cure)));
+        let cure = "listen on loopback, \"127.0.0.1:8081\" (read-only without a token), or set `token = \
+                    \"env:SEMEL_ADMIN_TOKEN\"` in [admin]";
+        wrong.push((Whose::AdminListen, InvalidValue::new(problem, cure)));
     }
     wrong
 }

@@ -4,15 +4,17 @@
 //! is wrong is gathered on the way and told all at once, before anything listens.
 
 mod address;
+mod admin;
 mod clock;
 mod encryption;
 mod error;
 mod fingerprint;
+mod from_flags;
 mod limits;
 mod listeners;
 mod nearest;
 mod outbox;
-mod quick;
+mod profile;
 mod quota;
 mod reading;
 mod reconcile;
@@ -20,20 +22,22 @@ mod route;
 mod scope;
 mod section;
 mod telemetry;
+mod template;
 mod tls;
 
 pub(crate) use address::port_of;
-pub use error::{ConfigError, ConfigErrors, Place};
+pub use error::{ConfigError, ConfigErrors, Location};
+pub use from_flags::{QuickStart, QuickStartErrors};
 pub use outbox::{OutboxConfig, SinkConfig};
-pub use quick::{QuickStart, QuickStartErrors};
 pub use quota::QuotaConfig;
 pub use semel_worker::Forget;
 pub use telemetry::TelemetryConfig;
 
+use crate::identity::Directory;
 use crate::limits::Limits;
 use crate::route::Routes;
 use crate::secret::{Environment, Secret};
-pub use crate::setting::{Wrong, show_duration, show_size};
+pub use crate::setting::{InvalidValue, show_duration, show_size};
 use crate::store::StoreUrl;
 use crate::tenant::ScopeConfig;
 use crate::tls::{ClientTlsFiles, ServerTlsFiles};
@@ -42,10 +46,10 @@ use http::Uri;
 use http::uri::Scheme;
 use listeners::Whose;
 use reading::Reading;
-use section::{Given, Kind, Section};
+use section::{Given, Section, TextForm};
 use semel::clock::Terms;
 use semel::key::{KeyRules, KeySyntax};
-use semel::problem::{DocsBase, Profile};
+use semel::problem::{DocsBase, Format};
 use semel::seal::Keyring;
 use semel_worker::WebhookSecret;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -69,8 +73,8 @@ pub struct Config {
     pub tls: Option<ServerTlsFiles>,
     /// Where records are kept. Default `sqlite:semel.db`.
     pub store: StoreUrl,
-    /// Which status codes problems have. Default: those of the IETF draft.
-    pub profile: Profile,
+    /// How refusals look. Default: as the IETF draft has it.
+    pub profile: Format,
     /// Bounds every call to the store. Default 2 s.
     pub store_timeout: Duration,
     /// What a key must look like.
@@ -111,8 +115,8 @@ pub struct Config {
 pub struct AdminConfig {
     /// Where it listens. Default `127.0.0.1:8081`.
     pub listen: SocketAddr,
-    /// The bearer token. None: on loopback alone, and read only.
-    pub token: Option<Secret>,
+    /// Who may use it. Nobody configured: on loopback alone, and read only.
+    pub people: Directory,
     /// What it is served with. Default: no TLS.
     pub tls: Option<ServerTlsFiles>,
 }
@@ -227,11 +231,11 @@ impl Config {
             listen: DEFAULT_LISTEN,
             tls: None,
             store: StoreUrl::default(),
-            profile: Profile::default(),
+            profile: Format::default(),
             store_timeout: DEFAULT_STORE_TIMEOUT,
             key_rules: KeyRules::default(),
             docs: DocsBase::default(),
-            admin: AdminConfig { listen: DEFAULT_ADMIN_LISTEN, token: None, tls: None },
+            admin: AdminConfig { listen: DEFAULT_ADMIN_LISTEN, people: Directory::default(), tls: None },
             scope: ScopeConfig::default(),
             clock: Terms::default(),
             quota: QuotaConfig::default(),
@@ -248,7 +252,7 @@ impl Config {
     }
 }
 
-const LISTEN: Kind = Kind { what: "an address", example: "127.0.0.1:8080" };
+const LISTEN: TextForm = TextForm { what: "an address", example: "127.0.0.1:8080" };
 
 fn read(mut top: Section<'_, '_>) -> Option<Config> {
     for address in ["upstream", "store"] {
@@ -256,7 +260,7 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
     }
     let upstream = top.parsed(
         "upstream",
-        Kind { what: "an address", example: "http://127.0.0.1:9000" },
+        TextForm { what: "an address", example: "http://127.0.0.1:9000" },
         address::upstream,
     );
     if !top.has("upstream") {
@@ -274,34 +278,35 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
     );
     let listen = top.parsed("listen", LISTEN, address::listen);
     let server_tls = tls::read_server(top.section("tls", "[tls]"));
-    let store = top.parsed("store", Kind { what: "a store", example: "sqlite:semel.db" }, |text| {
-        text.parse::<StoreUrl>().map_err(|error| Wrong::new("this names no store", error.to_string()))
+    let store = top.parsed("store", TextForm { what: "a store", example: "sqlite:semel.db" }, |text| {
+        text.parse::<StoreUrl>().map_err(|error| InvalidValue::new("this names no store", error.to_string()))
     });
-    let profile = top.choice("profile", &[("ietf", Profile::Ietf), ("stripe", Profile::Stripe)]);
+    let profile = profile::read(&mut top);
     let store_timeout =
         top.duration("store_timeout", "2s", Duration::from_millis(10)..=Duration::from_secs(60));
     let docs = top.parsed(
         "docs",
-        Kind { what: "an address", example: "https://docs.example.com/errors/" },
+        TextForm { what: "an address", example: "https://docs.example.com/errors/" },
         |text| {
             DocsBase::new(text).map_err(|error| {
-                Wrong::new(error.to_string(), "write an address to which a code can be appended")
+                InvalidValue::new(error.to_string(), "write an address to which a code can be appended")
             })
         },
     );
-    let key_rules = read_key(top.section("key", "[key]"));
-    let mut admin = top.section("admin", "[admin]");
-    let admin_listen = admin.parsed("listen", LISTEN, address::listen);
-    let token = admin.secret("token");
-    let has_token = admin.has("token");
-    let admin_tls = tls::read_server(admin.section("tls", "[admin.tls]"));
-    admin.end();
+    let key_rules = read_key(top.section("key", "[key]"), profile.profile().min_key_length());
+    let admin::Read { config: admin, listen: admin_listen, is_guarded } =
+        admin::read(top.section("admin", "[admin]"));
     let scope = scope::read(top.section("scope", "[scope]"));
     let quota = quota::read(top.section("quota", "[quota]"));
     let webhooks = read_webhooks(top.sections("webhook", "[[webhook]]"));
     let compared = fingerprint::Common::read(top.section("fingerprint", "[fingerprint]"));
     let declared = top.has("route");
-    let routes = route::read_all(top.sections("route", "[[route]]"), !webhooks.is_empty(), &compared);
+    let routes = route::read_all(
+        top.sections("route", "[[route]]"),
+        !webhooks.is_empty(),
+        &compared,
+        profile.profile(),
+    );
     let timeouts = || routes.iter().map(|route| route.protection.timeout);
     let timeouts = limits::Timeouts {
         shortest: timeouts().min().unwrap_or(Duration::MAX),
@@ -322,10 +327,11 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
 
     let value_of =
         |given: &Option<Given<SocketAddr>>, default| given.as_ref().map_or(default, |given| given.value);
-    let (listen_is, admin_is) =
-        (value_of(&listen, DEFAULT_LISTEN), value_of(&admin_listen, DEFAULT_ADMIN_LISTEN));
+    let listen_is = value_of(&listen, DEFAULT_LISTEN);
     let service = upstream.as_ref().map(|upstream| &upstream.value);
-    for (whose, Wrong { problem, cure }) in listeners::check(service, listen_is, admin_is, has_token) {
+    for (whose, InvalidValue { problem, cure }) in
+        listeners::check(service, listen_is, admin.listen, is_guarded)
+    {
         let at = match whose {
             Whose::Upstream => upstream.as_ref().map(|upstream| &upstream.at),
             Whose::AdminListen => admin_listen.as_ref().or(listen.as_ref()).map(|given| &given.at),
@@ -341,11 +347,11 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
         listen: listen_is,
         tls: server_tls,
         store: store.map_or_else(StoreUrl::default, |store| store.value),
-        profile: profile.map_or_else(Profile::default, |profile| profile.value),
+        profile,
         store_timeout: store_timeout.map_or(DEFAULT_STORE_TIMEOUT, |timeout| timeout.value),
         key_rules,
         docs: docs.map_or_else(DocsBase::default, |docs| docs.value),
-        admin: AdminConfig { listen: admin_is, token: token.map(|token| token.value), tls: admin_tls },
+        admin,
         scope,
         clock,
         quota,
@@ -368,7 +374,7 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
     })
 }
 
-fn read_key(mut section: Section<'_, '_>) -> KeyRules {
+fn read_key(mut section: Section<'_, '_>, min_length: usize) -> KeyRules {
     // No longer than the known APIs have it, so that a client may use one key for all of them.
     const LENGTHS: std::ops::RangeInclusive<u64> = 1..=255;
     let default = KeyRules::default();
@@ -387,12 +393,12 @@ fn read_key(mut section: Section<'_, '_>) -> KeyRules {
     };
     let rules = KeyRules {
         syntax: syntax.map_or(default.syntax, |syntax| syntax.value),
-        min: length(&least, default.min),
+        min: length(&least, min_length),
         max: length(&most, default.max),
     };
     if let Some(given) = most.or(least).filter(|_| rules.min > rules.max) {
         let KeyRules { min, max, .. } = rules;
-        let problem = format!("no key has at least {min} and at most {max} characters");
+        let problem = format!("`min_length` ({min}) is more than `max_length` ({max})");
         section.wrong(
             &given.at,
             problem,
@@ -406,19 +412,19 @@ fn read_key(mut section: Section<'_, '_>) -> KeyRules {
 fn read_webhooks(sections: Vec<Section<'_, '_>>) -> Vec<WebhookConfig> {
     let mut webhooks: Vec<WebhookConfig> = Vec::new();
     for mut section in sections {
-        let source = section.parsed("source", Kind { what: "a name", example: "provider" }, |text| {
+        let source = section.parsed("source", TextForm { what: "a name", example: "provider" }, |text| {
             if text == "unknown" {
-                return Err(Wrong::new(
-                    "\"unknown\" cannot be the name of a source: strangers are counted under it",
+                return Err(InvalidValue::new(
+                    "\"unknown\" is not a valid source name: metrics count unknown sources under it",
                     "write another name: \"provider\"",
                 ));
             }
             let good = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
             match !text.is_empty() && text.len() <= 100 && text.bytes().all(good) {
                 true => Ok(text.to_owned()),
-                false => Err(Wrong::new(
-                    format!("\"{text}\" cannot be the name of a source"),
-                    "it is part of an address: write letters, digits, _ and - alone",
+                false => Err(InvalidValue::new(
+                    format!("\"{text}\" is not a valid source name"),
+                    "it is part of a URL: use letters, digits, _ and - only",
                 )),
             }
         });
@@ -433,7 +439,7 @@ fn read_webhooks(sections: Vec<Section<'_, '_>>) -> Vec<WebhookConfig> {
             Some(secrets) if secrets.empty => {
                 section.wrong(
                     &secrets.at,
-                    "without a secret nobody's word can be believed",
+                    "without a secret no webhook can be verified",
                     "write [\"env:SEMEL_WEBHOOK_SECRET\"]",
                 );
             }
@@ -444,7 +450,7 @@ fn read_webhooks(sections: Vec<Section<'_, '_>>) -> Vec<WebhookConfig> {
                 section.wrong(
                     &at,
                     error.to_string(),
-                    "write the secret that the provider gave you (\"whsec_…\"), or have it make another",
+                    "write the secret that the provider gave you (\"whsec_…\"), or ask it for a new one",
                 );
             }
             value
@@ -452,8 +458,8 @@ fn read_webhooks(sections: Vec<Section<'_, '_>>) -> Vec<WebhookConfig> {
         let secrets = secrets.collect();
         if let Some(Given { value: source, at }) = source {
             if webhooks.iter().any(|other| other.source == source) {
-                let cure = "write all its secrets into one [[webhook]]";
-                section.wrong(&at, format!("the source \"{source}\" is there twice"), cure);
+                let cure = "put all its secrets into one [[webhook]]";
+                section.wrong(&at, format!("the source \"{source}\" is given twice"), cure);
             }
             webhooks.push(WebhookConfig { source, secrets });
         }

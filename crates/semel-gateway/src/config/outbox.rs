@@ -1,10 +1,10 @@
 //! `[outbox]`: where events are published to.
 
 use super::nearest::nearest;
-use super::section::{Given, Kind, Section};
+use super::section::{Given, Section, TextForm};
 use super::tls;
 use crate::secret::Secret;
-use crate::setting::Wrong;
+use crate::setting::InvalidValue;
 use crate::tls::ClientTlsFiles;
 use semel_events::outbox::PublisherOptions;
 use semel_events::sink::{InvalidBroker, NatsSink, RabbitMqSink};
@@ -118,7 +118,7 @@ impl Receiver {
 pub(super) fn read(mut section: Section<'_, '_>, durable: bool) -> Option<OutboxConfig> {
     let default = PublisherOptions::default();
     section.hide_credentials("sink");
-    let sink = section.parsed("sink", Kind { what: "an address", example: EXAMPLE }, address);
+    let sink = section.parsed("sink", TextForm { what: "an address", example: EXAMPLE }, address);
     let own = Own::read(&mut section);
     let attempts = section.number("attempts", 1..=1000);
     let longest = Duration::from_secs(60 * 60);
@@ -128,8 +128,7 @@ pub(super) fn read(mut section: Section<'_, '_>, durable: bool) -> Option<Outbox
     }
     own.check(&section, sink.as_ref().map(|sink| sink.value.0));
     if let Some(Given { at, .. }) = sink.as_ref().filter(|_| !durable) {
-        let cure =
-            "write a `store` that lasts, \"sqlite:semel.db\" or \"postgres://…\", or leave [outbox] out";
+        let cure = "use a durable `store`, \"sqlite:semel.db\" or \"postgres://…\", or remove [outbox]";
         section.wrong(at, "a store in memory has no outbox", cure);
     }
     let is_https = sink.as_ref().is_none_or(|given| given.value.1.starts_with("https://"));
@@ -153,7 +152,7 @@ struct Own {
 
 impl Own {
     fn read(section: &mut Section<'_, '_>) -> Self {
-        let kind = |what| Kind { what, example: NAME_EXAMPLE };
+        let kind = |what| TextForm { what, example: NAME_EXAMPLE };
         Self {
             secret: section.secret("secret"),
             subject: section.parsed("subject", kind("the beginning of subjects"), subject),
@@ -189,8 +188,8 @@ impl Own {
                 let problem =
                     format!("`{name}` is for {}, and this `sink` is {}", whose.name(), receiver.name());
                 let cure = match (name, receiver) {
-                    ("secret", _) => "leave it out: a broker takes user and password in the address",
-                    _ => "leave it out",
+                    ("secret", _) => "remove it: a broker's URL holds user name and password",
+                    _ => "remove it",
                 };
                 section.wrong(&at, problem, cure);
             }
@@ -210,11 +209,11 @@ impl Own {
 }
 
 /// The address of a receiver that this build can publish to.
-fn address(text: &str) -> Result<(Receiver, String), Wrong> {
+fn address(text: &str) -> Result<(Receiver, String), InvalidValue> {
     let scheme = text.split_once("://").map_or("", |(scheme, _)| scheme);
     let right = |receiver| (receiver, text.to_owned());
     let broker = |error: InvalidBroker, example| {
-        Wrong::new(error.to_string(), format!("write an address such as \"{example}\""))
+        InvalidValue::new(error.to_string(), format!("write an address such as \"{example}\""))
     };
     let http = format!("write an address such as \"{EXAMPLE}\"");
     match scheme {
@@ -229,44 +228,46 @@ fn address(text: &str) -> Result<(Receiver, String), Wrong> {
                 .map(|()| right(Receiver::RabbitMq))
                 .map_err(|error| broker(error, "amqp://127.0.0.1:5672/%2f"))
         }
-        "tls" | "amqps" => Err(Wrong::new(
-            "events are taken to brokers without TLS, over a network of your own or through a local proxy that speaks it",
-            "write nats://… or amqp://…, or let the service publish by itself, with a client that speaks TLS",
+        "tls" | "amqps" => Err(InvalidValue::new(
+            "the gateway connects to brokers without TLS: use a private network or a local TLS proxy",
+            "write nats://… or amqp://…, or let the service publish by itself, with a client that supports TLS",
         )),
         "" | "http" | "https" => match Endpoint::parse(text) {
             Ok(_) => Ok(right(Receiver::Webhook)),
-            Err(InvalidEndpoint::NotAUrl) => Err(Wrong::new("the receiver of events is not a URL", http)),
-            Err(error) => Err(Wrong::new(error.to_string(), http)),
+            Err(InvalidEndpoint::NotAUrl) => {
+                Err(InvalidValue::new("the receiver of events is not a URL", http))
+            }
+            Err(error) => Err(InvalidValue::new(error.to_string(), http)),
         },
         other => {
             let cure = match nearest(other, ["http", "https", "nats", "amqp"]) {
                 Some(meant) => format!("did you mean \"{meant}://…\"?"),
                 None => "write an address that begins with https://, http://, nats:// or amqp://".to_owned(),
             };
-            Err(Wrong::new("there is no receiver of that kind", cure))
+            Err(InvalidValue::new("the scheme is not supported", cure))
         }
     }
 }
 
-fn subject(text: &str) -> Result<String, Wrong> {
+fn subject(text: &str) -> Result<String, InvalidValue> {
     let cure = format!("write something like \"{NAME_EXAMPLE}\": events go to {NAME_EXAMPLE}.KIND then");
     let checked = NatsSink::check_prefix(text);
-    checked.map(|()| text.to_owned()).map_err(|error| Wrong::new(error.to_string(), cure))
+    checked.map(|()| text.to_owned()).map_err(|error| InvalidValue::new(error.to_string(), cure))
 }
 
-fn stream(text: &str) -> Result<String, Wrong> {
+fn stream(text: &str) -> Result<String, InvalidValue> {
     let wrong = |letter: char| letter.is_whitespace() || letter.is_control() || ".*>/\\".contains(letter);
     if text.is_empty() || text.contains(wrong) {
         let problem = "the name of a stream has no spaces, dots, slashes, * or >";
-        return Err(Wrong::new(problem, "write the name that the stream was created with"));
+        return Err(InvalidValue::new(problem, "write the name that the stream was created with"));
     }
     Ok(text.to_owned())
 }
 
-fn exchange(text: &str) -> Result<String, Wrong> {
+fn exchange(text: &str) -> Result<String, InvalidValue> {
     if (1..=255).contains(&text.len()) && !text.contains(char::is_control) {
         return Ok(text.to_owned());
     }
     let problem = "the name of an exchange has 1 to 255 characters";
-    Err(Wrong::new(problem, format!("write something like \"{NAME_EXAMPLE}\"")))
+    Err(InvalidValue::new(problem, format!("write something like \"{NAME_EXAMPLE}\"")))
 }

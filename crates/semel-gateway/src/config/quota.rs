@@ -1,7 +1,7 @@
 //! `[quota]`: how much of the gateway one tenant may take.
 
-use super::section::{Given, Kind, Section};
-use crate::setting::Wrong;
+use super::section::{Given, Section, TextForm};
+use crate::setting::InvalidValue;
 use semel::{EngineOptions, Quota, Quotas, Rate};
 use std::ops::RangeInclusive;
 
@@ -23,7 +23,7 @@ impl Default for QuotaConfig {
     }
 }
 
-const TENANT: Kind = Kind { what: "a tenant", example: "acme" };
+const TENANT: TextForm = TextForm { what: "a tenant", example: "acme" };
 /// Beyond this a count would take seconds.
 const LIVE_KEYS: RangeInclusive<u64> = 1..=100_000_000;
 const A_SECOND: RangeInclusive<u64> = 1..=1_000_000;
@@ -46,7 +46,9 @@ pub(super) fn read(mut section: Section<'_, '_>) -> QuotaConfig {
     for mut tenant in section.sections("tenant", "[[quota.tenant]]") {
         let name = tenant.parsed("name", TENANT, |text| match text.is_empty() {
             false => Ok(text.to_owned()),
-            true => Err(Wrong::new("a tenant has a name", "write it as the source of the tenant has it")),
+            true => {
+                Err(InvalidValue::new("a tenant has a name", "write it as the source of the tenant sends it"))
+            }
         });
         if !tenant.has("name") {
             tenant.missing("name", TENANT.example);
@@ -60,7 +62,7 @@ pub(super) fn read(mut section: Section<'_, '_>) -> QuotaConfig {
         if let Some(Given { value: name, at }) = name
             && config.keys.tenants.insert(name.clone(), own).is_some()
         {
-            tenant.wrong(&at, format!("the tenant \"{name}\" is there twice"), "keep one of the two");
+            tenant.wrong(&at, format!("the tenant \"{name}\" is given twice"), "keep one of the two");
         }
         tenant.end();
     }
@@ -75,8 +77,8 @@ fn quota(section: &mut Section<'_, '_>) -> Quota {
     if let (None, Some(burst)) = (&a_second, &burst)
         && !section.has("new_keys_per_second")
     {
-        let cure = "add new_keys_per_second = 100, or take it out";
-        section.wrong(&burst.at, "a `burst` is of what comes too fast, and nothing is said of that", cure);
+        let cure = "add new_keys_per_second = 100, or remove it";
+        section.wrong(&burst.at, "`burst` has no effect without `new_keys_per_second`", cure);
     }
     let number = |given: u64| u32::try_from(given).unwrap_or(u32::MAX);
     Quota {

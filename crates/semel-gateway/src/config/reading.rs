@@ -1,9 +1,9 @@
 //! One reading of a file: what was found to be wrong, what must not be shown, and which settings are known.
 
-use super::error::{ConfigError, ConfigErrors, Place};
+use super::error::{ConfigError, ConfigErrors, Location};
 use super::nearest::nearest;
 use crate::secret::Environment;
-use crate::setting::Wrong;
+use crate::setting::InvalidValue;
 use std::cell::RefCell;
 use std::ops::Range;
 use std::path::Path;
@@ -16,7 +16,7 @@ pub(super) const TOP: &str = "the top of the file";
 pub(super) struct Reading<'i> {
     pub(super) text: &'i str,
     pub(super) environment: Environment<'i>,
-    faults: RefCell<Vec<(Option<Range<usize>>, Wrong)>>,
+    faults: RefCell<Vec<(Option<Range<usize>>, InvalidValue)>>,
     hidden: RefCell<Vec<Range<usize>>>,
     known: RefCell<Vec<(&'static str, &'static str)>>,
     unknown: RefCell<Vec<Unknown>>,
@@ -74,7 +74,7 @@ impl<'i> Reading<'i> {
         None
     }
 
-    pub(super) fn fault(&self, at: Option<Range<usize>>, wrong: Wrong) {
+    pub(super) fn fault(&self, at: Option<Range<usize>>, wrong: InvalidValue) {
         self.faults.borrow_mut().push((at, wrong));
     }
 
@@ -114,7 +114,7 @@ impl<'i> Reading<'i> {
             .into_inner()
             .into_iter()
             .map(|(at, wrong)| ConfigError {
-                place: at.map(|at| Place::find(self.text, &at, &hidden)),
+                place: at.map(|at| Location::find(self.text, &at, &hidden)),
                 wrong,
             })
             .collect();
@@ -122,7 +122,7 @@ impl<'i> Reading<'i> {
     }
 
     /// What to say of an unknown setting. Its value is covered, unless it was meant for one that may be seen.
-    fn about_unknown(&self, Unknown { section, name, at, value_at }: &Unknown) -> Wrong {
+    fn about_unknown(&self, Unknown { section, name, at, value_at }: &Unknown) -> InvalidValue {
         let known = self.known.borrow();
         let problem = match *section {
             TOP => format!("`{name}` is not a setting"),
@@ -141,7 +141,7 @@ impl<'i> Reading<'i> {
                 (Some(meant), format!("`{meant}` is a setting of {elsewhere}: move it there"))
             }
             (None, Some(meant)) => (Some(meant), format!("did you mean `{meant}`?")),
-            (None, None) => (None, format!("what can be set here: {}", here.join(", "))),
+            (None, None) => (None, format!("settings here: {}", here.join(", "))),
         };
         let is_heading = value_at.contains(&at.start);
         let sensitive =
@@ -149,7 +149,7 @@ impl<'i> Reading<'i> {
         if !is_heading && meant.is_none_or(sensitive) {
             self.hide(value_at.clone());
         }
-        Wrong::new(problem, cure)
+        InvalidValue::new(problem, cure)
     }
 
     /// The parser counts bytes; a place has whole characters.
@@ -194,19 +194,19 @@ impl<'i> Reading<'i> {
     }
 }
 
-fn not_toml(message: &str, found: Option<&str>, plain_value: bool) -> Wrong {
+fn not_toml(message: &str, found: Option<&str>, plain_value: bool) -> InvalidValue {
     let (problem, expected) = match message.split_once(", expected ") {
         Some((problem, expected)) => (problem, Some(expected)),
         None => (message, None),
     };
     let cure = match (problem, found, expected) {
         ("duplicate key", ..) => {
-            "it is there twice: keep one of the two (several routes are each `[[route]]`)".into()
+            "it appears twice: keep one (every route starts with its own `[[route]]`)".into()
         }
         ("string values must be quoted", Some(found), _) => format!("put it in quotes: \"{}\"", found.trim()),
         _ if plain_value => "if it is meant as text, put all of it in quotes".into(),
-        (_, _, None | Some("nothing")) => "take it out".into(),
+        (_, _, None | Some("nothing")) => "remove it".into(),
         (_, _, Some(expected)) => format!("expected here: {expected}"),
     };
-    Wrong::new(format!("this is not TOML: {problem}"), cure)
+    InvalidValue::new(format!("this is not TOML: {problem}"), cure)
 }

@@ -1,6 +1,6 @@
 //! `[route.reconcile]`: how doubt is settled by asking.
 
-use super::section::{Kind, Section};
+use super::section::{Section, TextForm};
 use super::tls;
 use crate::route::{PollUrl, ReconcileConfig};
 use std::time::Duration;
@@ -12,7 +12,7 @@ pub(super) fn read(mut section: Section<'_, '_>) -> Option<ReconcileConfig> {
     let there = section.is_there();
     section.hide_credentials("poll");
     let given = section.has("poll");
-    let poll = section.parsed("poll", Kind { what: "an address", example: EXAMPLE }, PollUrl::parse);
+    let poll = section.parsed("poll", TextForm { what: "an address", example: EXAMPLE }, PollUrl::parse);
     let every = section.duration("every", "5s", Duration::from_millis(100)..=longest);
     let attempts = section.number("attempts", 1..=1000);
     let absence_is_proof = section.flag("absence_is_proof");

@@ -1,11 +1,12 @@
 //! `[[route]]`: one operation, and how it is protected.
 
-use super::section::{Given, Kind, Section, one_of};
+use super::section::{Given, Section, TextForm, one_of};
 use super::{fingerprint, reconcile};
 use crate::route::{Overlap, Pattern, Route};
-use crate::setting::Wrong;
+use crate::setting::InvalidValue;
 use crate::setting::{duration, show_duration};
 use http::{HeaderName, StatusCode};
+use semel::problem::Profile;
 use semel::{Expired, InFlight, Policy, Settling, Stale, StoreResponse};
 use semel_tower::{KeptHeaders, KeyRequirement, OutcomeClass, OutcomeRules, Protection};
 use std::ops::RangeInclusive;
@@ -34,11 +35,12 @@ pub(super) fn read_all(
     sections: Vec<Section<'_, '_>>,
     webhooks: bool,
     compared: &fingerprint::Common,
+    profile: Profile,
 ) -> Vec<Route> {
     let mut places: Vec<Names> = Vec::new();
     let mut routes = Vec::new();
     for section in sections {
-        let (names, route) = read(section, webhooks, compared, &places);
+        let (names, route) = read(section, webhooks, compared, profile, &places);
         places.push(names);
         routes.extend(route);
     }
@@ -56,14 +58,15 @@ fn read(
     mut section: Section<'_, '_>,
     webhooks: bool,
     compared: &fingerprint::Common,
+    profile: Profile,
     others: &[Names],
 ) -> (Names, Option<Route>) {
-    let operation_kind = Kind { what: "a name", example: "create_payment" };
+    let operation_kind = TextForm { what: "a name", example: "create_payment" };
     let operation = section.parsed("operation", operation_kind, operation_name);
     if !section.has("operation") {
         section.missing("operation", "create_payment");
     }
-    let match_kind = Kind { what: "a method and a path", example: "POST /payments" };
+    let match_kind = TextForm { what: "a method and a path", example: "POST /payments" };
     let pattern = section.parsed("match", match_kind, Pattern::parse);
     if !section.has("match") {
         section.missing("match", "POST /payments");
@@ -72,7 +75,7 @@ fn read(
 
     let key = section
         .choice("key", &[("required", KeyRequirement::Required), ("optional", KeyRequirement::Optional)]);
-    let (policy, timeout) = read_policy(&mut section);
+    let (policy, timeout) = read_policy(&mut section, profile);
     let max_request_body = section.size("max_request_body", "1MiB", BODY);
     let max_stored_response = section.size("max_stored_response", "1MiB", BODY);
     let (keep_headers, kept_headers) = read_kept_headers(&mut section);
@@ -109,10 +112,12 @@ fn read(
         kept_headers,
         outcomes,
     };
+    // What it may not be was reported where lease, timeout and retention were read.
+    let Ok(protection) = protection.try_into() else { return (names, None) };
     let route = Route {
         operation: operation.value,
         pattern: pattern.value,
-        protection: Arc::new(protection),
+        protection,
         keep_headers,
         fingerprint,
         reconcile,
@@ -120,16 +125,16 @@ fn read(
     (names, Some(route))
 }
 
-fn operation_name(text: &str) -> Result<String, Wrong> {
+fn operation_name(text: &str) -> Result<String, InvalidValue> {
     const MOST: usize = 100;
     let good = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
     if (1..=MOST).contains(&text.len()) && text.bytes().all(good) {
         return Ok(text.to_owned());
     }
-    let problem = format!("\"{text}\" cannot be the name of an operation");
-    Err(Wrong::new(
+    let problem = format!("\"{text}\" is not a valid operation name");
+    Err(InvalidValue::new(
         problem,
-        format!("write letters, digits, _, - and . alone, at most {MOST}: \"create_payment\""),
+        format!("use letters, digits, _, - and . only, at most {MOST}: \"create_payment\""),
     ))
 }
 
@@ -143,11 +148,7 @@ fn check_against(
         && let Some(other) = others.iter().find(|other| other.operation.as_ref() == Some(value))
     {
         let problem = format!("the operation \"{value}\" is already declared on line {}", other.line);
-        section.wrong(
-            at,
-            problem,
-            "give each route a name of its own: keys of one operation never meet those of another",
-        );
+        section.wrong(at, problem, "give each route its own name: a key counts within its operation");
     }
     let Some(Given { value, at }) = pattern else {
         return;
@@ -159,16 +160,16 @@ fn check_against(
             Overlap::Apart | Overlap::Nested => {}
             Overlap::Same => {
                 let problem = format!("the route on line {line}, \"{theirs}\", already matches all of this");
-                section.wrong(at, problem, "take one of the two out");
+                section.wrong(at, problem, "remove one of the two");
             }
             Overlap::Ambiguous => {
                 let problem = format!(
-                    "some requests would match both this and \"{theirs}\" on line {line}, and neither is more exact"
+                    "some requests would match both this and \"{theirs}\" on line {line}, and neither is more specific"
                 );
                 section.wrong(
                     at,
                     problem,
-                    "write out the paths that both match as routes of their own, without {name} there",
+                    "declare the paths that both match as separate routes, without {name} there",
                 );
             }
         }
@@ -176,7 +177,7 @@ fn check_against(
 }
 
 /// The operation's rules, and how long the service may take.
-fn read_policy(section: &mut Section<'_, '_>) -> (Policy, Duration) {
+fn read_policy(section: &mut Section<'_, '_>, profile: Profile) -> (Policy, Duration) {
     let default = Policy::default();
     let lease = section.duration("lease", "30s", WORK);
     let timeout = section.duration("timeout", "25s", WORK);
@@ -184,8 +185,9 @@ fn read_policy(section: &mut Section<'_, '_>) -> (Policy, Duration) {
     let body_retention = section.duration("body_retention", "24h", Duration::from_secs(1)..=LONGEST);
     let tombstone = section.duration("tombstone", "7d", Duration::ZERO..=LONGEST);
     let expired = section.choice("expired", &[("refuse", Expired::Refuse), ("new", Expired::New)]);
-    let in_flight = section.parsed("in_flight", Kind { what: "a word", example: "conflict" }, in_flight_word);
-    let stale = section.parsed("stale", Kind { what: "a word", example: "unknown" }, stale_word);
+    let in_flight =
+        section.parsed("in_flight", TextForm { what: "a word", example: "conflict" }, in_flight_word);
+    let stale = section.parsed("stale", TextForm { what: "a word", example: "unknown" }, stale_word);
     let store_response = section
         .choice("store_response", &[("full", StoreResponse::Full), ("reference", StoreResponse::Reference)]);
 
@@ -213,9 +215,15 @@ fn read_policy(section: &mut Section<'_, '_>) -> (Policy, Duration) {
     {
         let (wait, timeout) = (show_duration(*wait), show_duration(timeout_is));
         let problem = format!(
-            "duplicates would wait {wait}, and the first request is answered within {timeout} (`timeout`)"
+            "duplicates would wait {wait}, longer than the first request may take ({timeout}, `timeout`)"
         );
         section.wrong(at, problem, format!("write at most \"wait:{timeout}\""));
+    }
+    if let Some(Given { value: InFlight::Accepted, at }) = &in_flight
+        && !profile.understands_accepted()
+    {
+        let problem = format!("clients of the profile \"{profile}\" take a 202 for success");
+        section.wrong(at, problem, "write \"conflict\", or \"wait:5s\"");
     }
     let policy = Policy {
         lease: lease_is,
@@ -261,30 +269,31 @@ fn check_timeout(
     section.wrong(at, problem, cure);
 }
 
-fn in_flight_word(text: &str) -> Result<InFlight, Wrong> {
+fn in_flight_word(text: &str) -> Result<InFlight, InvalidValue> {
     const FORM: &str = "write \"conflict\" (409), \"accepted\" (202) or \"wait:5s\"";
     match text {
         "conflict" => Ok(InFlight::Conflict),
         "accepted" => Ok(InFlight::Accepted),
-        "wait" => Err(Wrong::new("`wait` does not say how long", "write \"wait:5s\"")),
+        "wait" => Err(InvalidValue::new("`wait` does not say how long", "write \"wait:5s\"")),
         _ => match text.strip_prefix("wait:") {
-            None => Err(Wrong::new(format!("`in_flight` cannot be \"{text}\""), FORM)),
+            None => Err(InvalidValue::new(format!("`in_flight` cannot be \"{text}\""), FORM)),
             Some(wait) => match duration(wait)? {
-                Duration::ZERO => Err(Wrong::new("a wait of no time is none", "write \"conflict\"")),
+                Duration::ZERO => Err(InvalidValue::new("a wait of zero is no wait", "write \"conflict\"")),
                 wait => Ok(InFlight::Wait(wait)),
             },
         },
     }
 }
 
-fn stale_word(text: &str) -> Result<Stale, Wrong> {
+fn stale_word(text: &str) -> Result<Stale, InvalidValue> {
     match text {
-        "rerun" => Err(Wrong::new(
-            "`stale = \"rerun\"` is not for a gateway: it cannot know that the first attempt left nothing behind",
-            "write \"unknown\", or \"resume\" if the service itself refuses late attempts by `Semel-Operation-Id` and `Semel-Attempt`",
+        "rerun" => Err(InvalidValue::new(
+            "`stale = \"rerun\"` is not available in a gateway: it cannot know that the first attempt left no effect",
+            "write \"unknown\", or \"resume\" if the service itself refuses late attempts, by  `Semel-Operation-Id` and \
+             `Semel-Attempt`",
         )),
         _ => one_of(text, [("unknown", Stale::Unknown), ("resume", Stale::Resume)].into_iter())
-            .map_err(|cure| Wrong::new(format!("`stale` cannot be \"{text}\""), cure)),
+            .map_err(|cure| InvalidValue::new(format!("`stale` cannot be \"{text}\""), cure)),
     }
 }
 
@@ -292,13 +301,16 @@ fn stale_word(text: &str) -> Result<Stale, Wrong> {
 fn read_kept_headers(section: &mut Section<'_, '_>) -> (Vec<HeaderName>, KeptHeaders) {
     let header = |text: &str| {
         HeaderName::try_from(text).map_err(|_| {
-            Wrong::new(format!("\"{text}\" is not the name of a header"), "write \"x-rate-limit-class\", say")
+            InvalidValue::new(
+                format!("\"{text}\" is not the name of a header"),
+                "write \"x-rate-limit-class\", say",
+            )
         })
     };
     let (mut more, mut kept) = (Vec::new(), KeptHeaders::default());
     let names = section.list(
         "keep_headers",
-        Kind { what: "the name of a header", example: "x-request-cost" },
+        TextForm { what: "the name of a header", example: "x-request-cost" },
         header,
     );
     for Given { value, at } in names.into_iter().flat_map(|names| names.items) {
@@ -307,7 +319,7 @@ fn read_kept_headers(section: &mut Section<'_, '_>) -> (Vec<HeaderName>, KeptHea
                 kept = with;
                 more.push(value);
             }
-            Err(error) => section.wrong(&at, error.to_string(), "take it out"),
+            Err(error) => section.wrong(&at, error.to_string(), "remove it"),
         }
     }
     (more, kept)

@@ -3,14 +3,14 @@
 mod forward_auth;
 mod jwt;
 
-use super::section::{Given, Kind, Section};
-use crate::setting::Wrong;
+use super::section::{Given, Section, TextForm};
+use crate::setting::InvalidValue;
 use crate::tenant::{Network, ScopeConfig, TenantFrom};
 use http::HeaderName;
 use semel::headers::{IDEMPOTENCY_KEY, is_own};
 
-const SOURCE: Kind = Kind { what: "a source of the tenant", example: "header:x-account-id" };
-const PEER: Kind = Kind { what: "an address or a network", example: "127.0.0.0/8" };
+const SOURCE: TextForm = TextForm { what: "a source of the tenant", example: "header:x-account-id" };
+const PEER: TextForm = TextForm { what: "an address or a network", example: "127.0.0.0/8" };
 
 pub(super) fn read(mut section: Section<'_, '_>) -> ScopeConfig {
     let mut scope = ScopeConfig::default();
@@ -20,9 +20,8 @@ pub(super) fn read(mut section: Section<'_, '_>) -> ScopeConfig {
         let by_header = |given: &&Given<TenantFrom>| matches!(given.value, TenantFrom::Header(_));
         let believed = sources.iter().flat_map(|sources| &sources.items).find(by_header);
         if let (true, Some(header)) = (peers.empty, believed) {
-            let problem =
-                format!("`{}` would be believed from nobody: `trusted_peers` is empty", header.value);
-            section.wrong(&header.at, problem, "name the proxies in `trusted_peers`, or take the source out");
+            let problem = format!("`{}` would never be trusted: `trusted_peers` is empty", header.value);
+            section.wrong(&header.at, problem, "name the proxies in `trusted_peers`, or remove the source");
         }
     }
     let sourced = |wanted: fn(&TenantFrom) -> bool| {
@@ -36,20 +35,20 @@ pub(super) fn read(mut section: Section<'_, '_>) -> ScopeConfig {
         forward_auth::read(section.section("forward_auth", "[scope.forward_auth]"), by_asking);
     if let Some(sources) = sources {
         if sources.empty {
-            let cure = "leave `tenant` out for the credential, with one tenant for all callers without one; or name a source";
+            let cure = "remove `tenant` to tell callers apart by their credential (callers without one share a tenant), or \
+                        name a source";
             section.wrong(&sources.at, "`tenant` is an empty list: every request would be refused", cure);
         }
         for Given { value: source, at } in sources.items {
             let is_token = |source: &TenantFrom| matches!(source, TenantFrom::Jwt(_));
             if scope.tenant.contains(&source) {
-                section.wrong(&at, format!("`{source}` is there twice"), "take one of the two out");
+                section.wrong(&at, format!("`{source}` is given twice"), "remove one of the two");
             } else if is_token(&source) && scope.tenant.iter().any(is_token) {
-                let problem = format!(
-                    "`{source}` would never be asked: a token is believed for one claim, or not at all"
-                );
-                section.wrong(&at, problem, "take one of the two out");
+                let problem =
+                    format!("`{source}` would never be used: only one claim of a token can name the tenant");
+                section.wrong(&at, problem, "remove one of the two");
             } else if scope.tenant.contains(&TenantFrom::ForwardAuth) {
-                let problem = format!("`{source}` would never be asked: `forward-auth` has the last word");
+                let problem = format!("`{source}` would never be used: `forward-auth` always decides");
                 section.wrong(&at, problem, "put `forward-auth` last");
             } else {
                 scope.tenant.push(source);
@@ -61,41 +60,44 @@ pub(super) fn read(mut section: Section<'_, '_>) -> ScopeConfig {
 }
 
 /// The word for a source.
-fn source(text: &str) -> Result<TenantFrom, Wrong> {
-    const FORM: &str = "write \"header:NAME\" for a header that a trusted proxy sets, \"jwt:CLAIM\" for a claim of a verified token, \
-                        \"forward-auth\" for somebody who is asked, or \"credential\"";
+fn source(text: &str) -> Result<TenantFrom, InvalidValue> {
+    const FORM: &str = "write \"header:NAME\" for a header that a trusted proxy sets, \"jwt:CLAIM\" for a claim of a \
+                        verified token, \"forward-auth\" for an authority that is asked, or \"credential\"";
     match text.split_once(':') {
         None if text == "credential" => Ok(TenantFrom::Credential),
         None if text == "forward-auth" => Ok(TenantFrom::ForwardAuth),
         None if text == "header" => {
-            Err(Wrong::new("the header has no name", "write \"header:x-account-id\""))
+            Err(InvalidValue::new("the header has no name", "write \"header:x-account-id\""))
         }
         None | Some(("jwt", "")) if text.trim_end_matches(':') == "jwt" => {
-            Err(Wrong::new("the claim has no name", "write \"jwt:sub\""))
+            Err(InvalidValue::new("the claim has no name", "write \"jwt:sub\""))
         }
         Some(("jwt", claim)) => Ok(TenantFrom::Jwt(claim.trim().to_owned())),
         Some(("header", name)) => header(name.trim()),
-        _ => Err(Wrong::new(format!("\"{text}\" is not a source of the tenant"), FORM)),
+        _ => Err(InvalidValue::new(format!("\"{text}\" is not a source of the tenant"), FORM)),
     }
 }
 
-fn header(text: &str) -> Result<TenantFrom, Wrong> {
+fn header(text: &str) -> Result<TenantFrom, InvalidValue> {
     const CREDENTIALS: [&str; 5] = ["authorization", "proxy-authorization", "cookie", "x-api-key", "api-key"];
     let name = header_name(text, "header:x-account-id")?;
     if CREDENTIALS.contains(&name.as_str()) {
         let problem =
-            format!("`{name}` is a credential, and the names of tenants are stored and shown in clear");
-        return Err(Wrong::new(problem, "write \"credential\": it is hashed then"));
+            format!("`{name}` is a credential, and tenant names are stored and shown in plain text");
+        return Err(InvalidValue::new(problem, "write \"credential\", which is hashed"));
     }
     if name == IDEMPOTENCY_KEY || is_own(name.as_str()) {
-        let problem = format!("`{name}` is Semel's own and says nothing of the caller");
-        return Err(Wrong::new(problem, "name the header in which the proxy in front tells the account"));
+        let problem = format!("`{name}` is Semel's own header and does not identify the caller");
+        return Err(InvalidValue::new(
+            problem,
+            "name the header in which the proxy in front sends the account",
+        ));
     }
     Ok(TenantFrom::Header(name))
 }
 
-fn header_name(text: &str, example: &str) -> Result<HeaderName, Wrong> {
+fn header_name(text: &str, example: &str) -> Result<HeaderName, InvalidValue> {
     HeaderName::try_from(text).map_err(|_| {
-        Wrong::new(format!("\"{text}\" is not the name of a header"), format!("write \"{example}\""))
+        InvalidValue::new(format!("\"{text}\" is not the name of a header"), format!("write \"{example}\""))
     })
 }

@@ -2,9 +2,11 @@
 
 use super::nearest::nearest;
 use super::reading::{Reading, TOP};
+use super::template;
 use crate::secret::{Secret, is_variable_name};
-use crate::setting::Wrong;
+use crate::setting::InvalidValue;
 use crate::setting::{duration, show_duration, show_size, size};
+use semel::problem::Template;
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 use toml::Spanned;
@@ -29,7 +31,7 @@ pub(super) struct List<T> {
 
 /// What sort of text a setting takes.
 #[derive(Clone, Copy)]
-pub(super) struct Kind {
+pub(super) struct TextForm {
     /// With its article: "a duration".
     pub(super) what: &'static str,
     /// As it could be written.
@@ -64,8 +66,10 @@ impl<'r, 'i> Section<'r, 'i> {
                 DeValue::Table(table) => (Some(table), Some(value.span())),
                 other => {
                     let problem = format!("`{name}` is a section, not {}", described(other));
-                    self.reading
-                        .fault(Some(value.span()), Wrong::new(problem, format!("begin it with {heading}")));
+                    self.reading.fault(
+                        Some(value.span()),
+                        InvalidValue::new(problem, format!("begin it with {heading}")),
+                    );
                     (None, None)
                 }
             },
@@ -80,8 +84,9 @@ impl<'r, 'i> Section<'r, 'i> {
             return Vec::new();
         };
         let wrong = |value: &Value<'_>| {
-            let problem = format!("there can be several of `{name}`, so that each has double brackets");
-            reading.fault(Some(value.span()), Wrong::new(problem, format!("begin each with {heading}")));
+            let problem = format!("`{name}` is a list of sections, each with double brackets");
+            reading
+                .fault(Some(value.span()), InvalidValue::new(problem, format!("begin each with {heading}")));
             None
         };
         let DeValue::Array(items) = value.get_ref() else {
@@ -99,6 +104,26 @@ impl<'r, 'i> Section<'r, 'i> {
             _ => wrong(item),
         };
         items.iter().filter_map(section).collect()
+    }
+
+    /// The sections within this one, whose names the file chose.
+    pub(super) fn named_sections(&self, heading: &'static str) -> Vec<(Given<&'r str>, Self)> {
+        let reading = self.reading;
+        let section = |(name, value): (Given<&'r str>, &'r Value<'i>)| match value.get_ref() {
+            DeValue::Table(table) => {
+                let at = Some(name.at.clone());
+                Some((name, Self { reading, name: heading, table: Some(table), at, asked: Vec::new() }))
+            }
+            other => {
+                let problem = format!("`{}` is a section, not {}", name.value, described(other));
+                reading.fault(
+                    Some(value.span()),
+                    InvalidValue::new(problem, format!("begin it with {heading}")),
+                );
+                None
+            }
+        };
+        self.entries().filter_map(section).collect()
     }
 
     /// Whether the section is in the file.
@@ -133,14 +158,14 @@ impl<'r, 'i> Section<'r, 'i> {
     pub(super) fn parsed<T>(
         &mut self,
         name: &'static str,
-        kind: Kind,
-        parse: impl FnOnce(&str) -> Result<T, Wrong>,
+        kind: TextForm,
+        parse: impl FnOnce(&str) -> Result<T, InvalidValue>,
     ) -> Option<Given<T>> {
         let value = self.value(name)?;
         let DeValue::String(text) = value.get_ref() else {
             let problem =
                 format!("`{name}` must be {} in quotes, not {}", kind.what, described(value.get_ref()));
-            self.fault(value, Wrong::new(problem, format!("write {name} = \"{}\"", kind.example)));
+            self.fault(value, InvalidValue::new(problem, format!("write {name} = \"{}\"", kind.example)));
             return None;
         };
         self.accept(value, parse(text))
@@ -150,13 +175,13 @@ impl<'r, 'i> Section<'r, 'i> {
     pub(super) fn list<T>(
         &mut self,
         name: &'static str,
-        kind: Kind,
-        parse: impl Fn(&str) -> Result<T, Wrong>,
+        kind: TextForm,
+        parse: impl Fn(&str) -> Result<T, InvalidValue>,
     ) -> Option<List<T>> {
         let value = self.value(name)?;
         let not_a_list = |found: &Value<'_>| {
-            let problem = format!("`{name}` must be a list of texts, not {}", described(found.get_ref()));
-            Wrong::new(problem, format!("write {name} = [\"{}\"]", kind.example))
+            let problem = format!("`{name}` must be a list of strings, not {}", described(found.get_ref()));
+            InvalidValue::new(problem, format!("write {name} = [\"{}\"]", kind.example))
         };
         let DeValue::Array(items) = value.get_ref() else {
             self.fault(value, not_a_list(value));
@@ -168,8 +193,8 @@ impl<'r, 'i> Section<'r, 'i> {
     fn texts_of<T>(
         &self,
         name: &'static str,
-        kind: Kind,
-        parse: &impl Fn(&str) -> Result<T, Wrong>,
+        kind: TextForm,
+        parse: &impl Fn(&str) -> Result<T, InvalidValue>,
         value: &Value<'_>,
         items: &[Value<'_>],
     ) -> List<T> {
@@ -181,7 +206,10 @@ impl<'r, 'i> Section<'r, 'i> {
                     kind.what,
                     described(item.get_ref())
                 );
-                self.fault(item, Wrong::new(problem, format!("write {name} = [\"{}\"]", kind.example)));
+                self.fault(
+                    item,
+                    InvalidValue::new(problem, format!("write {name} = [\"{}\"]", kind.example)),
+                );
                 continue;
             };
             list.items.extend(self.accept(item, parse(text)));
@@ -193,14 +221,14 @@ impl<'r, 'i> Section<'r, 'i> {
     pub(super) fn lists<T>(
         &mut self,
         name: &'static str,
-        kind: Kind,
-        parse: impl Fn(&str) -> Result<T, Wrong>,
+        kind: TextForm,
+        parse: impl Fn(&str) -> Result<T, InvalidValue>,
     ) -> Vec<List<T>> {
         let Some(value) = self.value(name) else { return Vec::new() };
         let wrong = |found: &Value<'_>| {
             let problem =
                 format!("`{name}` must be a list of lists, and this is {}", described(found.get_ref()));
-            Wrong::new(problem, format!("write {name} = [[\"{0}\", \"www.{0}\"]]", kind.example))
+            InvalidValue::new(problem, format!("write {name} = [[\"{0}\", \"www.{0}\"]]", kind.example))
         };
         let DeValue::Array(items) = value.get_ref() else {
             self.fault(value, wrong(value));
@@ -216,6 +244,28 @@ impl<'r, 'i> Section<'r, 'i> {
         lists
     }
 
+    /// A template for bodies. What is wrong in it is told at its place.
+    pub(super) fn template(&mut self, name: &'static str) -> Option<Template> {
+        let value = self.value(name)?;
+        let DeValue::String(text) = value.get_ref() else {
+            let problem =
+                format!("`{name}` must be a template in quotes, not {}", described(value.get_ref()));
+            self.fault(
+                value,
+                InvalidValue::new(problem, format!("write {name} = '{{\"message\": \"{{detail}}\"}}'")),
+            );
+            return None;
+        };
+        match Template::parse(text) {
+            Ok(template) => Some(template),
+            Err(error) => {
+                let (at, wrong) = template::in_file(self.reading.text, &value.span(), text, error);
+                self.reading.fault(Some(at), wrong);
+                None
+            }
+        }
+    }
+
     /// One of a few words.
     pub(super) fn choice<T: Copy>(
         &mut self,
@@ -223,9 +273,9 @@ impl<'r, 'i> Section<'r, 'i> {
         words: &[(&'static str, T)],
     ) -> Option<Given<T>> {
         let example = words.first().map_or("", |(word, _)| *word);
-        self.parsed(name, Kind { what: "a word", example }, |given| {
+        self.parsed(name, TextForm { what: "a word", example }, |given| {
             one_of(given, words.iter().copied())
-                .map_err(|cure| Wrong::new(format!("`{name}` cannot be \"{given}\""), cure))
+                .map_err(|cure| InvalidValue::new(format!("`{name}` cannot be \"{given}\""), cure))
         })
     }
 
@@ -236,7 +286,7 @@ impl<'r, 'i> Section<'r, 'i> {
         example: &'static str,
         bounds: RangeInclusive<Duration>,
     ) -> Option<Given<Duration>> {
-        self.parsed(name, Kind { what: "a duration", example }, |text| {
+        self.parsed(name, TextForm { what: "a duration", example }, |text| {
             within(name, text, duration(text)?, &bounds, |bound| show_duration(*bound))
         })
     }
@@ -248,7 +298,7 @@ impl<'r, 'i> Section<'r, 'i> {
         example: &'static str,
         bounds: RangeInclusive<u64>,
     ) -> Option<Given<u64>> {
-        self.parsed(name, Kind { what: "a size", example }, |text| {
+        self.parsed(name, TextForm { what: "a size", example }, |text| {
             within(name, text, size(text)?, &bounds, |bound| show_size(*bound))
         })
     }
@@ -261,7 +311,7 @@ impl<'r, 'i> Section<'r, 'i> {
             let problem = format!("`{name}` must be a whole number, not {}", described(value.get_ref()));
             self.fault(
                 value,
-                Wrong::new(problem, format!("write one from {least} to {most}, without quotes")),
+                InvalidValue::new(problem, format!("write one from {least} to {most}, without quotes")),
             );
             return None;
         };
@@ -269,7 +319,7 @@ impl<'r, 'i> Section<'r, 'i> {
         let number = number.filter(|number| bounds.contains(number));
         let wrong = || {
             let problem = format!("`{name}` cannot be {integer}");
-            Wrong::new(problem, format!("write a number from {least} to {most}"))
+            InvalidValue::new(problem, format!("write a number from {least} to {most}"))
         };
         self.accept(value, number.ok_or_else(wrong))
     }
@@ -282,13 +332,15 @@ impl<'r, 'i> Section<'r, 'i> {
             DeValue::Integer(integer) => integer.as_str().parse::<f64>().ok(),
             other => {
                 let problem = format!("`{name}` must be a number, not {}", described(other));
-                self.fault(value, Wrong::new(problem, "write one from 0 to 1, such as 0.1, without quotes"));
+                self.fault(
+                    value,
+                    InvalidValue::new(problem, "write one from 0 to 1, such as 0.1, without quotes"),
+                );
                 return None;
             }
         };
         let number = number.filter(|number| (0.0..=1.0).contains(number));
-        let wrong =
-            || Wrong::new(format!("`{name}` is a part of all, no more"), "write a number from 0 to 1");
+        let wrong = || InvalidValue::new(format!("`{name}` is a fraction"), "write a number from 0 to 1");
         self.accept(value, number.ok_or_else(wrong))
     }
 
@@ -300,12 +352,12 @@ impl<'r, 'i> Section<'r, 'i> {
                 None => Ok(text.to_string()),
                 // It may be the secret itself.
                 Some(name) if !is_variable_name(name) => {
-                    Err("what follows `env:` is no name of an environment variable".to_owned())
+                    Err("`env:` is not followed by the name of an environment variable".to_owned())
                 }
                 Some(name) => (self.reading.environment)(name)
-                    .map_err(|_| format!("the environment variable {name} is not set, or no text")),
+                    .map_err(|_| format!("the environment variable {name} is not set, or not valid UTF-8")),
             },
-            other => Err(format!("it must be a text in quotes, not {}", described(other))),
+            other => Err(format!("it must be a string in quotes, not {}", described(other))),
         };
         self.entries()
             .map(|(name, value)| {
@@ -322,7 +374,7 @@ impl<'r, 'i> Section<'r, 'i> {
             let problem = format!("`{name}` must be true or false, not {}", described(value.get_ref()));
             self.fault(
                 value,
-                Wrong::new(problem, format!("write {name} = true or {name} = false, without quotes")),
+                InvalidValue::new(problem, format!("write {name} = true or {name} = false, without quotes")),
             );
             return None;
         };
@@ -367,15 +419,15 @@ impl<'r, 'i> Section<'r, 'i> {
     /// A setting that cannot be left out.
     pub(super) fn missing_as(&self, name: &str, example: &str) {
         let problem = match self.name {
-            TOP => format!("there is no `{name}`"),
-            section => format!("this {section} has no `{name}`"),
+            TOP => format!("`{name}` is missing"),
+            section => format!("`{name}` is missing from this {section}"),
         };
-        self.reading.fault(self.at.clone(), Wrong::new(problem, format!("add {name} = {example}")));
+        self.reading.fault(self.at.clone(), InvalidValue::new(problem, format!("add {name} = {example}")));
     }
 
     /// Something wrong at a place.
     pub(super) fn wrong(&self, at: &Range<usize>, problem: impl Into<String>, cure: impl Into<String>) {
-        self.reading.fault(Some(at.clone()), Wrong::new(problem, cure));
+        self.reading.fault(Some(at.clone()), InvalidValue::new(problem, cure));
     }
 
     /// The section as messages call it.
@@ -402,11 +454,11 @@ impl<'r, 'i> Section<'r, 'i> {
         self.table?.iter().find(|(key, _)| key.get_ref() == name).map(|(_, value)| value)
     }
 
-    fn fault(&self, value: &Value<'_>, wrong: Wrong) {
+    fn fault(&self, value: &Value<'_>, wrong: InvalidValue) {
         self.reading.fault(Some(value.span()), wrong);
     }
 
-    fn accept<T>(&self, value: &Value<'_>, parsed: Result<T, Wrong>) -> Option<Given<T>> {
+    fn accept<T>(&self, value: &Value<'_>, parsed: Result<T, InvalidValue>) -> Option<Given<T>> {
         match parsed {
             Ok(parsed) => Some(Given { value: parsed, at: value.span() }),
             Err(wrong) => {
@@ -424,18 +476,22 @@ impl<'r, 'i> Section<'r, 'i> {
     }
 }
 
-const SECRET: Kind = Kind { what: "a secret", example: "env:NAME_OF_A_VARIABLE" };
+const SECRET: TextForm = TextForm { what: "a secret", example: "env:NAME_OF_A_VARIABLE" };
 
-fn read_secret(name: &str, text: &str, environment: crate::secret::Environment<'_>) -> Result<Secret, Wrong> {
+fn read_secret(
+    name: &str,
+    text: &str,
+    environment: crate::secret::Environment<'_>,
+) -> Result<Secret, InvalidValue> {
     use crate::secret::SecretError::NotSet;
     Secret::read(text, environment).map_err(|error| {
         let cure = match &error {
             NotSet { name } => format!("set {name} before the start, or name another variable"),
-            _ => "write \"env:NAME\" for the content of the environment variable NAME, \"file:PATH\" for that of a file, or the \
-                  secret itself"
+            _ => "write \"env:NAME\" for the value of the environment variable NAME, \"file:PATH\" for the content of a \
+                  file, or the secret itself"
                 .into(),
         };
-        Wrong::new(format!("`{name}`: {error}"), cure)
+        InvalidValue::new(format!("`{name}`: {error}"), cure)
     })
 }
 
@@ -462,12 +518,12 @@ fn within<T: PartialOrd>(
     value: T,
     bounds: &RangeInclusive<T>,
     show: impl Fn(&T) -> String,
-) -> Result<T, Wrong> {
+) -> Result<T, InvalidValue> {
     if bounds.contains(&value) {
         return Ok(value);
     }
     let (least, most) = (show(bounds.start()), show(bounds.end()));
-    Err(Wrong::new(
+    Err(InvalidValue::new(
         format!("`{name}` cannot be \"{text}\""),
         format!("write something from \"{least}\" to \"{most}\""),
     ))
@@ -476,7 +532,7 @@ fn within<T: PartialOrd>(
 /// With its article.
 fn described(value: &DeValue<'_>) -> &'static str {
     match value {
-        DeValue::String(_) => "a text",
+        DeValue::String(_) => "a string",
         DeValue::Integer(_) | DeValue::Float(_) => "a number",
         DeValue::Boolean(_) => "true or false",
         DeValue::Datetime(_) => "a date",

@@ -1,8 +1,8 @@
 //! `[telemetry]`: where traces and metrics are sent.
 
-use super::section::{Kind, Section};
+use super::section::{Section, TextForm};
 use super::tls;
-use crate::setting::Wrong;
+use crate::setting::InvalidValue;
 use crate::tls::ClientTlsFiles;
 use http::{HeaderName, HeaderValue};
 use semel_http::{Endpoint, InvalidEndpoint};
@@ -31,14 +31,15 @@ const DEFAULT_EVERY: Duration = Duration::from_secs(15);
 
 pub(super) fn read(mut section: Section<'_, '_>) -> Option<TelemetryConfig> {
     section.hide_credentials("otlp");
-    let otlp = section.parsed("otlp", Kind { what: "an address", example: EXAMPLE }, collector);
+    let otlp = section.parsed("otlp", TextForm { what: "an address", example: EXAMPLE }, collector);
     if section.is_there() && !section.has("otlp") {
         section.missing("otlp", EXAMPLE);
     }
-    let name = section.parsed("service_name", Kind { what: "a name", example: DEFAULT_NAME }, |text| {
+    let name = section.parsed("service_name", TextForm { what: "a name", example: DEFAULT_NAME }, |text| {
         let fits = !text.trim().is_empty() && text.len() <= 100 && !text.contains(char::is_control);
-        let wrong =
-            || Wrong::new("`service_name` is no name", "write a few words without control characters");
+        let wrong = || {
+            InvalidValue::new("`service_name` is not valid", "write a few words without control characters")
+        };
         fits.then(|| text.to_owned()).ok_or_else(wrong)
     });
     let sampling = section.fraction("sampling");
@@ -47,8 +48,8 @@ pub(super) fn read(mut section: Section<'_, '_>) -> Option<TelemetryConfig> {
         section.duration("metrics_every", "15s", Duration::from_millis(100)..=Duration::from_secs(3600));
     let wanted = metrics.is_some_and(|given| given.value);
     if let Some(given) = every.as_ref().filter(|_| !wanted) {
-        let cure = "add metrics = true, or take `metrics_every` out";
-        section.wrong(&given.at, "the metrics are not sent at all", cure);
+        let cure = "add metrics = true, or remove `metrics_every`";
+        section.wrong(&given.at, "`metrics_every` has no effect without `metrics`", cure);
     }
     let headers = read_headers(section.section("headers", "[telemetry.headers]"));
     let is_https = otlp.as_ref().is_none_or(|given| given.value.is_https());
@@ -78,7 +79,7 @@ fn read_headers(section: Section<'_, '_>) -> Vec<(HeaderName, HeaderValue)> {
                 headers.push((field, text));
             }
             Ok(Err(_)) => {
-                let cure = "write what can stand in a header: visible ASCII and blanks";
+                let cure = "use visible ASCII characters and spaces only";
                 section.wrong(&value.at, format!("`{field}` cannot have this value"), cure);
             }
             Err(problem) => section.wrong(&value.at, problem, "write \"env:NAME\", or the value itself"),
@@ -88,25 +89,25 @@ fn read_headers(section: Section<'_, '_>) -> Vec<(HeaderName, HeaderValue)> {
 }
 
 /// The collector's address: `https://host:4318`, with a path in front of the protocol's own if it has one.
-fn collector(text: &str) -> Result<Endpoint, Wrong> {
+fn collector(text: &str) -> Result<Endpoint, InvalidValue> {
     const FORM: &str = "write the scheme, the host and the port: \"http://127.0.0.1:4318\"";
     let endpoint = Endpoint::parse(text).map_err(|error| match error {
         InvalidEndpoint::Credentials => {
-            let cure = "leave users and passwords out; credentials go into [telemetry.headers]";
-            Wrong::new("the address of the collector has credentials in it", cure)
+            let cure = "remove user name and password; credentials go into [telemetry.headers]";
+            InvalidValue::new("the address of the collector has credentials in it", cure)
         }
         InvalidEndpoint::Scheme => {
-            Wrong::new("the address of the collector has no scheme that is spoken here", FORM)
+            InvalidValue::new("the collector's URL needs the scheme http or https", FORM)
         }
-        _ => Wrong::new("this is not the address of a collector", FORM),
+        _ => InvalidValue::new("this is not the URL of a collector", FORM),
     })?;
     if endpoint.path().contains('?') {
-        let cure = "leave the query out; credentials go into [telemetry.headers]";
-        return Err(Wrong::new("this is not the address of a collector", cure));
+        let cure = "remove the query; credentials go into [telemetry.headers]";
+        return Err(InvalidValue::new("this is not the URL of a collector", cure));
     }
     if endpoint.path().ends_with("/v1/traces") || endpoint.path().ends_with("/v1/metrics") {
-        let cure = "leave /v1/traces out: it is added, as /v1/metrics is";
-        return Err(Wrong::new("this is the address of one signal", cure));
+        let cure = "remove /v1/traces: it is appended, as /v1/metrics is";
+        return Err(InvalidValue::new("this is the URL of a single signal", cure));
     }
     Ok(endpoint)
 }

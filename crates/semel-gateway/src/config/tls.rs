@@ -1,12 +1,12 @@
 //! `[tls]`, `[admin.tls]`, `[upstream_tls]` and the `tls` of whatever else is called: certificates, keys and authorities by path.
 
-use super::section::{Given, Kind, Section};
-use crate::setting::Wrong;
+use super::section::{Given, Section, TextForm};
+use crate::setting::InvalidValue;
 use crate::tls::{CHECK_EVERY, ClientCertificates, ClientTlsFiles, ServerTlsFiles, TlsError, TlsSetting};
 use std::path::PathBuf;
 use std::time::Duration;
 
-const FILE: Kind = Kind { what: "the path of a file", example: "/etc/semel/tls.crt" };
+const FILE: TextForm = TextForm { what: "the path of a file", example: "/etc/semel/tls.crt" };
 
 /// What clients are served with; none: no TLS.
 pub(super) fn read_server(mut section: Section<'_, '_>) -> Option<ServerTlsFiles> {
@@ -26,8 +26,8 @@ pub(super) fn read_server(mut section: Section<'_, '_>) -> Option<ServerTlsFiles
         }
     }
     if let (Some(given), false) = (&client_certificates, section.has("client_ca")) {
-        let cure = "add client_ca = \"/etc/semel/clients.crt\", or take `client_certificates` out";
-        section.wrong(&given.at, "nothing says which certificates of clients to believe", cure);
+        let cure = "add client_ca = \"/etc/semel/clients.crt\", or remove `client_certificates`";
+        section.wrong(&given.at, "`client_ca` is missing: no client certificate could be verified", cure);
     }
     let files = match (&certificate, &key) {
         (Some(certificate), Some(key)) => Some(ServerTlsFiles {
@@ -59,8 +59,8 @@ pub(super) fn read_client(mut section: Section<'_, '_>, setting: &str, is_used: 
         _ => {}
     }
     if let (Some(at), false) = (&section.at, is_used) {
-        let cure = format!("write {setting} = \"https://…\", or take {} out", section.name());
-        let problem = format!("{} has no effect: `{setting}` is not at https://", section.name());
+        let cure = format!("write {setting} = \"https://…\", or remove {}", section.name());
+        let problem = format!("{} has no effect: `{setting}` is not an https:// URL", section.name());
         section.wrong(at, problem, cure);
     }
     let pair = certificate.as_ref().zip(key.as_ref());
@@ -80,11 +80,14 @@ fn file(section: &mut Section<'_, '_>, name: &'static str) -> Option<Given<PathB
     section.hide_pem(name);
     section.parsed(name, FILE, |text| {
         if text.contains("-----BEGIN") {
-            let cure = "write it into a file that only the gateway can read, and its path here";
-            return Err(Wrong::new(format!("`{name}` is the path of a file, and not what is in it"), cure));
+            let cure = "put it into a file that only the gateway can read, and write its path here";
+            return Err(InvalidValue::new(
+                format!("`{name}` takes the path of a file, not its content"),
+                cure,
+            ));
         }
         match text.is_empty() {
-            true => Err(Wrong::new(format!("`{name}` is empty"), "write the path of a file")),
+            true => Err(InvalidValue::new(format!("`{name}` is empty"), "write the path of a file")),
             false => Ok(PathBuf::from(text)),
         }
     })

@@ -6,7 +6,7 @@ use crate::route::Route;
 use crate::tenant::{ScopeConfig, TenantFrom};
 use http::StatusCode;
 use semel::key::{KeyRules, KeySyntax};
-use semel::problem::{Code, DocsBase, Problem, Profile};
+use semel::problem::{Code, DocsBase, Format, Problem};
 use semel::{Expired, InFlight, StoreResponse};
 use semel_tower::{KeyRequirement, OutcomeClass, OutcomeRules, Protection};
 use serde::{Serialize, Serializer};
@@ -17,13 +17,36 @@ use std::time::Duration;
 pub(super) struct Document {
     /// Another number is another shape of this document.
     contract_version: u32,
-    pub(super) profile: &'static str,
+    pub(super) profile: String,
+    /// How refusals look.
+    pub(super) format: RefusalFormat,
     pub(super) key: Key,
     pub(super) tenant: Tenant,
     pub(super) replay: Replay,
     pub(super) operations: Vec<Operation>,
     pub(super) outcomes: BTreeMap<&'static str, &'static str>,
     pub(super) errors: Vec<Error>,
+}
+
+#[derive(Serialize)]
+pub(super) struct RefusalFormat {
+    /// The built-in profile that it is, or that it extends.
+    pub(super) based_on: &'static str,
+    pub(super) content_type: String,
+    /// A key that stands for another request, as clients are told.
+    pub(super) example: String,
+}
+
+impl RefusalFormat {
+    fn of(format: &Format, docs: &DocsBase) -> Self {
+        let detail = "This key was already used for a different request.";
+        let example = format.example(Code::KeyReused, detail, docs);
+        Self {
+            based_on: format.profile().as_str(),
+            content_type: String::from_utf8_lossy(format.content_type().as_bytes()).into_owned(),
+            example: String::from_utf8_lossy(&example).into_owned(),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -123,10 +146,8 @@ impl Document {
         };
         Self {
             contract_version: 1,
-            profile: match config.profile {
-                Profile::Stripe => "stripe",
-                _ => "ietf",
-            },
+            profile: config.profile.name().to_owned(),
+            format: RefusalFormat::of(&config.profile, &config.docs),
             key: Key::of(&config.key_rules),
             tenant: Tenant::of(&config.scope),
             replay: Replay {
@@ -150,7 +171,7 @@ impl Document {
                 ("other 4xx, 500, 501, 505, 506, 507, 508, 510, 511", "failed"),
             ]
             .into(),
-            errors: Code::ALL.iter().map(|&code| Error::of(code, config.profile, &config.docs)).collect(),
+            errors: Code::ALL.iter().map(|&code| Error::of(code, &config.profile, &config.docs)).collect(),
         }
     }
 }
@@ -175,10 +196,12 @@ impl Key {
 const BY_CREDENTIAL: &str = "A key belongs to the credential that it is sent with (Authorization, X-Api-Key). A refreshed bearer token is \
                              another tenant: a retry with a new token does not meet the first request, and executes again.";
 
-const BY_TOKEN: &str = "A key belongs to whomever your bearer token names. A refreshed token of the same caller is the same tenant. A token that has \
-                        expired, or cannot be verified, gets 401, whatever else the request brings.";
-const BY_ASKING: &str = "A key belongs to the account that your credentials are found to be of, which is asked about every request, retries too. While \
-                         that cannot be found out, requests get 503 idempotency_scope_unresolved with Retry-After, and nothing is carried out.";
+const BY_TOKEN: &str = "A key belongs to the caller that your bearer token names. A refreshed token of the same caller is \
+                        the same tenant. A token that has expired, or cannot be verified, gets 401, whatever else the \
+                        request brings.";
+const BY_ASKING: &str = "A key belongs to the account that your credentials identify. They are checked for every request, \
+                         retries included; while they cannot be checked, requests get 503 idempotency_scope_unresolved with \
+                         Retry-After, and nothing is executed.";
 
 impl Tenant {
     fn of(scope: &ScopeConfig) -> Self {
@@ -187,7 +210,8 @@ impl Tenant {
         if scope.tenant.is_empty() {
             sources.push("credential");
             rules.push(BY_CREDENTIAL);
-            rules.push("All callers without a credential share one tenant, and with it their keys: make keys that nobody else makes.");
+            rules.push("All callers without a credential share one tenant, and with it their keys: use keys that nobody \
+                        else could choose, such as UUIDs.");
             return Self { sources, rules };
         }
         for source in &scope.tenant {
@@ -208,7 +232,7 @@ impl Tenant {
         if sources.len() > 1 {
             rules.push("Of these, the first one that is present decides.");
         }
-        rules.push("A request of which it cannot be told whose it is gets 401 idempotency_scope_unresolved.");
+        rules.push("A request that cannot be attributed to a caller gets 401 idempotency_scope_unresolved.");
         Self { sources, rules }
     }
 }
@@ -296,15 +320,15 @@ fn word(class: OutcomeClass) -> &'static str {
 }
 
 impl Error {
-    fn of(code: Code, profile: Profile, docs: &DocsBase) -> Self {
-        let later = Problem::new(code, profile, "");
+    fn of(code: Code, format: &Format, docs: &DocsBase) -> Self {
+        let later = Problem::new(code, format.profile(), "");
         let (status, retryable, retry_after) = (later.status, later.retryable, later.retry_after.is_some());
         let first = later.for_first_request().status;
         Self {
             code,
             kind: docs.page(code),
             title: code.title(),
-            status: status.as_u16(),
+            status: format.status(code).as_u16(),
             first_status: (first != status).then(|| first.as_u16()),
             retryable,
             retry_after,

@@ -20,7 +20,9 @@ pub(super) fn page(document: &Document) -> String {
         "operations" => document.operations.iter().map(row).collect(),
         "answers" => answers(document),
         "tenant" => document.tenant.rules.iter().map(|rule| format!("<p>{}</p>\n", Text(rule))).collect(),
-        "profile" => Text(document.profile).to_string(),
+        "profile" => Text(&document.profile).to_string(),
+        "content_type" => Text(&document.format.content_type).to_string(),
+        "refusal" => Text(&document.format.example).to_string(),
         "errors" => document.errors.iter().map(error).collect(),
         _ => String::new(),
     })
@@ -133,7 +135,7 @@ fn remarks(operation: &Operation) -> Vec<String> {
     };
     let mut remarks = vec![format!("Request bodies up to {}", bytes(operation.max_request_body_bytes))];
     remarks.push(match operation.stored_response {
-        "reference" => "the answer itself is not kept, only what was made".into(),
+        "reference" => "answers are not kept, only the resource that was created".into(),
         _ => format!("answers up to {} are kept", bytes(operation.max_stored_response_bytes)),
     });
     if operation.body_window < operation.window {
@@ -173,23 +175,29 @@ fn answers(document: &Document) -> String {
     };
     let first_unknown = document.errors.iter().find_map(|error| error.first_status).unwrap_or_default();
     let lines = [
-        "<strong>A retry of what has ended</strong> gets the same status, body and kept headers, with \
-         <code>Idempotent-Replayed: true</code>. Kept are content type, encoding and language, location, etag and link; never cookies."
+        "<strong>A retry of a finished request</strong> gets the same status, body and kept headers, with \
+         <code>Idempotent-Replayed: true</code>. Kept are content type, encoding and language, location, etag and link; \
+         never cookies."
             .to_owned(),
-        "<strong>Every protected answer</strong> has a <code>Semel-Operation-Id</code>: name it when you ask for help.".into(),
-        format!("<strong>While the first is at work</strong>, a duplicate gets {} with <code>Retry-After</code>, unless the table says otherwise.", status(Code::InProgress)),
+        "<strong>Every protected answer</strong> has a <code>Semel-Operation-Id</code>: quote it when you contact \
+         support.".into(),
+        format!("<strong>While the first request is in progress</strong>, a duplicate gets {} with \
+                 <code>Retry-After</code>, unless the table says otherwise.", status(Code::InProgress)),
         format!(
-            "<strong>Where nobody knows how it ended</strong> (the service was too slow, or broke off), the first request gets {first_unknown}, \
-             and every retry {} with <code>Retry-After</code>, unless the table says otherwise, until it is settled; how long to wait grows with the age of the doubt, from 2 s to 60 s. It is not carried out again meanwhile.",
+            "<strong>If the outcome is unknown</strong> (the service was too slow, or the connection broke), the first \
+             request gets {first_unknown}, and every retry {} with <code>Retry-After</code>, unless the table says \
+             otherwise, until it is settled; the wait grows with the age of the doubt, from 2 s to 60 s. It is not executed \
+             again meanwhile.",
             status(Code::OutcomeUnknown)
         ),
-        format!("<strong>Another request under the same key</strong> gets {}. Method, host, path, query and body are compared, \
-                 and the content type; credentials are not. JSON is compared by what it says, not by how it is spelt; the order of a form's fields counts where one \
-                 name comes twice or has brackets or dots; multipart forms are compared part by part, under any boundary; all else byte by byte.", status(Code::KeyReused)),
+        format!("<strong>Another request under the same key</strong> gets {}. Method, host, path, query and body are \
+                 compared, and the content type; credentials are not. JSON is compared by its values, not by its \
+                 formatting; the order of a form's fields counts where one name comes twice or has brackets or dots; \
+                 multipart forms are compared part by part, under any boundary; all else byte by byte.", status(Code::KeyReused)),
         format!("<strong>After the window</strong>, a key gets {}, unless the table says otherwise; later it is new.", status(Code::KeyExpired)),
-        "<strong>What counts as the outcome</strong>: 2xx and 3xx are done and repeated; 400, 401, 403, 405, 407, 411, 414, 415, \
-         421, 425, 426, 429 and 431 mean that nothing happened, and a retry is carried out; 408, 499, 502, 503, 504 and every 5xx that is not \
-         registered leave it unknown; every other 4xx and 5xx is repeated."
+        "<strong>What counts as the outcome</strong>: 2xx and 3xx are done and repeated; 400, 401, 403, 405, 407, 411, \
+         414, 415, 421, 425, 426, 429 and 431 mean that nothing happened, and a retry executes; 408, 499, 502, 503, 504 and \
+         every 5xx that is not registered leave it unknown; every other 4xx and 5xx is repeated."
             .into(),
     ];
     lines.iter().map(|line| format!("<li>{line}</li>\n")).collect()
@@ -202,7 +210,7 @@ fn error(error: &Error) -> String {
         None => error.status.to_string(),
     };
     let retryable =
-        if error.retryable { "may be sent again as it is" } else { "sending the same again changes nothing" };
+        if error.retryable { "may be sent again as it is" } else { "sending it again does not help" };
     let retry_after = if error.retry_after { ", with <code>Retry-After</code>" } else { "" };
     format!(
         "<section class=\"error\" id=\"{code}\">\n<h3><code>{code}</code></h3>\n<p class=\"faint\">{}: {status}{retry_after}; {retryable}</p>\n\

@@ -136,11 +136,11 @@ mod tests {
         for &(name, value) in lines {
             headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
-        let introduction = ForwardedHeaders::default();
+        let forwarded = ForwardedHeaders::default();
         // What was worked out for another is not said of this one.
-        introduction.announce(&mut HeaderMap::new(), "198.51.100.1".parse().ok(), false);
-        introduction.announce(&mut headers.clone(), peer.parse().ok(), is_trusted);
-        introduction.announce(&mut headers, peer.parse().ok(), is_trusted);
+        forwarded.announce(&mut HeaderMap::new(), "198.51.100.1".parse().ok(), false);
+        forwarded.announce(&mut headers.clone(), peer.parse().ok(), is_trusted);
+        forwarded.announce(&mut headers, peer.parse().ok(), is_trusted);
         headers.remove(HOST);
         let text = |value: &HeaderValue| value.to_str().unwrap().to_owned();
         let mut lines: Vec<_> =

@@ -48,14 +48,14 @@ where
 
     fn call(&mut self, accepted: AcceptedRequest) -> Self::Future {
         let AcceptedRequest { mut parts, body, client, under_way, asked } = accepted;
-        let Client { peer, introduction, certificate, .. } = client;
-        let (in_flight, link) = (under_way.in_flight().cloned(), under_way.link().clone());
+        let Client { peer, forwarded, certificate, .. } = client;
+        let (in_flight, state) = (under_way.in_flight().cloned(), under_way.state().clone());
         let extensions = &mut parts.extensions;
         extensions.insert(peer);
         if let Some(certificate) = certificate {
             extensions.insert(certificate);
         }
-        extensions.insert(Caller { in_flight, introduction, link, asked });
+        extensions.insert(Caller { in_flight, forwarded, state, asked });
         Answering { answer: self.inner.call(Request::from_parts(parts, body)), under_way: Some(under_way) }
     }
 }
@@ -87,13 +87,13 @@ impl<F: Future<Output = Result<Response<Body>, BoxError>>> Future for Answering<
 }
 
 fn unless_body_failed(answer: Response<Body>, under_way: &UnderWay) -> Response<Body> {
-    let told = match under_way.link().failure() {
+    let told = match under_way.state().failure() {
         None => return answer,
         Some(BodyFailure::Late) => responses::too_slow(),
         Some(BodyFailure::TooLong) => responses::too_long(),
         Some(BodyFailure::MadeRoom) => responses::made_room(),
         Some(BodyFailure::Malformed) => {
-            responses::bad_request("The request body is not framed as HTTP/1.1 has it.")
+            responses::bad_request("The request body is not framed as HTTP/1.1 requires.")
         }
     };
     told.map(Body::from)

@@ -72,13 +72,12 @@ fn is_unambiguous(decisive: &Decisive, headers: &HeaderMap) -> Result<(), Box<Re
     let refuse = |detail| Err(Box::new(responses::bad_request(detail)));
     if decisive.is_named_by_connection(headers) {
         return refuse(
-            "Connection names a field that is part of the request, such as the Idempotency-Key, a credential or the account, as if \
-             it were about this connection alone.",
+            "Connection names an end-to-end field, such as the Idempotency-Key, a credential or the account.",
         );
     }
     if headers.keys().any(|name| is_misspelt_key(name.as_str())) {
         return refuse(
-            "The Idempotency-Key is spelt in another way. Send it as it is documented: with a hyphen.",
+            "The name of the key's header is misspelled. Send it as documented: Idempotency-Key, with a hyphen.",
         );
     }
     Ok(())

@@ -5,6 +5,7 @@
 
 mod body_errors;
 mod contract;
+mod format_refusals;
 mod future;
 mod hop_by_hop;
 mod in_flight;
@@ -15,6 +16,7 @@ mod untrusted_headers;
 
 pub(crate) use body_errors::{BodyErrors, BodyErrorsLayer};
 pub(crate) use contract::{PublishContract, PublishContractLayer};
+pub(crate) use format_refusals::{FormatRefusals, FormatRefusalsLayer};
 pub(crate) use hop_by_hop::{HopByHop, HopByHopLayer};
 pub(crate) use in_flight::{LimitInFlight, LimitInFlightLayer};
 pub(crate) use normalize::{Normalize, NormalizeLayer};

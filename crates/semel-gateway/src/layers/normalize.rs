@@ -67,7 +67,7 @@ fn normalize(parts: &mut Parts) -> Result<(), Box<Response<Bytes>>> {
     }
     let is_named = host.is_some() || (parts.version == Version::HTTP_2 && parts.uri.authority().is_some());
     if !is_named && parts.version != Version::HTTP_10 {
-        return refuse("There is no Host, which HTTP/1.1 requires, nor an :authority, as HTTP/2 has it.");
+        return refuse("Host (HTTP/1.1) or :authority (HTTP/2) is missing.");
     }
     if parts.version == Version::HTTP_2 {
         normalize_http2_headers(&mut parts.headers)?;
@@ -79,7 +79,7 @@ fn normalize(parts: &mut Parts) -> Result<(), Box<Response<Bytes>>> {
             if [Scheme::HTTP, Scheme::HTTPS].contains(scheme) && !authority.as_str().contains('@') =>
         {
             let Ok(host) = HeaderValue::from_str(authority.as_str()) else {
-                return refuse("The host in the request target is not one.");
+                return refuse("The host in the request target is invalid.");
             };
             parts.headers.insert(HOST, host);
         }
@@ -88,14 +88,14 @@ fn normalize(parts: &mut Parts) -> Result<(), Box<Response<Bytes>>> {
     match legible(parts.uri.path()) {
         Ok(()) => {}
         Err(Illegible::ControlCharacter) => {
-            return refuse("The path of this request has a control character in it, percent-encoded.");
+            return refuse("The path of this request contains a percent-encoded control character.");
         }
         Err(Illegible::NotUtf8) => {
-            return refuse("The path of this request is not UTF-8 once it is percent-decoded.");
+            return refuse("The path of this request is not UTF-8 when percent-decoded.");
         }
     }
     if parts.uri.path() == "*" && parts.method != Method::OPTIONS {
-        return refuse("The request target * is for OPTIONS alone.");
+        return refuse("The request target * is valid for OPTIONS only.");
     }
     Ok(())
 }
@@ -106,7 +106,7 @@ fn normalize_http2_headers(headers: &mut HeaderMap) -> Result<(), Box<Response<B
     let is_number =
         |length: &HeaderValue| !length.is_empty() && length.as_bytes().iter().all(u8::is_ascii_digit);
     if lengths.next().is_some_and(|length| !is_number(length)) || lengths.next().is_some() {
-        return Err(Box::new(responses::bad_request("The Content-Length is not one plain number.")));
+        return Err(Box::new(responses::bad_request("Content-Length is not a plain number.")));
     }
     // RFC 9113, section 8.2.3: cookies may come apart, and belong into one line.
     let cookies: Vec<&[u8]> = headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();

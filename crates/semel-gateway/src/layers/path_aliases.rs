@@ -50,8 +50,8 @@ where
     }
 
     fn call(&mut self, accepted: AcceptedRequest) -> Self::Future {
-        if let Some(disguised) = self.routes.disguised(&accepted.parts) {
-            return MaybeAnswered::here(accepted.answer(disguised.into_response()));
+        if let Some(ambiguity) = self.routes.ambiguity(&accepted.parts) {
+            return MaybeAnswered::here(accepted.answer(ambiguity.into_response()));
         }
         MaybeAnswered::passed_on(self.inner.call(accepted))
     }

@@ -56,7 +56,7 @@ where
         let Some(tracing) = &self.tracing else {
             return Traced::Untraced { answer: self.inner.call(accepted) };
         };
-        let scheme = accepted.client.introduction.scheme();
+        let scheme = accepted.client.forwarded.scheme();
         let recording = tracing.begin(&mut accepted.parts, scheme);
         let trace = recording.as_ref().map(Recording::trace);
         let answer = match &trace {

@@ -4,7 +4,7 @@ use super::length::Length;
 use super::pace::Patience;
 use super::request_state::{BodyFailure, RequestState, UnderWay};
 use super::{LINGER, LINGER_BYTES};
-use crate::alarm::Alarm;
+use crate::deadline_timer::DeadlineTimer;
 use crate::headers::{Decisive, clean_trailers};
 use bytes::Bytes;
 use http::HeaderMap;
@@ -29,14 +29,14 @@ const PIECE: usize = 16 * 1024;
 const DRAINED: usize = 256 * 1024;
 
 /// A request's body: as it comes in, or as the layer has read it.
-pub struct RequestBody(Kind);
+pub struct RequestBody(Source);
 
-enum Kind {
+enum Source {
     Incoming {
         body: Incoming,
         /// How much more may come.
         left: Option<u64>,
-        link: RequestState,
+        state: RequestState,
         /// Apart, as it is seldom needed: every request's future would have the room for it.
         waiting: Option<Box<Waiting>>,
         /// Whether the client sends it: one that expects to be told to go on may not, until somebody wants to read.
@@ -60,26 +60,26 @@ struct Waiting {
     since: Option<Instant>,
     /// With a body that is passed on.
     patience: Option<Patience>,
-    alarm: Alarm,
+    timer: DeadlineTimer,
 }
 
 /// A body that is passed on unprotected got too long.
 #[derive(Debug, thiserror::Error)]
-#[error("the request body is longer than what is passed on")]
+#[error("the request body is larger than the gateway passes on")]
 struct TooLong;
 
 impl RequestBody {
-    pub(crate) fn incoming(body: Incoming, headers: &HeaderMap, link: RequestState) -> Self {
+    pub(crate) fn incoming(body: Incoming, headers: &HeaderMap, state: RequestState) -> Self {
         // hyper knows of bodies that are none: they need no following.
         Self(if body.is_end_stream() {
-            link.body_is_whole();
-            Kind::Whole(None)
+            state.body_is_whole();
+            Source::Whole(None)
         } else {
             let is_coming = !headers.contains_key(EXPECT);
-            Kind::Incoming {
+            Source::Incoming {
                 body,
                 left: None,
-                link,
+                state,
                 waiting: None,
                 is_coming,
                 is_waited_for: false,
@@ -92,14 +92,14 @@ impl RequestBody {
 
     /// Says what its trailers may not say, besides what they never may.
     pub(crate) fn clean_trailers_by(&mut self, rules: &Decisive) {
-        if let Kind::Incoming { decisive, .. } = &mut self.0 {
+        if let Source::Incoming { decisive, .. } = &mut self.0 {
             *decisive = Some(rules.clone());
         }
     }
 
     /// Says how long it may be. What the layer has read has a limit of its own.
     pub(crate) fn limit(&mut self, most: Option<u64>) {
-        if let Kind::Incoming { left, .. } = &mut self.0 {
+        if let Source::Incoming { left, .. } = &mut self.0 {
             *left = most;
         }
     }
@@ -110,7 +110,7 @@ impl RequestBody {
     /// # Errors
     /// It does not end as it should.
     pub(crate) async fn hold_to_length(&mut self) -> Result<bool, BoxError> {
-        if let Kind::Incoming { body, length, .. } = &mut self.0 {
+        if let Source::Incoming { body, length, .. } = &mut self.0 {
             *length = Length::of(body).map(Box::new);
         }
         while !self.is_end_stream() && self.size_hint().exact() == Some(0) {
@@ -125,7 +125,7 @@ impl RequestBody {
 
     /// Counts its pieces there.
     pub(crate) fn count(&mut self, pieces: &Arc<AtomicU64>) {
-        if let Kind::Incoming { progress, .. } = &mut self.0 {
+        if let Source::Incoming { progress, .. } = &mut self.0 {
             *progress = Some(Arc::clone(pieces));
         }
     }
@@ -136,15 +136,15 @@ impl RequestBody {
 /// lose the answer that they have if the stream is reset while they are still sending.
 impl Drop for RequestBody {
     fn drop(&mut self) {
-        let Kind::Incoming { body, is_coming, is_waited_for, link, .. } =
-            std::mem::replace(&mut self.0, Kind::Whole(None))
+        let Source::Incoming { body, is_coming, is_waited_for, state, .. } =
+            std::mem::replace(&mut self.0, Source::Whole(None))
         else {
             return;
         };
         if is_waited_for {
-            link.has_body();
+            state.has_body();
         }
-        let most = if link.body_timeout().is_some() { LINGER_BYTES } else { DRAINED };
+        let most = if state.body_timeout().is_some() { LINGER_BYTES } else { DRAINED };
         if is_coming
             && !body.is_end_stream()
             && body.size_hint().lower() <= most as u64
@@ -166,7 +166,7 @@ async fn discard(mut body: Incoming, most: usize) {
 
 impl From<Bytes> for RequestBody {
     fn from(bytes: Bytes) -> Self {
-        Self(Kind::Whole((!bytes.is_empty()).then_some(bytes)))
+        Self(Source::Whole((!bytes.is_empty()).then_some(bytes)))
     }
 }
 
@@ -179,11 +179,11 @@ impl Body for RequestBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match &mut self.0 {
-            Kind::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Kind::Incoming {
+            Source::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Source::Incoming {
                 body,
                 left,
-                link,
+                state,
                 waiting,
                 is_coming,
                 is_waited_for,
@@ -198,16 +198,16 @@ impl Body for RequestBody {
                 };
                 let Poll::Ready(mut frame) = polled else {
                     *is_waited_for = true;
-                    if link.waits_for_body(context) {
-                        ready!(poll_too_late(waiting, context, link));
-                        link.fail(BodyFailure::Late);
+                    if state.waits_for_body(context) {
+                        ready!(poll_too_late(waiting, context, state));
+                        state.fail(BodyFailure::Late);
                     } else {
-                        link.fail(BodyFailure::MadeRoom);
+                        state.fail(BodyFailure::MadeRoom);
                     }
                     return Poll::Ready(Some(Err(io::Error::from(io::ErrorKind::TimedOut).into())));
                 };
                 if std::mem::take(is_waited_for) {
-                    link.has_body();
+                    state.has_body();
                 }
                 if let (Some(patience), Some(Ok(frame))) =
                     (waiting.as_mut().and_then(|waiting| waiting.patience.as_mut()), &frame)
@@ -229,7 +229,7 @@ impl Body for RequestBody {
                     && let Some(bytes) = frame.data_ref()
                 {
                     let Some(rest) = left.checked_sub(bytes.len() as u64) else {
-                        link.fail(BodyFailure::TooLong);
+                        state.fail(BodyFailure::TooLong);
                         return Poll::Ready(Some(Err(TooLong.into())));
                     };
                     *left = rest;
@@ -237,10 +237,10 @@ impl Body for RequestBody {
                 if frame.is_none()
                     || (!is_held(length) && body.is_end_stream() && matches!(frame, Some(Ok(_))))
                 {
-                    link.body_is_whole();
+                    state.body_is_whole();
                 }
                 if !matches!(frame, Some(Ok(_))) {
-                    self.0 = Kind::Whole(None);
+                    self.0 = Source::Whole(None);
                 }
                 Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
             }
@@ -249,16 +249,16 @@ impl Body for RequestBody {
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
-            Kind::Whole(bytes) => bytes.is_none(),
-            Kind::Incoming { body, length, .. } => !is_held(length) && body.is_end_stream(),
+            Source::Whole(bytes) => bytes.is_none(),
+            Source::Incoming { body, length, .. } => !is_held(length) && body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Kind::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
-            Kind::Incoming { body, length: None, .. } => body.size_hint(),
-            Kind::Incoming { body, length: Some(length), .. } => length.add_held(body.size_hint()),
+            Source::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
+            Source::Incoming { body, length: None, .. } => body.size_hint(),
+            Source::Incoming { body, length: Some(length), .. } => length.add_held(body.size_hint()),
         }
     }
 }
@@ -272,16 +272,16 @@ fn is_held(length: &Option<Box<Length>>) -> bool {
 fn poll_too_late(
     waiting: &mut Option<Box<Waiting>>,
     context: &mut Context<'_>,
-    link: &RequestState,
+    state: &RequestState,
 ) -> Poll<()> {
-    let (Some(allowed), Some(pace)) = (link.body_timeout(), link.pace()) else { return Poll::Pending };
+    let (Some(allowed), Some(pace)) = (state.body_timeout(), state.pace()) else { return Poll::Pending };
     let waiting = waiting.get_or_insert_default();
-    let until = if link.outlives_client() {
+    let until = if state.outlives_client() {
         *waiting.since.get_or_insert_with(Instant::now) + allowed
     } else {
         waiting.patience.get_or_insert_with(|| Patience::new(pace)).wait()
     };
-    waiting.alarm.poll_until(context, until)
+    waiting.timer.poll_until(context, until)
 }
 
 /// An answer's body. The request is under way until it is gone.
@@ -297,6 +297,11 @@ impl AnswerBody {
     pub(crate) fn new(body: semel_tower::Body, under_way: UnderWay) -> Self {
         under_way.answered();
         Self { body, rest: Bytes::new(), under_way: Some(under_way) }
+    }
+
+    /// Puts these bytes in the place of a body of which nothing was sent.
+    pub(crate) fn replace(&mut self, bytes: Bytes) {
+        self.body = semel_tower::Body::from(bytes);
     }
 
     /// The next piece, on a stream of HTTP/2.

@@ -23,8 +23,8 @@ enum Requests {
 }
 
 impl Connected {
-    pub(super) fn speaks_http1(&self, link: &RequestState) {
-        let _known = self.0.requests.set(Requests::Http1(link.clone()));
+    pub(super) fn speaks_http1(&self, state: &RequestState) {
+        let _known = self.0.requests.set(Requests::Http1(state.clone()));
     }
 
     pub(super) fn speaks_http2(&self, streams: &Arc<Streams>) {
@@ -42,7 +42,7 @@ impl Holder for Connected {
     fn is_revocable(&self) -> bool {
         match self.0.requests.get() {
             None => true,
-            Some(Requests::Http1(link)) => !link.is_under_way(),
+            Some(Requests::Http1(state)) => !state.is_under_way(),
             Some(Requests::Http2(streams)) => streams.is_idle(),
         }
     }

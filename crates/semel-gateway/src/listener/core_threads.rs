@@ -1,7 +1,7 @@
 //! The threads that serve connections: one for each core, each with a runtime of its own.
 //!
 //! A connection stays on one thread, with its requests, what is executed for them and the connections to the service that they use. What
-//! all share is the store, whose batches are for requests of any lane, and counts. Nothing on a request's way may take long without
+//! all share is the store, whose batches are for requests of any thread, and counts. Nothing on a request's way may take long without
 //! waiting for something: whoever shares the thread waits for it.
 //!
 //! Streams of one HTTP/2 connection are dealt out to all threads: a proxy in front may send everything over one.
@@ -31,19 +31,19 @@ thread_local! {
     static HERE: Cell<usize> = const { Cell::new(0) };
 }
 
-/// How many lanes there are.
+/// How many threads there are.
 pub(crate) fn count() -> usize {
     *COUNT
 }
 
-/// The number of the lane that this runs on, below [`count`]. A thread that is none counts as the first.
+/// Index of the current core thread, below [`count`]; 0 on any other thread.
 pub(crate) fn here() -> usize {
     HERE.get()
 }
 
 /// The threads. They end, with everything on them, when this is dropped.
 pub(crate) struct CoreThreads {
-    lanes: Arc<[CoreThread]>,
+    threads: Arc<[CoreThread]>,
     _ends: Vec<oneshot::Sender<()>>,
 }
 
@@ -61,9 +61,9 @@ struct SignOfLife {
 
 /// Asks the core threads for signs of life. Clones ask the same threads.
 #[derive(Clone)]
-pub(crate) struct Pulse(Arc<[CoreThread]>);
+pub(crate) struct SignsOfLife(Arc<[CoreThread]>);
 
-impl Pulse {
+impl SignsOfLife {
     /// The names of the core threads that are stuck: they have not done anything for 10 s though they were asked to.
     pub(crate) async fn stuck(&self) -> Vec<String> {
         let signs: Vec<_> = self.0.iter().map(CoreThread::sign_of_life).collect();
@@ -89,22 +89,22 @@ impl CoreThreads {
     /// The system has no more threads.
     pub(crate) fn start() -> io::Result<Self> {
         let started = (0..count()).map(CoreThread::start).collect::<io::Result<Vec<_>>>()?;
-        let (lanes, ends): (Vec<_>, _) = started.into_iter().unzip();
-        Ok(Self { lanes: lanes.into(), _ends: ends })
+        let (threads, ends): (Vec<_>, _) = started.into_iter().unzip();
+        Ok(Self { threads: threads.into(), _ends: ends })
     }
 
     /// Whoever asks them for signs of life.
-    pub(crate) fn pulse(&self) -> Pulse {
-        Pulse(Arc::clone(&self.lanes))
+    pub(crate) fn signs_of_life(&self) -> SignsOfLife {
+        SignsOfLife(Arc::clone(&self.threads))
     }
 
     /// A place for a connection, where there are fewest.
-    pub(crate) fn place(&self) -> Place {
-        let counted = self.lanes.iter().map(|lane| lane.connections.load(Relaxed));
+    pub(crate) fn place(&self) -> Assignment {
+        let counted = self.threads.iter().map(|thread| thread.connections.load(Relaxed));
         let number =
             counted.enumerate().min_by_key(|(_, connections)| *connections).map_or(0, |(number, _)| number);
-        self.lanes[number].connections.fetch_add(1, Relaxed);
-        Place { lanes: Arc::clone(&self.lanes), number }
+        self.threads[number].connections.fetch_add(1, Relaxed);
+        Assignment { threads: Arc::clone(&self.threads), number }
     }
 }
 
@@ -140,39 +140,39 @@ impl CoreThread {
     }
 }
 
-/// A connection's place on a lane, until it is dropped.
-pub(crate) struct Place {
-    lanes: Arc<[CoreThread]>,
+/// A connection's place on a thread, until it is dropped.
+pub(crate) struct Assignment {
+    threads: Arc<[CoreThread]>,
     number: usize,
 }
 
-impl Place {
+impl Assignment {
     /// Runs the connection there.
     pub(crate) fn run<F>(self, connection: impl FnOnce(RoundRobinExecutor) -> F + Send + 'static)
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let dealer = RoundRobinExecutor {
-            lanes: Arc::clone(&self.lanes),
+        let executor = RoundRobinExecutor {
+            threads: Arc::clone(&self.threads),
             next: Arc::new(AtomicUsize::new(self.number)),
         };
-        self.lanes[self.number].runtime.clone().spawn(async move {
-            connection(dealer).await;
+        self.threads[self.number].runtime.clone().spawn(async move {
+            connection(executor).await;
             drop(self);
         });
     }
 }
 
-impl Drop for Place {
+impl Drop for Assignment {
     fn drop(&mut self) {
-        self.lanes[self.number].connections.fetch_sub(1, Relaxed);
+        self.threads[self.number].connections.fetch_sub(1, Relaxed);
     }
 }
 
-/// Deals out the streams of one connection, its own lane first.
+/// Deals out the streams of one connection, its own thread first.
 #[derive(Clone)]
 pub(crate) struct RoundRobinExecutor {
-    lanes: Arc<[CoreThread]>,
+    threads: Arc<[CoreThread]>,
     next: Arc<AtomicUsize>,
 }
 
@@ -181,8 +181,8 @@ where
     F: Future<Output: Send> + Send + 'static,
 {
     fn execute(&self, stream: F) {
-        let number = self.next.fetch_add(1, Relaxed) % self.lanes.len();
-        self.lanes[number].runtime.spawn(stream);
+        let number = self.next.fetch_add(1, Relaxed) % self.threads.len();
+        self.threads[number].runtime.spawn(stream);
     }
 }
 
@@ -194,19 +194,20 @@ mod tests {
     use tokio::sync::mpsc;
 
     /// CoreThreads, however many cores this machine has.
-    fn lanes(count: usize) -> CoreThreads {
-        let (lanes, ends): (Vec<_>, _) = (0..count).map(|number| CoreThread::start(number).unwrap()).unzip();
-        CoreThreads { lanes: lanes.into(), _ends: ends }
+    fn threads(count: usize) -> CoreThreads {
+        let (threads, ends): (Vec<_>, _) =
+            (0..count).map(|number| CoreThread::start(number).unwrap()).unzip();
+        CoreThreads { threads: threads.into(), _ends: ends }
     }
 
     #[tokio::test]
     async fn a_connection_goes_where_there_are_fewest_and_stays_there() {
-        let lanes = lanes(3);
+        let threads = threads(3);
         let (tell, mut told) = mpsc::unbounded_channel();
         let held: Vec<_> = (0..6)
             .map(|connection| {
                 let (tell, (hold, held)) = (tell.clone(), oneshot::channel::<()>());
-                lanes.place().run(async move |_| {
+                threads.place().run(async move |_| {
                     let begun = here();
                     drop(held.await);
                     tell.send((connection, begun, here())).unwrap();
@@ -214,7 +215,8 @@ mod tests {
                 Some(hold)
             })
             .collect();
-        let counted = || lanes.lanes.iter().map(|lane| lane.connections.load(Relaxed)).collect::<Vec<_>>();
+        let counted =
+            || threads.threads.iter().map(|thread| thread.connections.load(Relaxed)).collect::<Vec<_>>();
         assert_eq!(counted(), [2, 2, 2]);
         drop(held);
         let mut ended = Vec::new();
@@ -227,62 +229,62 @@ mod tests {
             tokio::task::yield_now().await;
         }
         // Whoever has none gets the next.
-        let (one, two) = (lanes.place(), lanes.place());
+        let (one, two) = (threads.place(), threads.place());
         drop(one);
-        let three = lanes.place();
+        let three = threads.place();
         assert_eq!((two.number, three.number), (1, 0));
     }
 
     #[tokio::test]
     async fn streams_of_one_connection_are_dealt_out() {
-        let lanes = lanes(3);
+        let threads = threads(3);
         let (tell, mut told) = mpsc::unbounded_channel();
-        lanes.place().run(async move |dealer| {
+        threads.place().run(async move |executor| {
             for _ in 0..3 {
                 let tell = tell.clone();
-                dealer.execute(async move { tell.send(here()).unwrap() });
+                executor.execute(async move { tell.send(here()).unwrap() });
             }
         });
         let mut seen = BTreeSet::new();
-        while let Some(lane) = told.recv().await {
-            seen.insert(lane);
+        while let Some(thread) = told.recv().await {
+            seen.insert(thread);
         }
         assert_eq!(seen, BTreeSet::from([0, 1, 2]));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_thread_is_stuck_once_it_has_not_answered_for_long_and_busy_before() {
-        let lanes = lanes(2);
-        let pulse = lanes.pulse();
+        let threads = threads(2);
+        let signs_of_life = threads.signs_of_life();
         let (release, held) = std::sync::mpsc::channel::<()>();
         let (began, begun) = oneshot::channel();
-        lanes.place().run(async move |_| {
+        threads.place().run(async move |_| {
             began.send(()).unwrap();
             // It blocks the thread, as nothing on a request's way may.
             let _released = held.recv();
         });
         begun.await.unwrap();
-        assert!(pulse.stuck().await.is_empty(), "it may be busy");
+        assert!(signs_of_life.stuck().await.is_empty(), "it may be busy");
         // The clock of this test goes on by itself while other threads work: the other one has answered by now.
-        let (_, mut given) = lanes.lanes[1].sign_of_life();
+        let (_, mut given) = threads.threads[1].sign_of_life();
         given.wait_for(|given| *given).await.unwrap();
         tokio::time::advance(STUCK).await;
-        assert_eq!(pulse.stuck().await, ["semel-lane-0"]);
+        assert_eq!(signs_of_life.stuck().await, ["semel-lane-0"]);
         drop(release);
-        while !pulse.stuck().await.is_empty() {
+        while !signs_of_life.stuck().await.is_empty() {
             thread::yield_now();
         }
     }
 
     #[tokio::test]
     async fn what_runs_ends_with_the_lanes() {
-        let lanes = lanes(1);
+        let threads = threads(1);
         let (held, hold) = oneshot::channel::<()>();
-        lanes.place().run(async move |_| {
+        threads.place().run(async move |_| {
             let _held = held;
             std::future::pending().await
         });
-        drop(lanes);
+        drop(threads);
         assert!(hold.await.is_err());
     }
 }

@@ -44,12 +44,12 @@ pub(super) async fn serve(
     limits: Arc<Limits>,
     service: impl Answers,
     mut stopping: watch::Receiver<bool>,
-    dealer: RoundRobinExecutor,
+    executor: RoundRobinExecutor,
     connected: &Connected,
 ) {
     let peer = client.peer.0;
     let streams = Streams::new(client.begun);
-    let mut http = http2::Builder::new(dealer);
+    let mut http = http2::Builder::new(executor);
     http.timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS)
         .max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX))
@@ -81,7 +81,7 @@ pub(super) async fn serve(
                 connection.as_mut().graceful_shutdown();
             }
             overdue = overdue.as_mut() => {
-                tracing::debug!(%peer, ?overdue, "a client takes too long");
+                tracing::debug!(%peer, ?overdue, "a client is too slow");
                 connection.as_mut().graceful_shutdown();
                 match overdue {
                     // Whether it has seen it or not. Requests that were on their way meanwhile are answered.

@@ -85,7 +85,7 @@ pub(crate) struct AcceptedRequest {
 impl AcceptedRequest {
     fn new(request: Request<Incoming>, client: Client, under_way: UnderWay) -> Self {
         let (parts, body) = request.into_parts();
-        let body = RequestBody::incoming(body, &parts.headers, under_way.link().clone());
+        let body = RequestBody::incoming(body, &parts.headers, under_way.state().clone());
         Self { parts, body, client, under_way, asked: ConnectionOptions::default() }
     }
 
@@ -116,7 +116,7 @@ impl<S> Answers for S where
 #[derive(Clone)]
 pub(crate) struct Client {
     pub(crate) peer: PeerAddress,
-    pub(crate) introduction: Arc<ForwardedHeaders>,
+    pub(crate) forwarded: Arc<ForwardedHeaders>,
     /// What its certificate says, if it showed one.
     pub(crate) certificate: Option<ShownCredential>,
     /// When it connected.
@@ -162,14 +162,14 @@ impl Connections {
             let Accepted { stream, peer } = accepted;
             // Out of this runtime, and into that of its lane.
             let stream = stream.into_std();
-            lanes.place().run(async move |dealer| {
+            lanes.place().run(async move |executor| {
                 let connected = &slot.connected;
                 match stream.and_then(TcpStream::from_std) {
                     Ok(stream) => tokio::select! {
                         biased;
-                        () = serve_connection(stream, peer, limits, tls, service, stopping, dealer, connected) => {}
+                        () = serve_connection(stream, peer, limits, tls, service, stopping, executor, connected) => {}
                         () = connected.makes_room() => {
-                            tracing::debug!(%peer, "an idle connection makes room for another client's");
+                            tracing::debug!(%peer, "closed an idle connection to make room for another client");
                         }
                     },
                     Err(error) => tracing::error!(%peer, %error, "a connection cannot be served"),
@@ -238,7 +238,7 @@ async fn accept(listener: &TcpListener) -> Accepted {
             Err(error) if is_about_one_connection(&error) => {}
             Err(error) => {
                 // Too many open files, most likely: some will be closed soon.
-                tracing::error!(%error, "no connection can be accepted");
+                tracing::error!(%error, "cannot accept connections");
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         }
@@ -254,7 +254,7 @@ async fn serve_connection(
     tls: Option<Arc<ServerTls>>,
     service: impl Answers,
     mut stopping: watch::Receiver<bool>,
-    dealer: RoundRobinExecutor,
+    executor: RoundRobinExecutor,
     connected: &Connected,
 ) {
     let begun = Instant::now();
@@ -272,14 +272,14 @@ async fn serve_connection(
     };
     let client = Client {
         peer: PeerAddress(peer),
-        introduction: Arc::new(ForwardedHeaders::over(tls.is_some())),
+        forwarded: Arc::new(ForwardedHeaders::over(tls.is_some())),
         certificate: opened.certificate,
         begun,
     };
     match opened.protocol {
         Protocol::Http1 => http1::serve(opened.stream, client, limits, service, stopping, connected).await,
         Protocol::Http2 => {
-            http2::serve(opened.stream, client, limits, service, stopping, dealer, connected).await;
+            http2::serve(opened.stream, client, limits, service, stopping, executor, connected).await;
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What a client's connection and the request on it know of each other.
 
 use super::pace::Pace;
-use super::streams::{Place, StreamHandle};
+use super::streams::{OpenStream, StreamHandle};
 use super::tunnel::OtherEnd;
 use crate::capacity::{Holder, Permit};
 use std::net::SocketAddr;
@@ -81,13 +81,13 @@ impl RequestState {
         self.begin_at(has_key, None)
     }
 
-    pub(in crate::listener) fn begin_at(&self, has_key: bool, place: Option<Place>) -> UnderWay {
+    pub(in crate::listener) fn begin_at(&self, has_key: bool, place: Option<OpenStream>) -> UnderWay {
         self.0.failure.store(0, Relaxed);
         self.0.stage.store(if has_key { KEYED } else { UNDER_WAY }, Relaxed);
         let mut waiting = self.waiting();
         *waiting = Waiting { request: waiting.request + 1, ..Waiting::default() };
         drop(waiting);
-        UnderWay { link: self.clone(), place, in_flight: None }
+        UnderWay { state: self.clone(), place, in_flight: None }
     }
 
     /// The request is passed on unprotected: whether its client is still there matters, and its body may take its time.
@@ -195,28 +195,28 @@ impl RequestState {
 
 /// A request is worked on, as long as this lives.
 pub(crate) struct UnderWay {
-    link: RequestState,
+    state: RequestState,
     /// Among the streams of its connection.
-    place: Option<Place>,
+    place: Option<OpenStream>,
     /// Its part of the requests in flight: until its answer has gone out.
     in_flight: Option<Arc<InFlight>>,
 }
 
 impl UnderWay {
-    pub(crate) fn link(&self) -> &RequestState {
-        &self.link
+    pub(crate) fn state(&self) -> &RequestState {
+        &self.state
     }
 
-    pub(in crate::listener) fn place(&mut self) -> Option<&mut Place> {
+    pub(in crate::listener) fn place(&mut self) -> Option<&mut OpenStream> {
         self.place.as_mut()
     }
 
     /// What its part of the requests in flight is taken back from.
     pub(crate) fn holder(&self) -> UnderWayHolder {
         UnderWayHolder {
-            link: self.link.clone(),
-            request: self.link.request(),
-            stream: self.place.as_ref().map(Place::handle),
+            state: self.state.clone(),
+            request: self.state.request(),
+            stream: self.place.as_ref().map(OpenStream::handle),
         }
     }
 
@@ -231,14 +231,14 @@ impl UnderWay {
 
     /// There is an answer: from now on only its sending is left, and that is pointless without a client.
     pub(crate) fn answered(&self) {
-        self.link.pass_through();
+        self.state.pass_through();
     }
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        if !self.link.is_tunnel() {
-            self.link.0.stage.store(FREE, Relaxed);
+        if !self.state.is_tunnel() {
+            self.state.0.stage.store(FREE, Relaxed);
         }
     }
 }
@@ -248,7 +248,7 @@ pub(crate) type InFlight = Permit<UnderWayHolder>;
 
 /// A request in flight, as far as it can be given up: while its body does not come, or its answer is not taken.
 pub(crate) struct UnderWayHolder {
-    link: RequestState,
+    state: RequestState,
     request: u64,
     stream: Option<StreamHandle>,
 }
@@ -258,7 +258,7 @@ impl Holder for UnderWayHolder {
         if self.stream.as_ref().is_some_and(|stream| stream.is_stalled(STALLED)) {
             return true;
         }
-        let waiting = self.link.waiting();
+        let waiting = self.state.waiting();
         waiting.request == self.request
             && (waiting.body.is_some()
                 || waiting.answer.as_ref().is_some_and(|(since, _)| since.elapsed() >= STALLED))
@@ -268,7 +268,7 @@ impl Holder for UnderWayHolder {
         if let Some(stream) = &self.stream {
             stream.give_up(STALLED);
         }
-        let mut waiting = self.link.waiting();
+        let mut waiting = self.state.waiting();
         if waiting.request == self.request {
             waiting.revoked = true;
             let wakers = [waiting.body.take(), waiting.answer.take().map(|(_, waker)| waker)];

@@ -18,29 +18,29 @@ pub(super) enum Protocol {
 }
 
 pub(crate) struct ClientStream {
-    kind: Kind,
+    transport: Transport,
     /// Read already, and not yet handed out.
     early: [u8; PREFACE.len()],
     handed_out: usize,
     filled: usize,
 }
 
-enum Kind {
+enum Transport {
     Plain(TcpStream),
     Encrypted(Box<TlsStream<TcpStream>>),
 }
 
 impl ClientStream {
     pub(crate) fn plain(stream: TcpStream) -> Self {
-        Self::of(Kind::Plain(stream))
+        Self::of(Transport::Plain(stream))
     }
 
     pub(crate) fn encrypted(stream: TlsStream<TcpStream>) -> Self {
-        Self::of(Kind::Encrypted(Box::new(stream)))
+        Self::of(Transport::Encrypted(Box::new(stream)))
     }
 
-    fn of(kind: Kind) -> Self {
-        Self { kind, early: [0; PREFACE.len()], handed_out: 0, filled: 0 }
+    fn of(transport: Transport) -> Self {
+        Self { transport, early: [0; PREFACE.len()], handed_out: 0, filled: 0 }
     }
 
     /// Whether anything was read.
@@ -58,9 +58,9 @@ impl ClientStream {
             if read.len() == PREFACE.len() {
                 return Ok(Protocol::Http2);
             }
-            let count = match &mut self.kind {
-                Kind::Plain(stream) => stream.read(&mut self.early[self.filled..]).await?,
-                Kind::Encrypted(stream) => stream.read(&mut self.early[self.filled..]).await?,
+            let count = match &mut self.transport {
+                Transport::Plain(stream) => stream.read(&mut self.early[self.filled..]).await?,
+                Transport::Encrypted(stream) => stream.read(&mut self.early[self.filled..]).await?,
             };
             if count == 0 {
                 // HTTP/1 knows what to make of an end.
@@ -85,9 +85,9 @@ impl AsyncRead for ClientStream {
             this.handed_out += count;
             return Poll::Ready(Ok(()));
         }
-        match &mut this.kind {
-            Kind::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
-            Kind::Encrypted(stream) => Pin::new(stream).poll_read(context, buffer),
+        match &mut this.transport {
+            Transport::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
+            Transport::Encrypted(stream) => Pin::new(stream).poll_read(context, buffer),
         }
     }
 }
@@ -98,9 +98,9 @@ impl AsyncWrite for ClientStream {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        match &mut self.kind {
-            Kind::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
-            Kind::Encrypted(stream) => Pin::new(stream).poll_write(context, bytes),
+        match &mut self.transport {
+            Transport::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
+            Transport::Encrypted(stream) => Pin::new(stream).poll_write(context, bytes),
         }
     }
 
@@ -109,9 +109,9 @@ impl AsyncWrite for ClientStream {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match &mut self.kind {
-            Kind::Plain(stream) => Pin::new(stream).poll_write_vectored(context, slices),
-            Kind::Encrypted(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+        match &mut self.transport {
+            Transport::Plain(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+            Transport::Encrypted(stream) => Pin::new(stream).poll_write_vectored(context, slices),
         }
     }
 
@@ -120,16 +120,16 @@ impl AsyncWrite for ClientStream {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.kind {
-            Kind::Plain(stream) => Pin::new(stream).poll_flush(context),
-            Kind::Encrypted(stream) => Pin::new(stream).poll_flush(context),
+        match &mut self.transport {
+            Transport::Plain(stream) => Pin::new(stream).poll_flush(context),
+            Transport::Encrypted(stream) => Pin::new(stream).poll_flush(context),
         }
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.kind {
-            Kind::Plain(stream) => Pin::new(stream).poll_shutdown(context),
-            Kind::Encrypted(stream) => Pin::new(stream).poll_shutdown(context),
+        match &mut self.transport {
+            Transport::Plain(stream) => Pin::new(stream).poll_shutdown(context),
+            Transport::Encrypted(stream) => Pin::new(stream).poll_shutdown(context),
         }
     }
 }

@@ -53,12 +53,17 @@ impl Streams {
     }
 
     /// A stream begins; it ends when what is returned is dropped.
-    pub(super) fn begin(self: &Arc<Self>, pace: Pace) -> Place {
+    pub(super) fn begin(self: &Arc<Self>, pace: Pace) -> OpenStream {
         let mut state = self.state();
         state.under_way += 1;
         state.had_any = true;
         state.number += 1;
-        Place { streams: Arc::clone(self), number: state.number, patience: Patience::new(pace), length: 0 }
+        OpenStream {
+            streams: Arc::clone(self),
+            number: state.number,
+            patience: Patience::new(pace),
+            length: 0,
+        }
     }
 
     /// Waits until the client has let the connection wait for too long.
@@ -118,7 +123,7 @@ impl Streams {
 }
 
 /// One stream among those of its connection.
-pub(super) struct Place {
+pub(super) struct OpenStream {
     streams: Arc<Streams>,
     number: u64,
     patience: Patience,
@@ -126,7 +131,7 @@ pub(super) struct Place {
     length: usize,
 }
 
-impl Place {
+impl OpenStream {
     /// A piece of the answer was handed out. The next one is asked for when the client has room for it.
     pub(super) fn handed_out(&mut self, length: usize) {
         self.length = length;
@@ -170,7 +175,7 @@ impl StreamHandle {
     }
 }
 
-impl Drop for Place {
+impl Drop for OpenStream {
     fn drop(&mut self) {
         let mut state = self.streams.state();
         state.not_taken.remove(&self.number);

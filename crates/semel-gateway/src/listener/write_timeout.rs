@@ -1,7 +1,7 @@
 //! A connection whose client has to take what is written to it.
 
 use super::pace::{Pace, Patience};
-use crate::alarm::Alarm;
+use crate::deadline_timer::DeadlineTimer;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -11,12 +11,12 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 pub(crate) struct WriteTimeout<S> {
     stream: S,
     patience: Patience,
-    alarm: Alarm,
+    timer: DeadlineTimer,
 }
 
 impl<S> WriteTimeout<S> {
     pub(crate) fn new(stream: S, pace: Pace) -> Self {
-        Self { stream, patience: Patience::new(pace), alarm: Alarm::default() }
+        Self { stream, patience: Patience::new(pace), timer: DeadlineTimer::default() }
     }
 
     /// What is written from now on is another answer.
@@ -34,8 +34,8 @@ impl<S> WriteTimeout<S> {
             self.patience.moved(written.as_ref().map_or(0, length));
             return Poll::Ready(written);
         }
-        ready!(self.alarm.poll_until(context, self.patience.wait()));
-        tracing::debug!("an answer is not taken");
+        ready!(self.timer.poll_until(context, self.patience.wait()));
+        tracing::debug!("the client does not read its answer");
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }

@@ -17,7 +17,7 @@ pub(super) fn register(registry: &mut Registry) {
     registered(
         registry,
         "log_lines_dropped",
-        "Log lines dropped because the reader of standard error does not keep up",
+        "Log lines dropped because the reader of standard error was too slow",
         None,
         DROPPED.clone(),
     );

@@ -4,16 +4,16 @@
 //! hides that event from `rate()`. All other operations share the label `unconfigured`, whatever clients put into their
 //! paths, so that the number of series is fixed by the configurations that the process has had.
 
-mod census;
 mod logs;
+mod open_operations;
 mod outbox;
 mod reloads;
-mod survey;
+mod snapshot;
 mod telemetry;
 
-pub use census::{Open, OpenOperations};
 pub use logs::count_dropped_log_lines;
-pub(crate) use survey::{MetricsSnapshot, Taken};
+pub use open_operations::{Open, OpenOperations};
+pub(crate) use snapshot::{MetricsSnapshot, Taken};
 pub(crate) use telemetry::TelemetryMeters;
 
 use arc_swap::ArcSwap;
@@ -67,7 +67,7 @@ pub struct Metrics {
     outbox: Option<OutboxMeters>,
     reloads: ReloadMeters,
     telemetry: Option<TelemetryMeters>,
-    last: survey::Last,
+    last: snapshot::Last,
 }
 
 /// What an operation's meters are taken from.
@@ -146,7 +146,7 @@ impl Metrics {
         let requests = registered(
             &mut registry,
             "request",
-            "Time from a protected request's head to its answer's",
+            "Time from the head of a protected request to the head of its answer",
             Some(Unit::Seconds),
             Family::<OfOperation, Histogram, Buckets>::new_with_constructor(Buckets(&REQUEST_SECONDS)),
         );
@@ -161,14 +161,14 @@ impl Metrics {
             webhooks: registered(
                 &mut registry,
                 "webhooks",
-                "Webhooks that came in, by what became of them",
+                "Webhooks received, by result",
                 None,
                 Family::default(),
             ),
             outbox: None,
             reloads: ReloadMeters::new(&mut registry),
             telemetry: None,
-            last: survey::Last::default(),
+            last: snapshot::Last::default(),
             registry,
         };
         metrics.know(operations);
@@ -244,13 +244,13 @@ impl Metrics {
 
     /// Sets the gauges to what the store says. `None`, where it does not answer, takes them away: an old number that
     /// stands still would look like good news.
-    pub fn set_gauges(&self, census: Option<&OpenOperations>) {
+    pub fn set_gauges(&self, open: Option<&OpenOperations>) {
         self.gauges.clear();
-        let Some(census) = census else { return };
-        self.gauges.damaged.set(census.damaged as f64);
+        let Some(open) = open else { return };
+        self.gauges.damaged.set(open.damaged as f64);
         let nothing = Open::default();
         for label in self.operations.load().keys().map(|name| &**name).chain([UNCONFIGURED]) {
-            self.gauges.set(label, census.operations.get(label).unwrap_or(&nothing));
+            self.gauges.set(label, open.operations.get(label).unwrap_or(&nothing));
         }
     }
 
@@ -327,14 +327,14 @@ impl Gauges {
             unknown: registered(
                 registry,
                 "unknown",
-                "Operations whose outcome is unknown, dead letters among them",
+                "Operations whose outcome is unknown, including dead letters",
                 None,
                 Family::default(),
             ),
             dead_letters: registered(
                 registry,
                 "dead_letters",
-                "Operations that only a person can settle",
+                "Operations whose outcome only an operator can settle",
                 None,
                 Family::default(),
             ),
@@ -348,7 +348,7 @@ impl Gauges {
             clock_hold: registered(
                 registry,
                 "clock_hold",
-                "By how much the store's clock claims to be ahead of the trusted time; above 0, nothing is purged",
+                "How far the store's clock is ahead of trusted time; above 0, nothing is purged",
                 Some(Unit::Seconds),
                 Number::default(),
             ),
@@ -377,14 +377,14 @@ fn call_meters(registry: &mut Registry) -> Vec<CallMeters> {
     let seconds = registered(
         registry,
         "store",
-        "Time that a call to the store took",
+        "Duration of store calls",
         Some(Unit::Seconds),
         Family::<OfCallResult, Histogram, Buckets>::new_with_constructor(Buckets(&STORE_SECONDS)),
     );
     let sizes = registered(
         registry,
         "batch_size",
-        "Requests that shared a call to the store",
+        "Requests per batched store call",
         None,
         Family::<OfCall, Histogram, Buckets>::new_with_constructor(Buckets(&BATCH_SIZE)),
     );
@@ -417,14 +417,16 @@ fn registered<M: prometheus_client::registry::Metric + Clone>(
 fn meaning(event: Event) -> &'static str {
     match event {
         Event::ReserveCreated => "Requests that reserved a new operation and executed it",
-        Event::ReserveReplay => "Requests that were told how their operation had ended",
-        Event::ReserveInProgress => "Requests that were told that another one executes the operation",
+        Event::ReserveReplay => "Requests answered with a stored response",
+        Event::ReserveInProgress => "Requests refused because another one was executing the operation",
         Event::ReserveKeyMisuse => "Requests refused because their key belongs to a different request",
-        Event::ReserveFailedRetry => "Requests that executed an operation again that had done nothing before",
-        Event::ReserveUnknown => "Requests that were told that the outcome is unknown",
-        Event::StoreError => "Requests and writes that the store failed, or did not answer in time",
-        Event::ZombieKey => "Leases that ran out: operations found in progress without a live owner",
-        Event::TtlPruned => "Records removed because their time was over",
+        Event::ReserveFailedRetry => {
+            "Requests that executed an operation again after an attempt that did nothing"
+        }
+        Event::ReserveUnknown => "Requests answered that the outcome is unknown",
+        Event::StoreError => "Requests and writes for which the store failed or timed out",
+        Event::ZombieKey => "Leases that expired: operations found in progress without a live owner",
+        Event::TtlPruned => "Records purged after their tombstone",
         Event::ReconcileScheduled => {
             "Outcomes that became unknown and are to be settled by a poll or a webhook"
         }
@@ -432,7 +434,7 @@ fn meaning(event: Event) -> &'static str {
         Event::ReconcileFailed => "Unknown outcomes that became dead letters",
         Event::MissingKey => "Requests without a key where one is required or could be given",
         Event::QuotaRefused => "New keys that were refused because of a quota",
-        Event::ExpiredRetry => "Keys that came back after their window",
+        Event::ExpiredRetry => "Requests whose key had expired",
         Event::CompletedWithoutResource => "Completions stored without the type and id of the resource",
         _ => "See the documentation",
     }
@@ -491,9 +493,9 @@ mod tests {
         let gauge = "api_idempotency_unknown{operation=\"create_payment\"}";
         assert!(!metrics.render().contains(gauge));
         let open = Open { unknown: 3, ..Open::default() };
-        let census =
+        let open =
             OpenOperations { operations: [("create_payment".into(), open)].into(), damaged: 0, whole: true };
-        metrics.set_gauges(Some(&census));
+        metrics.set_gauges(Some(&open));
         assert!(metrics.render().contains(&format!("{gauge} 3\n")));
         metrics.set_gauges(None);
         assert!(!metrics.render().contains(gauge));

@@ -26,14 +26,14 @@ impl ReloadMeters {
         let reloads = registered(
             registry,
             "config_reloads",
-            "Configuration reloads: taken, or refused (the one in force stays)",
+            "Configuration reloads, by result: applied or refused",
             None,
             Family::<OfReload, Counter>::default(),
         );
         let loaded = registered(
             registry,
             "config_loaded_timestamp",
-            "When the configuration in force was read",
+            "When the configuration in force was loaded",
             Some(Unit::Seconds),
             Gauge::default(),
         );

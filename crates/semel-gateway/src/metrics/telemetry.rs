@@ -23,7 +23,7 @@ impl TelemetryMeters {
         let traced = registered(
             registry,
             "traced_requests",
-            "Requests whose spans were exported, or dropped because the collector did not take them in time",
+            "Requests whose spans were exported, or dropped because the collector was too slow",
             None,
             Family::<OfResult, Counter>::default(),
         );

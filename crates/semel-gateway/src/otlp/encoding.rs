@@ -62,7 +62,7 @@ impl Attributes {
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum SpanKind {
     Server = 2,
     Client = 3,
 }
@@ -73,7 +73,7 @@ pub(super) struct SpanFields<'a> {
     pub(super) id: SpanId,
     pub(super) parent: Option<SpanId>,
     pub(super) name: &'a str,
-    pub(super) kind: Kind,
+    pub(super) kind: SpanKind,
     pub(super) start: u64,
     pub(super) took: Duration,
 }

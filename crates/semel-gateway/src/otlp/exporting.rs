@@ -164,7 +164,7 @@ impl MetricsExport {
                 _ = stopped.changed() => true,
                 () = sleep(self.every) => false,
             };
-            let text = self.telling.load_full().survey.text().await;
+            let text = self.telling.load_full().snapshot.text().await;
             let period = Period { start, now: nanoseconds(SystemTime::now()) };
             // Numbers that are late are replaced by the next ones: there is nothing to try again.
             let exported = self.collector.export(resource.metrics(&text, period).into()).await;
@@ -183,7 +183,7 @@ struct Trouble(bool);
 impl Trouble {
     fn tell(&mut self, error: &str) {
         if !std::mem::replace(&mut self.0, true) {
-            tracing::warn!(error, "telemetry cannot be exported; requests go on as ever");
+            tracing::warn!(error, "cannot export telemetry, retrying; requests are not affected");
         }
     }
 

@@ -46,7 +46,7 @@ const SHORT_FAREWELL: Duration = Duration::from_millis(500);
 /// What is told of the configuration in force.
 pub(crate) struct ExportSource {
     pub(crate) names: Names,
-    pub(crate) survey: MetricsSnapshot,
+    pub(crate) snapshot: MetricsSnapshot,
 }
 
 /// The telemetry of one process.

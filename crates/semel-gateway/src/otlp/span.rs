@@ -3,7 +3,7 @@
 //! What a client keeps to itself is in none of them: no key, no tenant, no query, no header, no body.
 
 use super::context::{Context, SpanId};
-use super::encoding::{Attributes, Kind, Resource, SpanFields};
+use super::encoding::{Attributes, Resource, SpanFields, SpanKind};
 use super::protobuf::Message;
 use http::Method;
 use semel::trace::Noted;
@@ -74,7 +74,7 @@ impl Ended {
         if let Some(turn) = self.noted.service {
             let took =
                 turn.took.unwrap_or_else(|| (self.begun + self.took).saturating_duration_since(turn.begun));
-            let fields = self.below(0, method_name(&self.method), Kind::Client, turn.begun, took);
+            let fields = self.below(0, method_name(&self.method), SpanKind::Client, turn.begun, took);
             spans.message(field, |span| {
                 let attributes = fields.write(span, turn.status.is_none_or(|status| status >= 400));
                 attributes.text(span, "http.request.method", method_name(&self.method));
@@ -89,7 +89,7 @@ impl Ended {
         }
         for (index, call) in self.noted.store.iter().enumerate() {
             let name = format!("store {}", call.call.as_str());
-            let fields = self.below(index + 1, &name, Kind::Client, call.begun, call.took);
+            let fields = self.below(index + 1, &name, SpanKind::Client, call.begun, call.took);
             spans.message(field, |span| {
                 let attributes = fields.write(span, !call.answered);
                 attributes.text(span, "db.operation.name", call.call.as_str());
@@ -112,7 +112,7 @@ impl Ended {
             id,
             parent,
             name: &name,
-            kind: Kind::Server,
+            kind: SpanKind::Server,
             start: nanoseconds(self.started),
             took: self.took,
         };
@@ -158,7 +158,7 @@ impl Ended {
         &self,
         nth: usize,
         name: &'a str,
-        kind: Kind,
+        kind: SpanKind,
         begun: Instant,
         took: Duration,
     ) -> SpanFields<'a> {

@@ -45,9 +45,9 @@ impl BackgroundSupervisor {
     pub(crate) fn change(&mut self, next: Option<BackgroundTasks>) {
         // Those that have ended need not be remembered.
         while self.working.try_join_next().is_some() {}
-        self.rest = next.map(|beside| {
+        self.rest = next.map(|background_tasks| {
             let (rest, resting) = oneshot::channel();
-            self.working.spawn(beside.run(async { drop(resting.await) }));
+            self.working.spawn(background_tasks.run(async { drop(resting.await) }));
             rest
         });
     }

@@ -14,7 +14,7 @@ use semel_tower::IdempotencyLayer;
 use std::sync::Arc;
 
 /// What requests meet, as a configuration says.
-pub(crate) fn gateway_of(instance: &ProcessState, config: &Config) -> Result<Gateway, StartError> {
+pub(crate) fn gateway_of(state: &ProcessState, config: &Config) -> Result<Gateway, StartError> {
     let trusted = config.scope.clone();
     let transport = Transport {
         protocol: config.upstream_protocol,
@@ -25,26 +25,27 @@ pub(crate) fn gateway_of(instance: &ProcessState, config: &Config) -> Result<Gat
     };
     let upstream = Upstream::over(&config.upstream, &config.limits, transport)?
         .trusting(move |peer| trusted.trusts(peer))
-        .problems(config.docs.clone(), config.profile);
+        .problems(config.docs.clone(), config.profile.clone());
     let routes = Arc::new(config.routes.clone());
     let selecting = Arc::clone(&routes);
     let asked = config.scope.clone();
     let layer = config
         .scope
-        .apply(IdempotencyLayer::over(instance.engine.clone()))?
+        .apply(IdempotencyLayer::with_engine(state.engine.clone()))?
         .protect(move |parts| selecting.select(parts))
         .host_from(move |parts| external_host(&asked, parts))
         .key_rules(config.key_rules)
-        .profile(config.profile)
+        .profile(config.profile.clone())
         .docs(config.docs.clone())
-        .body_memory(instance.body_memory.clone());
+        .body_budget(state.body_memory.clone());
     open_files::raise_limit(&config.limits);
     let tls = config.tls.clone().map(ServerTls::start).transpose()?;
     let gateway = Gateway::new(layer, upstream, config.limits.clone())
         .contract(Contract::new(config))
         .tenants(config.scope.clone())
         .routes(routes)
-        .traced(instance.tracing.clone());
+        .format(config.profile.clone())
+        .traced(state.tracing.clone());
     Ok(match tls {
         Some(tls) => gateway.over_tls(tls),
         None => gateway,

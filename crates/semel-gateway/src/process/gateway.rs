@@ -23,20 +23,20 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 /// A gateway that listens, and is ready to answer.
-pub struct Running {
-    seat: Arc<LiveGateway>,
+pub struct GatewayProcess {
+    live_gateway: Arc<LiveGateway>,
     listener: TcpListener,
     exporter: Option<Exporter>,
-    admin_seat: LiveAdmin,
+    live_admin: LiveAdmin,
     admin_listener: TcpListener,
     address: SocketAddr,
     admin_address: SocketAddr,
     reloader: Reloader,
     reload: Reload,
-    lanes: CoreThreads,
+    core_threads: CoreThreads,
 }
 
-impl Running {
+impl GatewayProcess {
     /// Opens the store and takes both addresses.
     ///
     /// # Errors
@@ -46,44 +46,44 @@ impl Running {
             tracing::info!("{words}");
         }
         if !config.store.is_durable() {
-            tracing::warn!("the store is in memory: what was done is forgotten when the gateway ends");
+            tracing::warn!("the store is in memory: a restart forgets every key");
         }
         let (reload, asked) = Reload::channel();
-        let mut instance = ProcessState::open(&config, reload.clone()).await?;
+        let mut state = ProcessState::open(&config, reload.clone()).await?;
         let keyring = config.encryption.as_ref();
-        let secret = instance.engine.check_fingerprint_secret(keyring).await;
+        let secret = state.engine.check_fingerprint_secret(keyring).await;
         secret.map_err(StartError::FingerprintSecret)?;
-        let parts = instance.reloadable_parts(&config, None)?;
-        let beside = instance.background_tasks(Process::Gateway, &config).await?;
-        let exporter = instance.export(Process::Gateway, &config, &parts)?;
-        let seat = LiveGateway::new(gateway_of(&instance, &config)?);
-        let admin_seat = LiveAdmin::of(instance.admin(Process::Gateway, &config, &parts));
-        let lanes = CoreThreads::start().map_err(StartError::CoreThreads)?;
-        instance.liveness.watch(lanes.pulse());
+        let parts = state.reloadable_parts(&config, None)?;
+        let background_tasks = state.background_tasks(Process::Gateway, &config).await?;
+        let exporter = state.export(Process::Gateway, &config, &parts)?;
+        let live_gateway = LiveGateway::new(gateway_of(&state, &config)?);
+        let live_admin = LiveAdmin::of(state.admin(Process::Gateway, &config, &parts));
+        let core_threads = CoreThreads::start().map_err(StartError::CoreThreads)?;
+        state.liveness.watch(core_threads.signs_of_life());
         let (listener, address) = listen(config.listen).await?;
         let (admin_listener, admin_address) = listen(config.admin.listen).await?;
-        instance.apply_config(Process::Gateway, &config, &parts);
+        state.apply_config(Process::Gateway, &config, &parts);
         let reloader = Reloader {
-            instance,
+            state,
             config,
             parts,
-            first_tasks: beside,
-            seat: Some(Arc::clone(&seat)),
-            admin_seat: Some((admin_seat.clone(), admin_address)),
+            first_tasks: background_tasks,
+            live_gateway: Some(Arc::clone(&live_gateway)),
+            live_admin: Some((live_admin.clone(), admin_address)),
             file: None,
             asked,
         };
         Ok(Self {
-            seat,
+            live_gateway,
             listener,
             exporter,
-            admin_seat,
+            live_admin,
             admin_listener,
             address,
             admin_address,
             reloader,
             reload,
-            lanes,
+            core_threads,
         })
     }
 
@@ -115,11 +115,11 @@ impl Running {
     /// Serves until `stop`, then lets what is under way end: see [`Gateway::run`](crate::Gateway::run). The admin API answers until then, and says that
     /// the gateway is not ready any more. What is done beside the requests ends after them; `force` ends the waiting for that too.
     pub async fn serve(self, stop: impl Future<Output = ()>, force: impl Future<Output = ()>) -> Stopped {
-        let readiness = self.reloader.instance.readiness.clone();
+        let readiness = self.reloader.state.readiness.clone();
         let (ended, end) = oneshot::channel::<()>();
         let (rest, resting) = oneshot::channel::<()>();
         let mut working = tokio::spawn(self.reloader.run(resting));
-        let serving = admin::serve_at(self.admin_listener, self.admin_seat, async { drop(end.await) });
+        let serving = admin::serve_at(self.admin_listener, self.live_admin, async { drop(end.await) });
         let mut administering = tokio::spawn(serving_to_the_end(serving));
         let stop = async {
             stop.await;
@@ -130,7 +130,7 @@ impl Running {
             force.await;
             is_forced.store(true, Relaxed);
         });
-        let stopped = self.seat.run(self.listener, &self.lanes, stop, force.as_mut()).await;
+        let stopped = self.live_gateway.run(self.listener, &self.core_threads, stop, force.as_mut()).await;
         drop(rest);
         let mut exporter = self.exporter;
         let ending = async {
@@ -161,7 +161,7 @@ impl Running {
         }
         match stopped {
             Stopped::Drained => {
-                tracing::warn!("stopped before what is done beside the requests had ended");
+                tracing::warn!("stopped before background tasks had ended");
                 Stopped::CutOff { operations: 0 }
             }
             cut_off @ Stopped::CutOff { .. } => cut_off,

@@ -14,6 +14,7 @@ use crate::upstream::Upstream;
 use arc_swap::ArcSwap;
 use http::Response;
 use semel::Engine;
+use semel::problem::Format;
 use semel_tower::IdempotencyLayer;
 use std::convert::Infallible;
 use std::future::Future;
@@ -54,6 +55,7 @@ impl Gateway {
             tenants: Arc::default(),
             routes: Arc::new(Routes::unconfigured(false)),
             in_flight: Shares::new(limits.requests_in_flight),
+            format: Format::default(),
             idempotency: layer,
             upstream,
         };
@@ -89,6 +91,13 @@ impl Gateway {
         self
     }
 
+    /// Refuses requests in this format.
+    #[must_use]
+    pub fn format(mut self, format: Format) -> Self {
+        self.parts.format = format;
+        self
+    }
+
     /// Traces every request.
     pub(crate) fn traced(mut self, tracing: Option<Arc<Tracing>>) -> Self {
         self.parts.tracing = tracing;
@@ -108,8 +117,8 @@ impl Gateway {
         stop: impl Future<Output = ()>,
         force: impl Future<Output = ()>,
     ) -> io::Result<Stopped> {
-        let lanes = CoreThreads::start()?;
-        Ok(LiveGateway::new(self).run(listener, &lanes, stop, force).await)
+        let core_threads = CoreThreads::start()?;
+        Ok(LiveGateway::new(self).run(listener, &core_threads, stop, force).await)
     }
 }
 
@@ -158,12 +167,12 @@ impl LiveGateway {
     pub(crate) async fn run(
         self: Arc<Self>,
         listener: TcpListener,
-        lanes: &CoreThreads,
+        core_threads: &CoreThreads,
         stop: impl Future<Output = ()>,
         force: impl Future<Output = ()>,
     ) -> Stopped {
-        self.connections.serve(listener, lanes, LiveStack::of(&self.live), stop).await;
-        tracing::info!("stopping: no new connections; waiting for what is under way");
+        self.connections.serve(listener, core_threads, LiveStack::of(&self.live), stop).await;
+        tracing::info!("stopping: no new connections, waiting for requests in flight");
         let Generation { parts, limits, .. } = &*self.live.load_full();
         let engine: &Engine = parts.idempotency.engine();
         let drained = async {
@@ -178,8 +187,8 @@ impl LiveGateway {
             () = tokio::time::sleep(limits.drain) => {}
             () = force => {}
         }
-        let operations = engine.outstanding();
-        tracing::warn!(operations, "stopped before everything had ended");
+        let operations = engine.in_flight();
+        tracing::warn!(operations, "stopped before all requests in flight had ended");
         Stopped::CutOff { operations }
     }
 }

@@ -19,12 +19,12 @@ mod start_error;
 mod state;
 mod worker;
 
-pub use gateway::Running;
+pub use gateway::GatewayProcess;
 pub use live::{Gateway, Stopped};
 pub use publishing::OutboxError;
 pub use settling::SettlingError;
 pub use start_error::StartError;
-pub use worker::Working;
+pub use worker::WorkerProcess;
 
 async fn serving_to_the_end(serving: impl Future<Output = std::io::Result<()>>) {
     if let Err(error) = serving.await {

@@ -14,7 +14,7 @@ pub(crate) fn raise_limit(limits: &Limits) {
     if current != maximum
         && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
     {
-        tracing::debug!(%error, "the limit of open files cannot be raised");
+        tracing::debug!(%error, "cannot raise the limit on open files");
     }
     let &Limits { connections, requests_in_flight, upstream_idle_connections, .. } = limits;
     let wanted = wanted(limits);
@@ -27,7 +27,7 @@ pub(crate) fn raise_limit(limits: &Limits) {
             connections,
             requests_in_flight,
             upstream_idle_connections,
-            "the system allows fewer open files than the limits need: raise it (ulimit -n, LimitNOFILE), or lower them"
+            "the limit on open files is too low for [limits]: raise it (ulimit -n, LimitNOFILE), or lower them"
         );
     }
 }

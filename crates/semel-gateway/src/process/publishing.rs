@@ -17,10 +17,10 @@ pub enum OutboxError {
     #[error("outbox: invalid webhook receiver")]
     Webhook(#[from] InvalidWebhook),
     /// The broker's address is invalid.
-    #[error("the outbox's broker cannot be reached there")]
+    #[error("outbox: invalid broker URL")]
     Broker(#[from] InvalidBroker),
     /// The secret is invalid.
-    #[error("the outbox's secret is invalid")]
+    #[error("outbox: invalid webhook secret")]
     Secret(#[from] InvalidSecret),
     /// The store keeps nothing.
     #[error("this store has no outbox: sqlite: and postgres:// stores have one")]

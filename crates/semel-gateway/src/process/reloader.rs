@@ -31,16 +31,16 @@ use tokio::sync::{mpsc, oneshot};
 
 /// Whoever exchanges what is in force, one reload after the other.
 pub(crate) struct Reloader {
-    pub(crate) instance: ProcessState,
+    pub(crate) state: ProcessState,
     /// In force.
     pub(crate) config: Config,
     pub(crate) parts: ReloadableParts,
     /// Works once this runs.
     pub(crate) first_tasks: Option<BackgroundTasks>,
     /// Where clients are answered; none in a worker.
-    pub(crate) seat: Option<Arc<LiveGateway>>,
+    pub(crate) live_gateway: Option<Arc<LiveGateway>>,
     /// Where operators are answered; none in a worker that listens nowhere.
-    pub(crate) admin_seat: Option<(LiveAdmin, SocketAddr)>,
+    pub(crate) live_admin: Option<(LiveAdmin, SocketAddr)>,
     /// `None` without a config file: there is nothing to reload.
     pub(crate) file: Option<PathBuf>,
     pub(crate) asked: mpsc::Receiver<ReloadRequest>,
@@ -74,17 +74,17 @@ impl Reloader {
 
     async fn reload(&mut self, background: &mut BackgroundSupervisor) -> Result<Reloaded, ReloadError> {
         let result = self.try_reload(background).await;
-        self.instance.metrics.count_reload(result.is_ok());
+        self.state.metrics.count_reload(result.is_ok());
         match &result {
             Ok(reloaded) => {
                 tracing::info!(
                     file = reloaded.file,
                     operations = reloaded.operations.len(),
-                    "the configuration was reloaded and is in force"
+                    "configuration reloaded"
                 );
             }
             Err(error) => {
-                tracing::error!(%error, "the configuration in force stays: the new one was refused");
+                tracing::error!(%error, "reload refused: the current configuration stays in force");
             }
         }
         result
@@ -94,46 +94,46 @@ impl Reloader {
         let file = self.file.clone().ok_or(ReloadError::NoFile)?;
         let mut new = read(file.clone()).await?;
         new.scope.keep_fetched_keys(&self.config.scope);
-        let process = if self.seat.is_some() { Process::Gateway } else { Process::Worker };
+        let process = if self.live_gateway.is_some() { Process::Gateway } else { Process::Worker };
         let settings = restart::changed(process, &self.config, &new);
         if !settings.is_empty() {
             return Err(ReloadError::NeedsRestart { settings });
         }
-        if let Some((_, address)) = &self.admin_seat
-            && new.admin.token.is_none()
+        if let Some((_, address)) = &self.live_admin
+            && new.admin.people.is_empty()
             && !address.ip().is_loopback()
         {
             return Err(ReloadError::Open(*address));
         }
         // Everything that can fail comes first, and leaves nothing behind if it does.
         let refused = |error| ReloadError::Start(Arc::new(error));
-        if self.seat.is_some() {
-            let secret = self.instance.engine.check_fingerprint_secret(new.encryption.as_ref()).await;
+        if self.live_gateway.is_some() {
+            let secret = self.state.engine.check_fingerprint_secret(new.encryption.as_ref()).await;
             secret.map_err(StartError::FingerprintSecret).map_err(refused)?;
         }
         let keyring = new.encryption.as_ref();
-        let checked = self.instance.engine.check_keyring(keyring).await;
+        let checked = self.state.engine.check_keyring(keyring).await;
         checked.map_err(StartError::ClientKeys).map_err(refused)?;
-        let gateway = self.seat.as_ref().map(|_| gateway_of(&self.instance, &new));
+        let gateway = self.live_gateway.as_ref().map(|_| gateway_of(&self.state, &new));
         let gateway = gateway.transpose().map_err(refused)?;
-        let parts = self.instance.reloadable_parts(&new, Some(&self.parts)).map_err(refused)?;
+        let parts = self.state.reloadable_parts(&new, Some(&self.parts)).map_err(refused)?;
         let others_work = self.config.worker != new.worker || self.config.outbox != new.outbox;
-        let beside = match others_work {
-            true => Some(self.instance.background_tasks(process, &new).await.map_err(refused)?),
+        let background_tasks = match others_work {
+            true => Some(self.state.background_tasks(process, &new).await.map_err(refused)?),
             false => None,
         };
         // Nothing below can fail.
         let operations: Vec<_> = new.routes.routes().iter().map(|route| route.operation.clone()).collect();
-        self.instance.metrics.know(operations.iter().map(String::as_str));
-        self.instance.apply_config(process, &new, &parts);
-        if let (Some(seat), Some(gateway)) = (&self.seat, gateway) {
-            seat.replace(gateway);
+        self.state.metrics.know(operations.iter().map(String::as_str));
+        self.state.apply_config(process, &new, &parts);
+        if let (Some(live_gateway), Some(gateway)) = (&self.live_gateway, gateway) {
+            live_gateway.replace(gateway);
         }
-        if let Some((admin_seat, _)) = &self.admin_seat {
-            admin_seat.take(self.instance.admin(process, &new, &parts));
+        if let Some((live_admin, _)) = &self.live_admin {
+            live_admin.take(self.state.admin(process, &new, &parts));
         }
-        if let Some(beside) = beside {
-            background.change(beside);
+        if let Some(background_tasks) = background_tasks {
+            background.change(background_tasks);
         }
         (self.config, self.parts) = (new, parts);
         Ok(Reloaded { file: file.display().to_string(), operations })

@@ -21,9 +21,9 @@ pub(crate) fn changed(process: Process, old: &Config, new: &Config) -> Vec<&'sta
         listen,
         store,
         store_timeout,
-        clock: Terms { trust, max_step: _, hold },
+        clock: Terms { trust, max_step, hold },
         logs,
-        admin: AdminConfig { listen: admin_listen, token: _, tls: _ },
+        admin: AdminConfig { listen: admin_listen, people: _, tls: _ },
         quota: QuotaConfig { waiters, waiters_per_tenant, keys: _ },
         telemetry,
         upstream: _,
@@ -47,8 +47,9 @@ pub(crate) fn changed(process: Process, old: &Config, new: &Config) -> Vec<&'sta
         ("listen", serves && *listen != new.listen),
         ("store", *store != new.store),
         ("store_timeout", *store_timeout != new.store_timeout),
-        // How far it may jump follows the shortest window, and is that of the start.
         ("[clock]", (*trust, *hold) != (new.clock.trust, new.clock.hold)),
+        // Longer would do no harm: a shorter jump is followed than could be. Shorter, a jump that is followed would end a window.
+        ("[clock] max_step, for a key is remembered for less long", new.clock.max_step < *max_step),
         ("[admin] listen", serves && *admin_listen != new.admin.listen),
         ("[logs]", *logs != new.logs),
         (
@@ -68,6 +69,18 @@ mod tests {
     fn config(settings: &str) -> Config {
         let text = format!("upstream = \"http://127.0.0.1:9000\"\n{settings}");
         Config::from_toml(&text, Path::new("semel.toml")).unwrap_or_else(|errors| panic!("{errors}"))
+    }
+
+    #[test]
+    fn a_shorter_memory_than_a_jump_may_take_needs_a_restart() {
+        let route = |retention: &str| {
+            config(&format!(
+                "[[route]]\noperation = \"a\"\nmatch = \"POST /a\"\nretention = \"{retention}\"\ntombstone = \"1s\"\n"
+            ))
+        };
+        let shorter = changed(Process::Gateway, &route("24h"), &route("1m"));
+        assert!(matches!(shorter[..], [name] if name.starts_with("[clock] max_step")), "{shorter:?}");
+        assert_eq!(changed(Process::Gateway, &route("1m"), &route("24h")), [""; 0]);
     }
 
     #[test]

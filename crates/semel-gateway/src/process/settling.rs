@@ -18,7 +18,7 @@ pub enum SettlingError {
     #[error(transparent)]
     Poll(#[from] InvalidPoll),
     /// A secret of a webhook is none.
-    #[error("the webhook source \"{source_name}\" has a secret that is none")]
+    #[error("the webhook source \"{source_name}\" has an invalid secret")]
     Secret {
         /// Whose.
         source_name: String,

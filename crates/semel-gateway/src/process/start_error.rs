@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 #[non_exhaustive]
 pub enum StartError {
     /// The service's address is invalid.
-    #[error("the service cannot be reached there")]
+    #[error("invalid `upstream`")]
     Upstream(#[from] InvalidUpstream),
     /// Certificates and keys cannot be used.
     #[error("{error}: {cure}", cure = error.cure())]
@@ -25,13 +25,13 @@ pub enum StartError {
     #[error(transparent)]
     Store(#[from] OpenStoreError),
     /// The secret that fingerprints are keyed with cannot be had.
-    #[error("requests cannot be compared: {0}")]
+    #[error("cannot read the fingerprint secret from the store: {0}")]
     FingerprintSecret(semel::StoreError),
     /// Whether and how the store's client keys are sealed cannot be found out, so that no key could be looked up.
-    #[error("client keys cannot be looked up in the store: {0}")]
+    #[error("cannot read from the store how client keys are kept: {0}")]
     ClientKeys(semel::StoreError),
     /// The store has a secret that the configured keys do not open.
-    #[error("the store's secrets do not open: {0}")]
+    #[error("the configured keys do not decrypt the store's secrets: {0}")]
     Keyring(semel::StoreError),
     /// Doubt cannot be settled as the configuration says.
     #[error(transparent)]
@@ -50,8 +50,6 @@ pub enum StartError {
         error: std::io::Error,
     },
     /// There are no threads to serve connections.
-    #[error(
-        "the threads that serve connections cannot be started ({0}): look at the limits on processes and memory"
-    )]
+    #[error("cannot start core threads ({0}): check the limits on processes and memory")]
     CoreThreads(std::io::Error),
 }

@@ -15,7 +15,7 @@ use crate::tls::ServerTls;
 use arc_swap::ArcSwap;
 use semel::{Engine, EngineOptions};
 use semel_events::outbox::Counts;
-use semel_tower::BodyMemory;
+use semel_tower::BodyBudget;
 use semel_worker::{Rules, WebhookIntake};
 use std::sync::Arc;
 
@@ -33,9 +33,9 @@ pub(crate) struct ProcessState {
     /// Traces requests; none: nobody wants to know.
     pub(crate) tracing: Option<Arc<Tracing>>,
     /// What is told of the configuration in force, once there is anything to tell it to.
-    telling: Option<Arc<ArcSwap<ExportSource>>>,
+    export_source: Option<Arc<ArcSwap<ExportSource>>>,
     /// What bodies take of the memory.
-    pub(crate) body_memory: BodyMemory,
+    pub(crate) body_memory: BodyBudget,
     reload: Reload,
 }
 
@@ -61,6 +61,7 @@ impl ProcessState {
             quotas: config.quota.keys.clone(),
             observer: Some(Arc::clone(&metrics) as _),
             keyring: config.encryption.clone(),
+            ..EngineOptions::default()
         };
         let nobodys: Rules = Arc::new(|_| None);
         let engine = Engine::with_options(store, options);
@@ -75,8 +76,8 @@ impl ProcessState {
             published: Arc::default(),
             rules: Arc::new(ArcSwap::from_pointee(nobodys)),
             tracing: None,
-            telling: None,
-            body_memory: BodyMemory::new(config.body_memory),
+            export_source: None,
+            body_memory: BodyBudget::new(config.body_memory),
             reload,
         })
     }
@@ -102,8 +103,8 @@ impl ProcessState {
         self.engine.set_keyring(config.encryption.clone());
         self.engine.set_quotas(config.quota.keys.clone());
         self.body_memory.set_limit(config.body_memory);
-        if let Some(telling) = &self.telling {
-            telling.store(Arc::new(self.told(process, config, parts)));
+        if let Some(export_source) = &self.export_source {
+            export_source.store(Arc::new(self.export_source_of(process, config, parts)));
         }
     }
 
@@ -117,14 +118,14 @@ impl ProcessState {
         let Some((telemetry, meters)) = config.telemetry.as_ref().zip(self.metrics.telemetry()) else {
             return Ok(None);
         };
-        let telling = Arc::new(ArcSwap::from_pointee(self.told(process, config, parts)));
-        let (tracing, exporter) = Telemetry::new(telemetry, Arc::clone(&telling), meters)?.start();
-        (self.tracing, self.telling) = (Some(Arc::new(tracing)), Some(telling));
+        let export_source = Arc::new(ArcSwap::from_pointee(self.export_source_of(process, config, parts)));
+        let (tracing, exporter) = Telemetry::new(telemetry, Arc::clone(&export_source), meters)?.start();
+        (self.tracing, self.export_source) = (Some(Arc::new(tracing)), Some(export_source));
         Ok(Some(exporter))
     }
 
-    fn told(&self, process: Process, config: &Config, parts: &ReloadableParts) -> ExportSource {
-        ExportSource { names: names(config), survey: self.admin(process, config, parts).survey() }
+    fn export_source_of(&self, process: Process, config: &Config, parts: &ReloadableParts) -> ExportSource {
+        ExportSource { names: names(config), snapshot: self.admin(process, config, parts).snapshot() }
     }
 
     /// What the process does beside the requests; none: others do.
@@ -153,7 +154,7 @@ impl ProcessState {
         let routes = config.routes.clone();
         let publishes = config.outbox.is_some() && works(process, config);
         Admin {
-            token: config.admin.token.clone(),
+            people: config.admin.people.clone(),
             tls: parts.tls.clone(),
             outbox: self.outbox.as_ref().map(|outbox| Arc::clone(&outbox.admin)),
             published: publishes.then(|| Arc::clone(&self.published)),

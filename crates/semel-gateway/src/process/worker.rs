@@ -16,36 +16,36 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 /// A worker that is ready to work.
-pub struct Working {
+pub struct WorkerProcess {
     reloader: Reloader,
     reload: Reload,
     exporter: Option<Exporter>,
     listener: Option<TcpListener>,
 }
 
-impl Working {
+impl WorkerProcess {
     /// Opens the store, and takes the address of the admin API if there is to be one.
     ///
     /// # Errors
     /// What is in the way, before anything is done.
     pub async fn start(config: Config, admin_listen: Option<SocketAddr>) -> Result<Self, StartError> {
         let (reload, asked) = Reload::channel();
-        let mut instance = ProcessState::open(&config, reload.clone()).await?;
-        let parts = instance.reloadable_parts(&config, None)?;
-        let first_tasks = instance.background_tasks(Process::Worker, &config).await?;
-        let (listener, admin_seat) = match admin_listen {
+        let mut state = ProcessState::open(&config, reload.clone()).await?;
+        let parts = state.reloadable_parts(&config, None)?;
+        let first_tasks = state.background_tasks(Process::Worker, &config).await?;
+        let (listener, live_admin) = match admin_listen {
             None => (None, None),
             Some(address) => {
                 let (listener, address) = listen(address).await?;
-                let admin_seat = LiveAdmin::of(instance.admin(Process::Worker, &config, &parts));
-                (Some(listener), Some((admin_seat, address)))
+                let live_admin = LiveAdmin::of(state.admin(Process::Worker, &config, &parts));
+                (Some(listener), Some((live_admin, address)))
             }
         };
         // There are no requests to trace here, only numbers.
-        let exporter = instance.export(Process::Worker, &config, &parts)?;
-        instance.apply_config(Process::Worker, &config, &parts);
+        let exporter = state.export(Process::Worker, &config, &parts)?;
+        state.apply_config(Process::Worker, &config, &parts);
         let reloader =
-            Reloader { instance, config, parts, first_tasks, seat: None, admin_seat, file: None, asked };
+            Reloader { state, config, parts, first_tasks, live_gateway: None, live_admin, file: None, asked };
         Ok(Self { reloader, reload, exporter, listener })
     }
 
@@ -65,7 +65,7 @@ impl Working {
     /// Where the admin API is, if there is one.
     #[must_use]
     pub fn admin_address(&self) -> Option<SocketAddr> {
-        self.reloader.admin_seat.as_ref().map(|(_, address)| *address)
+        self.reloader.live_admin.as_ref().map(|(_, address)| *address)
     }
 
     /// Works until `stop`, then waits for the questions that are out. The admin API answers until then, and says that the worker is
@@ -73,13 +73,13 @@ impl Working {
     pub async fn run(self, stop: impl Future<Output = ()>) {
         tracing::info!(
             store = %self.reloader.config.store,
-            "working: leases are watched, doubt is settled, windows are closed"
+            "worker started: watching leases, settling doubt, purging expired records"
         );
-        let readiness = self.reloader.instance.readiness.clone();
+        let readiness = self.reloader.state.readiness.clone();
         let (ended, end) = oneshot::channel::<()>();
-        let admin_seat = self.reloader.admin_seat.as_ref().map(|(admin_seat, _)| admin_seat.clone());
-        let administering = self.listener.zip(admin_seat).map(|(listener, admin_seat)| {
-            let serving = admin::serve_at(listener, admin_seat, async { drop(end.await) });
+        let live_admin = self.reloader.live_admin.as_ref().map(|(live_admin, _)| live_admin.clone());
+        let administering = self.listener.zip(live_admin).map(|(listener, live_admin)| {
+            let serving = admin::serve_at(listener, live_admin, async { drop(end.await) });
             tokio::spawn(serving_to_the_end(serving))
         });
         let (rest, resting) = oneshot::channel();

@@ -1,27 +1,27 @@
 //! Which requests are protected, and how.
 //!
 //! - `pattern.rs`: the requests of one route;
-//! - `spelling.rs`: the ways in which one path can be spelt;
-//! - `disguise.rs`: requests that a service may take for others than they look like.
+//! - `path_aliases.rs`: the ways in which one path can be spelt;
+//! - `ambiguous.rs`: requests that a service may take for others than they look like.
 
-mod disguise;
+mod ambiguous;
 mod fingerprint;
+mod path_aliases;
 mod pattern;
 mod reconcile;
-mod spelling;
 
-pub use disguise::AmbiguousRequest;
+pub use ambiguous::AmbiguousRequest;
 pub use fingerprint::{FingerprintConfig, HostRule};
+pub(crate) use path_aliases::{Illegible, legible};
 pub(crate) use pattern::Overlap;
 pub use pattern::Pattern;
 pub use reconcile::{PollUrl, ReconcileConfig};
-pub(crate) use spelling::{Illegible, legible};
 
 use http::request::Parts;
 use http::{HeaderName, Method};
 use semel::Policy;
 use semel::fingerprint::Recipe;
-use semel_tower::{KeyRequirement, Protected, Protection};
+use semel_tower::{KeyRequirement, Protected, Protection, ValidProtection};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub struct Route {
     /// Which requests it is.
     pub pattern: Pattern,
     /// How it is protected.
-    pub protection: Arc<Protection>,
+    pub protection: ValidProtection,
     /// The headers that are kept for retries besides the usual ones.
     pub keep_headers: Vec<HeaderName>,
     /// What counts as the same request; the protection's recipe is made of it.
@@ -44,11 +44,11 @@ pub struct Route {
 
 /// Which requests are protected: those of the declared routes, or every POST and PATCH with a key.
 #[derive(Clone, Debug)]
-pub struct Routes(Kind);
+pub struct Routes(RouteSet);
 
 #[derive(Clone, Debug)]
-enum Kind {
-    Unconfigured(Arc<Protection>),
+enum RouteSet {
+    Unconfigured(ValidProtection),
     Declared(Arc<Declared>),
 }
 
@@ -84,7 +84,7 @@ impl Routes {
     pub(crate) fn unconfigured_by(require_key: bool, recipe: Recipe) -> Self {
         let key = if require_key { KeyRequirement::Required } else { KeyRequirement::Optional };
         let recipe = Arc::new(recipe);
-        Self(Kind::Unconfigured(Arc::new(Protection { key, recipe, ..Protection::default() })))
+        Self(RouteSet::Unconfigured(ValidProtection::default().with_key(key).with_recipe(recipe)))
     }
 
     /// Those that are declared. The patterns must not be ambiguous; the configuration sees to that.
@@ -107,15 +107,15 @@ impl Routes {
         for of_method in [post, patch] {
             of_method.open.sort_by_key(|place| std::cmp::Reverse(routes[*place].pattern.literals()));
         }
-        Self(Kind::Declared(Arc::new(declared)))
+        Self(RouteSet::Declared(Arc::new(declared)))
     }
 
     /// The declared routes.
     #[must_use]
     pub fn routes(&self) -> &[Route] {
         match &self.0 {
-            Kind::Unconfigured(_) => &[],
-            Kind::Declared(declared) => &declared.routes,
+            RouteSet::Unconfigured(_) => &[],
+            RouteSet::Declared(declared) => &declared.routes,
         }
     }
 
@@ -123,8 +123,8 @@ impl Routes {
     #[must_use]
     pub fn for_all(&self) -> Option<&Protection> {
         match &self.0 {
-            Kind::Unconfigured(protection) => Some(protection),
-            Kind::Declared(_) => None,
+            RouteSet::Unconfigured(protection) => Some(protection),
+            RouteSet::Declared(_) => None,
         }
     }
 
@@ -135,11 +135,11 @@ impl Routes {
     pub fn select(&self, parts: &Parts) -> Option<Protected> {
         let path = parts.uri.path();
         match &self.0 {
-            Kind::Unconfigured(protection) => matches!(parts.method, Method::POST | Method::PATCH)
-                .then(|| (format!("{} {path}", parts.method), Arc::clone(protection))),
-            Kind::Declared(declared) => {
+            RouteSet::Unconfigured(protection) => matches!(parts.method, Method::POST | Method::PATCH)
+                .then(|| (format!("{} {path}", parts.method), protection.clone())),
+            RouteSet::Declared(declared) => {
                 let route = declared.select(&parts.method, path)?;
-                Some((route.operation.clone(), Arc::clone(&route.protection)))
+                Some((route.operation.clone(), route.protection.clone()))
             }
         }
     }
@@ -149,8 +149,8 @@ impl Routes {
     #[must_use]
     pub fn metric_label<'a>(&self, operation: &'a str) -> &'a str {
         match &self.0 {
-            Kind::Unconfigured(_) => UNCONFIGURED,
-            Kind::Declared(_) => operation,
+            RouteSet::Unconfigured(_) => UNCONFIGURED,
+            RouteSet::Declared(_) => operation,
         }
     }
 
@@ -158,8 +158,8 @@ impl Routes {
     #[must_use]
     pub fn policy_of(&self, operation: &str) -> Arc<Policy> {
         match &self.0 {
-            Kind::Unconfigured(protection) => Arc::clone(&protection.policy),
-            Kind::Declared(declared) => declared
+            RouteSet::Unconfigured(protection) => Arc::clone(&protection.policy),
+            RouteSet::Declared(declared) => declared
                 .routes
                 .iter()
                 .find(|route| route.operation == operation)

@@ -1,7 +1,7 @@
 //! Which requests an operation is: `POST /payments/{id}/refunds`.
 
-use super::spelling::{is_dots, plain_literal};
-use crate::setting::Wrong;
+use super::path_aliases::{is_dots, plain_literal};
+use crate::setting::InvalidValue;
 use http::Method;
 use std::fmt;
 
@@ -9,7 +9,7 @@ use std::fmt;
 ///
 /// Segments are compared as they are written, byte by byte: `/payments` is neither `/payments/` nor `/%70ayments`. A request that is
 /// spelt otherwise, and that a service might take for this one all the same, is not let through unprotected; see
-/// [`Routes::disguised`](super::Routes::disguised).
+/// [`Routes::ambiguity`](super::Routes::ambiguity).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pattern {
     method: Method,
@@ -43,23 +43,23 @@ impl Pattern {
     ///
     /// # Errors
     /// What is wrong with it, and what would be right.
-    pub fn parse(text: &str) -> Result<Self, Wrong> {
+    pub fn parse(text: &str) -> Result<Self, InvalidValue> {
         const FORM: &str = "write a method and a path: \"POST /payments\" or \"PATCH /payments/{id}\"";
         let Some((method, path)) = text.split_once(' ') else {
             let problem = match text.starts_with('/') {
                 true => "there is no method before the path",
                 false => "there is no path after the method",
             };
-            return Err(Wrong::new(problem, FORM));
+            return Err(InvalidValue::new(problem, FORM));
         };
         let method = parse_method(method)?;
         let path = path.trim();
         let Some(inner) = path.strip_prefix('/') else {
-            return Err(Wrong::new(format!("the path \"{path}\" does not begin with a slash"), FORM));
+            return Err(InvalidValue::new(format!("the path \"{path}\" does not begin with a slash"), FORM));
         };
         if path.contains(['?', '#']) {
             let problem = "a path pattern has no query and no fragment";
-            return Err(Wrong::new(problem, "leave it out: the query does not matter for the match"));
+            return Err(InvalidValue::new(problem, "remove it: the query does not matter for the match"));
         }
         let mut segments = Vec::new();
         let mut names = Vec::new();
@@ -167,21 +167,21 @@ impl Segment {
     }
 }
 
-fn parse_method(word: &str) -> Result<Method, Wrong> {
+fn parse_method(word: &str) -> Result<Method, InvalidValue> {
     const CURE: &str = "protect POST and PATCH; take this route out";
     match word {
         "POST" => Ok(Method::POST),
         "PATCH" => Ok(Method::PATCH),
-        "PUT" | "DELETE" => Err(Wrong::new(
+        "PUT" | "DELETE" => Err(InvalidValue::new(
             format!(
                 "{word} is idempotent by itself: sent twice, it leaves what it leaves sent once, so that it needs no key"
             ),
             CURE,
         )),
         "GET" | "HEAD" | "OPTIONS" | "TRACE" | "QUERY" => {
-            Err(Wrong::new(format!("{word} changes nothing, so that it needs no key"), CURE))
+            Err(InvalidValue::new(format!("{word} changes nothing, so that it needs no key"), CURE))
         }
-        "CONNECT" => Err(Wrong::new("CONNECT is not passed on", CURE)),
+        "CONNECT" => Err(InvalidValue::new("CONNECT is not passed on", CURE)),
         other => {
             let upper = other.to_ascii_uppercase();
             let problem = format!("\"{other}\" is not a method that can be protected");
@@ -189,50 +189,54 @@ fn parse_method(word: &str) -> Result<Method, Wrong> {
                 "POST" | "PATCH" => format!("methods are written in upper case: {upper}"),
                 _ => "write POST or PATCH before the path".into(),
             };
-            Err(Wrong::new(problem, cure))
+            Err(InvalidValue::new(problem, cure))
         }
     }
 }
 
-fn parse_segment<'t>(segment: &'t str, last: bool, names: &mut Vec<&'t str>) -> Result<Segment, Wrong> {
+fn parse_segment<'t>(
+    segment: &'t str,
+    last: bool,
+    names: &mut Vec<&'t str>,
+) -> Result<Segment, InvalidValue> {
     if let Some(name) = segment.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
         let good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         if name.is_empty() || !name.bytes().all(good) {
             let problem = format!("\"{segment}\" has no name for the segment");
-            return Err(Wrong::new(problem, "write letters, digits and _ between the braces: {id}"));
+            return Err(InvalidValue::new(problem, "write letters, digits and _ between the braces: {id}"));
         }
         if names.contains(&name) {
             let problem = format!("{{{name}}} is in the path twice");
-            return Err(Wrong::new(problem, "give each segment a name of its own"));
+            return Err(InvalidValue::new(problem, "give each segment a name of its own"));
         }
         names.push(name);
         return Ok(Segment::Any);
     }
     if segment.contains(['{', '}']) {
         let problem = format!("\"{segment}\" has braces within a segment");
-        return Err(Wrong::new(problem, "{name} stands for a whole segment: \"/payments/{id}\""));
+        return Err(InvalidValue::new(problem, "{name} stands for a whole segment: \"/payments/{id}\""));
     }
     if segment.contains('*') {
         let cure = "{name} matches one segment; write a route for each length of path";
-        return Err(Wrong::new("`*` matches nothing here", cure));
+        return Err(InvalidValue::new("`*` matches nothing here", cure));
     }
     if let Some(name) = segment.strip_prefix(':').filter(|name| !name.is_empty()) {
-        return Err(Wrong::new(
+        return Err(InvalidValue::new(
             format!("\"{segment}\" would match only itself"),
             format!("write {{{name}}}"),
         ));
     }
     if segment.is_empty() && !last {
         let cure = "write one slash between two segments";
-        return Err(Wrong::new("the path has an empty segment: two slashes in a row", cure));
+        return Err(InvalidValue::new("the path has an empty segment: two slashes in a row", cure));
     }
     if is_dots(segment) {
         let problem = format!("the path has a \"{segment}\" segment, which no request keeps on its way");
-        return Err(Wrong::new(problem, "write the path that it leads to"));
+        return Err(InvalidValue::new(problem, "write the path that it leads to"));
     }
     if let Some(bad) = segment.chars().find(|&c| !is_path_character(c)) {
         let problem = format!("{bad:?} cannot stand in the path of a request");
-        return Err(Wrong::new(problem, "write it percent-encoded, as clients send it"));
+        return Err(InvalidValue::new(problem, "write it percent-encoded, as clients send it"));
     }
     Ok(Segment::Literal(segment.into()))
 }

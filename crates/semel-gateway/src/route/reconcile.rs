@@ -1,6 +1,6 @@
 //! How doubt about an operation is settled by asking.
 
-use crate::setting::Wrong;
+use crate::setting::InvalidValue;
 use crate::tls::ClientTlsFiles;
 use http::Uri;
 use semel::OperationId;
@@ -39,9 +39,9 @@ impl PollUrl {
     ///
     /// # Errors
     /// What is wrong with it, and what would be right.
-    pub fn parse(text: &str) -> Result<Self, Wrong> {
+    pub fn parse(text: &str) -> Result<Self, InvalidValue> {
         let wrong = |problem: &str| {
-            Err(Wrong::new(problem, format!("write an address such as \"{}\"", Self::EXAMPLE)))
+            Err(InvalidValue::new(problem, format!("write an address such as \"{}\"", Self::EXAMPLE)))
         };
         let Some((before, after)) = text.split_once(OPERATION_ID) else {
             return wrong("the address to poll does not say where the operation's id goes");
@@ -65,7 +65,7 @@ impl PollUrl {
         let poll = Self { before: before.to_owned(), after: after.to_owned() };
         match poll.for_operation(OperationId::from_u128(0)) {
             Some(uri) if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) => {
-                wrong("the address to poll has a user or a password in it, which would be sent nowhere")
+                wrong("the address to poll has a user name or password, which would never be sent")
             }
             Some(uri) if uri.host().is_some_and(|host| !host.is_empty()) => Ok(poll),
             _ => wrong("the address to poll cannot be read"),
@@ -124,7 +124,7 @@ mod tests {
             ("{operation_id}", "must begin with"),
             ("http://{operation_id}.host/x", "never in the host"),
             ("http://host:{operation_id}", "never in the host"),
-            ("http://me:word@host/{operation_id}", "a user or a password"),
+            ("http://me:word@host/{operation_id}", "a user name or password"),
             ("http://host/{operation_id}#x", "a fragment"),
             ("http:///{operation_id}", "cannot be read"),
             ("http://ho st/{operation_id}", "cannot be read"),

@@ -5,7 +5,7 @@ fn routes(patterns: &[&str]) -> Routes {
     let route = |pattern: &&str| Route {
         operation: pattern.replace([' ', '/'], "_"),
         pattern: Pattern::parse(pattern).unwrap(),
-        protection: Arc::default(),
+        protection: ValidProtection::default(),
         keep_headers: Vec::new(),
         fingerprint: FingerprintConfig::default(),
         reconcile: None,
@@ -51,7 +51,7 @@ fn the_most_exact_route_is_taken_and_the_query_does_not_matter() {
         ("OPTIONS", "*", None),
     ] {
         assert_eq!(selected(&routes, method, target).as_deref(), operation, "{method} {target}");
-        assert_eq!(routes.disguised(&request(method, target)), None, "{method} {target}");
+        assert_eq!(routes.ambiguity(&request(method, target)), None, "{method} {target}");
     }
 }
 
@@ -76,7 +76,7 @@ fn another_spelling_of_a_protected_path_is_found_out() {
     ] {
         assert_eq!(selected(&routes, method, target), None, "{method} {target}");
         assert_eq!(
-            routes.disguised(&request(method, target)),
+            routes.ambiguity(&request(method, target)),
             Some(AmbiguousRequest::Path),
             "{method} {target}"
         );
@@ -90,10 +90,10 @@ fn another_spelling_of_a_protected_path_is_found_out() {
         ("PUT", "//payments"),
         ("DELETE", "/Payments"),
     ] {
-        assert_eq!(routes.disguised(&request(method, target)), None, "{method} {target}");
+        assert_eq!(routes.ambiguity(&request(method, target)), None, "{method} {target}");
     }
-    assert_eq!(routes.disguised(&request("post", "/payments")), Some(AmbiguousRequest::Method));
-    assert_eq!(routes.disguised(&request("Post", "/other")), None);
+    assert_eq!(routes.ambiguity(&request("post", "/payments")), Some(AmbiguousRequest::Method));
+    assert_eq!(routes.ambiguity(&request("Post", "/other")), None);
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn a_method_in_a_header_is_no_way_around_protection() {
     let meaning = |method, target, name: &'static str, meant: &'static str| {
         let mut parts = request(method, target);
         parts.headers.append(name, meant.parse().unwrap());
-        routes.disguised(&parts)
+        routes.ambiguity(&parts)
     };
     for (method, target, name, meant) in [
         ("POST", "/payments/1", "x-http-method-override", "PATCH"),
@@ -112,14 +112,14 @@ fn a_method_in_a_header_is_no_way_around_protection() {
         ("POST", "/payments", "x-http-method", "DELETE"),
         ("POST", "/payments", "x-http-method-override", "(none)"),
     ] {
-        let disguised = meaning(method, target, name, meant);
-        assert_eq!(disguised, Some(AmbiguousRequest::Override), "{method} {target} {name}: {meant}");
+        let ambiguity = meaning(method, target, name, meant);
+        assert_eq!(ambiguity, Some(AmbiguousRequest::Override), "{method} {target} {name}: {meant}");
     }
     let mut several = request("DELETE", "/payments/1");
     for meant in ["PUT", "POST", "PATCH"] {
         several.headers.append("x-http-method-override", meant.parse().unwrap());
     }
-    assert_eq!(routes.disguised(&several), Some(AmbiguousRequest::Override), "of several, any");
+    assert_eq!(routes.ambiguity(&several), Some(AmbiguousRequest::Override), "of several, any");
     for (method, target, meant) in
         [("POST", "/payments", "POST"), ("POST", "/other", "PATCH"), ("PUT", "/payments", "DELETE")]
     {
@@ -139,12 +139,12 @@ fn without_routes_every_post_and_patch_is_an_operation_of_its_own_name() {
     for method in ["GET", "PUT", "DELETE", "HEAD", "OPTIONS", "post"] {
         assert_eq!(selected(&routes, method, "/a"), None);
     }
-    assert_eq!(routes.disguised(&request("POST", "//a/../b/")), None, "without a key it passes");
+    assert_eq!(routes.ambiguity(&request("POST", "//a/../b/")), None, "without a key it passes");
     let mut keyed = request("POST", "//a/../b/");
     keyed.headers.insert("idempotency-key", HeaderValue::from_static("k"));
-    assert_eq!(routes.disguised(&keyed), Some(AmbiguousRequest::Path));
-    assert_eq!(Routes::unconfigured(true).disguised(&request("POST", "//a")), Some(AmbiguousRequest::Path));
-    assert_eq!(routes.disguised(&request("patch", "/a")), Some(AmbiguousRequest::Method));
+    assert_eq!(routes.ambiguity(&keyed), Some(AmbiguousRequest::Path));
+    assert_eq!(Routes::unconfigured(true).ambiguity(&request("POST", "//a")), Some(AmbiguousRequest::Path));
+    assert_eq!(routes.ambiguity(&request("patch", "/a")), Some(AmbiguousRequest::Method));
     assert_eq!(routes.metric_label("POST /a"), "unconfigured");
     let key_of = |routes: &Routes| routes.select(&request("POST", "/a")).unwrap().1.key;
     assert_eq!(key_of(&routes), KeyRequirement::Optional);

@@ -1,8 +1,8 @@
 //! Values as people write them in the configuration: durations and sizes, and what is wrong with one.
 
+mod invalid;
 mod units;
-mod wrong;
 
+pub use invalid::InvalidValue;
 pub(crate) use units::{duration, duration_in_words, size};
 pub use units::{show_duration, show_size};
-pub use wrong::Wrong;

@@ -1,6 +1,6 @@
 //! Durations and sizes, as people write them.
 
-use super::wrong::Wrong;
+use super::invalid::InvalidValue;
 use std::time::Duration;
 
 const DURATION_UNITS: [(&str, u64); 5] =
@@ -41,13 +41,13 @@ const SIZE_WORDS: [(&str, &str); 11] = [
 ];
 
 /// `250ms`, `30s`, `5m`, `24h` or `7d`.
-pub(crate) fn duration(text: &str) -> Result<Duration, Wrong> {
+pub(crate) fn duration(text: &str) -> Result<Duration, InvalidValue> {
     const FORM: &str = "a duration is a whole number and its unit, one of ms, s, m, h and d: \"250ms\", \"30s\", \"5m\", \"24h\", \"7d\"";
     quantity(text, &DURATION_UNITS, &DURATION_WORDS, "a duration", FORM).map(Duration::from_millis)
 }
 
 /// `100B`, `64KiB`, `1MiB` or `2GiB`.
-pub(crate) fn size(text: &str) -> Result<u64, Wrong> {
+pub(crate) fn size(text: &str) -> Result<u64, InvalidValue> {
     const FORM: &str =
         "a size is a whole number and its unit, one of B, KiB, MiB and GiB: \"100B\", \"64KiB\", \"1MiB\"";
     quantity(text, &SIZE_UNITS, &SIZE_WORDS, "a size", FORM)
@@ -59,24 +59,27 @@ fn quantity(
     words: &[(&str, &str)],
     what: &str,
     form: &str,
-) -> Result<u64, Wrong> {
+) -> Result<u64, InvalidValue> {
     let trimmed = text.trim();
     let digits = trimmed.len() - trimmed.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, unit) = trimmed.split_at(digits);
     if number.is_empty() {
-        return Err(Wrong::new(format!("\"{text}\" is not {what}"), form));
+        return Err(InvalidValue::new(format!("\"{text}\" is not {what}"), form));
     }
     if unit.is_empty() {
         let usual = if what == "a size" { "KiB" } else { "s" };
         let problem = format!("\"{text}\" has no unit");
-        return Err(Wrong::new(problem, format!("write \"{number}{usual}\" if that is meant; {form}")));
+        return Err(InvalidValue::new(
+            problem,
+            format!("write \"{number}{usual}\" if that is meant; {form}"),
+        ));
     }
     if let Some((_, factor)) = units.iter().find(|(known, _)| *known == unit)
         && trimmed == text
     {
         let product = number.parse().ok().and_then(|number: u64| number.checked_mul(*factor));
         return product
-            .ok_or_else(|| Wrong::new(format!("\"{text}\" is too large"), "write a smaller number"));
+            .ok_or_else(|| InvalidValue::new(format!("\"{text}\" is too large"), "write a smaller number"));
     }
     let word = unit.trim();
     let meant = units
@@ -86,11 +89,11 @@ fn quantity(
         .find(|(known, _)| known.eq_ignore_ascii_case(word))
         .map(|(_, unit)| unit);
     Err(match meant {
-        Some(unit) => Wrong::new(
+        Some(unit) => InvalidValue::new(
             format!("\"{text}\" is not how {what} is written"),
             format!("write \"{number}{unit}\""),
         ),
-        None => Wrong::new(format!("\"{text}\" is not {what}"), form),
+        None => InvalidValue::new(format!("\"{text}\" is not {what}"), form),
     })
 }
 

@@ -35,7 +35,7 @@ pub(crate) fn around(store: Arc<dyn Store>) -> Result<Arc<dyn Store>, String> {
             .ok_or_else(|| format!("{VARIABLE}: {point:?} is not of the form point=action"))?;
         fail::cfg(name, action).map_err(|error| format!("{VARIABLE}: {point:?}: {error}"))?;
     }
-    tracing::warn!(armed, "fail points are armed: this process is going to go wrong on purpose");
+    tracing::warn!(armed, "fail points are active: this process fails on purpose");
     Ok(Arc::new(FailingStore(store)))
 }
 
@@ -54,7 +54,7 @@ async fn reach(point: &str, side: Side) -> Result<(), StoreError> {
     // The crate's own `sleep` would hold up the thread, and with it every other request.
     let Some(word) = fail::eval(point, Option::unwrap_or_default) else { return Ok(()) };
     if !WENT_OFF.swap(true, Ordering::Relaxed) {
-        tracing::warn!(point, "a fail point went off; no more is said of later ones");
+        tracing::warn!(point, "a fail point was triggered; later ones are not logged");
     }
     match word.strip_prefix("delay:").map(str::parse) {
         Some(Ok(milliseconds)) => {
@@ -144,8 +144,8 @@ impl Store for FailingStore {
         between_points!("set_key_format", self.0.set_key_format(format, respell))
     }
 
-    fn lanes(&self) -> usize {
-        self.0.lanes()
+    fn max_concurrent_batches(&self) -> usize {
+        self.0.max_concurrent_batches()
     }
 }
 

@@ -15,10 +15,10 @@ use std::time::Duration;
 
 /// Which store, and where. Shown without its password.
 #[derive(Clone, PartialEq, Eq)]
-pub struct StoreUrl(Kind);
+pub struct StoreUrl(Backend);
 
 #[derive(Clone, PartialEq, Eq)]
-enum Kind {
+enum Backend {
     Sqlite(PathBuf),
     Postgres(String),
     Memory,
@@ -35,7 +35,7 @@ pub struct OpenedStore {
 impl Default for StoreUrl {
     /// `sqlite:semel.db`, in the directory that the process runs in.
     fn default() -> Self {
-        Self(Kind::Sqlite("semel.db".into()))
+        Self(Backend::Sqlite("semel.db".into()))
     }
 }
 
@@ -49,10 +49,10 @@ impl FromStr for StoreUrl {
         match scheme {
             "sqlite" => sqlite(rest),
             "postgres" | "postgresql" => match rest.strip_prefix("//") {
-                Some(rest) if !rest.is_empty() => Ok(Self(Kind::Postgres(text.to_owned()))),
+                Some(rest) if !rest.is_empty() => Ok(Self(Backend::Postgres(text.to_owned()))),
                 _ => Err(StoreUrlError::NoDatabase),
             },
-            "memory" if rest.is_empty() => Ok(Self(Kind::Memory)),
+            "memory" if rest.is_empty() => Ok(Self(Backend::Memory)),
             "memory" => Err(StoreUrlError::MemoryWithMore),
             "redis" | "rediss" => Err(StoreUrlError::NotYet { scheme: "redis" }),
             // A drive letter, or a path: somebody means a file.
@@ -73,7 +73,7 @@ fn sqlite(path: &str) -> Result<StoreUrl, StoreUrlError> {
         "" => Err(StoreUrlError::NoPath),
         ":memory:" => Err(StoreUrlError::SqliteInMemory),
         path if path.contains('?') => Err(StoreUrlError::SqliteOptions),
-        path => Ok(StoreUrl(Kind::Sqlite(path.into()))),
+        path => Ok(StoreUrl(Backend::Sqlite(path.into()))),
     }
 }
 
@@ -81,14 +81,14 @@ impl StoreUrl {
     /// Whether records outlive the process.
     #[must_use]
     pub fn is_durable(&self) -> bool {
-        self.0 != Kind::Memory
+        self.0 != Backend::Memory
     }
 
     /// The file, where the store is one.
     #[must_use]
     pub fn file(&self) -> Option<&std::path::Path> {
         match &self.0 {
-            Kind::Sqlite(path) => Some(path),
+            Backend::Sqlite(path) => Some(path),
             _ => None,
         }
     }
@@ -97,7 +97,7 @@ impl StoreUrl {
     #[must_use]
     pub fn postgres(&self) -> Option<&str> {
         match &self.0 {
-            Kind::Postgres(url) => Some(url),
+            Backend::Postgres(url) => Some(url),
             _ => None,
         }
     }
@@ -112,13 +112,13 @@ impl StoreUrl {
             source,
         };
         let opened = match &self.0 {
-            Kind::Sqlite(path) => {
+            Backend::Sqlite(path) => {
                 // Who waits for the lock of another process must get its answer while somebody still waits for it.
                 let busy = SqliteOptions::new().busy_timeout((store_timeout / 2).min(Duration::from_secs(1)));
                 let store = busy.clock_terms(clock).open(path).await.map_err(|error| failed(error.into()))?;
                 OpenedStore { outbox: Some(SqliteOutbox::of(&store).into()), store: Arc::new(store) }
             }
-            Kind::Postgres(url) => {
+            Backend::Postgres(url) => {
                 let store = PgOptions::new()
                     .clock_terms(clock)
                     .connect(url)
@@ -126,7 +126,7 @@ impl StoreUrl {
                     .map_err(|error| failed(error.into()))?;
                 OpenedStore { outbox: Some(PgOutbox::of(&store).into()), store: Arc::new(store) }
             }
-            Kind::Memory => OpenedStore { store: Arc::new(MemoryStore::new()), outbox: None },
+            Backend::Memory => OpenedStore { store: Arc::new(MemoryStore::new()), outbox: None },
         };
         #[cfg(feature = "fail-points")]
         let opened = {
@@ -140,9 +140,9 @@ impl StoreUrl {
 impl fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kind::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
-            Kind::Postgres(url) => f.write_str(&without_password(url)),
-            Kind::Memory => f.write_str("memory:"),
+            Backend::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+            Backend::Postgres(url) => f.write_str(&without_password(url)),
+            Backend::Memory => f.write_str("memory:"),
         }
     }
 }
@@ -179,12 +179,12 @@ fn without_password(url: &str) -> String {
 pub enum StoreUrlError {
     /// No scheme.
     #[error(
-        "a store begins with its kind: \"sqlite:semel.db\", \"postgres://user@host/database\" or \"memory:\""
+        "a store URL begins with its kind: \"sqlite:semel.db\", \"postgres://user@host/database\" or \"memory:\""
     )]
     NoScheme,
     /// A scheme that names no store.
     #[error(
-        "there is no store of that kind: \"sqlite:semel.db\", \"postgres://user@host/database\" or \"memory:\""
+        "unknown kind of store: use \"sqlite:semel.db\", \"postgres://user@host/database\" or \"memory:\""
     )]
     UnknownScheme,
     /// A store of a later version.
@@ -200,7 +200,7 @@ pub enum StoreUrlError {
     #[error("two slashes would name a host: \"sqlite:semel.db\", or \"sqlite:/var/lib/semel/semel.db\"")]
     TwoSlashes,
     /// `sqlite::memory:`.
-    #[error("SQLite in memory is not durable: \"memory:\" is the store for trying things out")]
+    #[error("SQLite in memory is not durable: use \"memory:\" to try things out")]
     SqliteInMemory,
     /// `sqlite:semel.db?mode=ro`.
     #[error("a SQLite store takes no options: \"sqlite:semel.db\"")]

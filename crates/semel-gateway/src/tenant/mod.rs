@@ -22,7 +22,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName};
 use jwt::VerifiedToken;
 use semel::{Engine, MAX_TENANT};
-use semel_tower::{ByCredential, Claim, ClaimFuture, IdempotencyLayer, TenantSource};
+use semel_tower::{ByCredential, IdempotencyLayer, TenantClaim, TenantFuture, TenantSource};
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -150,7 +150,7 @@ impl ScopeConfig {
                 )),
                 (TenantFrom::ForwardAuth, _, Some(asked)) => {
                     let cached = match asked.cache {
-                        Some(lasts) => format!("; its answer is used again for {}", show_duration(lasts)),
+                        Some(lasts) => format!("; its answers are cached for {}", show_duration(lasts)),
                         None => String::new(),
                     };
                     let url = &asked.url;
@@ -163,7 +163,7 @@ impl ScopeConfig {
             }
         }
         if self.jwt.as_ref().is_some_and(|jwt| jwt.audience.is_none()) {
-            words.push("tokens are taken whoever they are meant for (dangerous_any_audience)".into());
+            words.push("tokens for any audience are accepted (dangerous_any_audience)".into());
         }
         if self.by_credential() {
             words.push("a refreshed bearer token is another tenant".into());
@@ -203,8 +203,8 @@ fn name_of(name: &[u8]) -> Option<String> {
 struct BelievesNobody;
 
 impl TenantSource for BelievesNobody {
-    fn claim<'a>(&'a self, _: &'a Engine, _: &'a Parts) -> ClaimFuture<'a> {
-        Box::pin(std::future::ready(Ok(Claim::Invalid)))
+    fn claim<'a>(&'a self, _: &'a Engine, _: &'a Parts) -> TenantFuture<'a> {
+        Box::pin(std::future::ready(Ok(TenantClaim::Invalid)))
     }
 }
 
@@ -215,7 +215,7 @@ struct TrustedHeader {
 }
 
 impl TenantSource for TrustedHeader {
-    fn claim<'a>(&'a self, _: &'a Engine, parts: &'a Parts) -> ClaimFuture<'a> {
+    fn claim<'a>(&'a self, _: &'a Engine, parts: &'a Parts) -> TenantFuture<'a> {
         let claim = self.read(parts);
         Box::pin(std::future::ready(Ok(claim)))
     }
@@ -227,24 +227,24 @@ fn are_one_variable(one: &HeaderName, other: &HeaderName) -> bool {
 }
 
 impl TrustedHeader {
-    fn read(&self, parts: &Parts) -> Claim {
+    fn read(&self, parts: &Parts) -> TenantClaim {
         // The peer is whoever the connection is with. What a request says of others (`X-Forwarded-For`) anybody can write.
         let trusted = parts
             .extensions
             .get::<PeerAddress>()
             .is_some_and(|PeerAddress(peer)| is_trusted(&self.peers, peer.ip()));
         if !trusted {
-            return Claim::Absent;
+            return TenantClaim::Absent;
         }
         let mut values = parts.headers.get_all(&self.name).iter();
         let Some(value) = values.next() else {
-            return Claim::Absent;
+            return TenantClaim::Absent;
         };
         // Two lines may be the client's and the proxy's: which one is true cannot be told.
         if values.next().is_some() {
-            return Claim::Invalid;
+            return TenantClaim::Invalid;
         }
-        name_of(value.as_bytes().trim_ascii()).map_or(Claim::Invalid, Claim::Tenant)
+        name_of(value.as_bytes().trim_ascii()).map_or(TenantClaim::Invalid, TenantClaim::Tenant)
     }
 }
 
@@ -263,7 +263,7 @@ mod tests {
         }
     }
 
-    fn read(peer: Option<&str>, values: &[&[u8]]) -> Claim {
+    fn read(peer: Option<&str>, values: &[&[u8]]) -> TenantClaim {
         let mut parts = Request::new(()).into_parts().0;
         for value in values {
             parts.headers.append(ACCOUNT, HeaderValue::from_bytes(value).unwrap());
@@ -278,21 +278,21 @@ mod tests {
 
     #[test]
     fn a_header_is_believed_from_trusted_peers_alone() {
-        let ann = Claim::Tenant("ann".into());
+        let ann = TenantClaim::Tenant("ann".into());
         assert_eq!(read(Some("10.9.9.9:1"), &[b"ann"]), ann);
         assert_eq!(read(Some("[::ffff:10.9.9.9]:1"), &[b"ann"]), ann);
         for peer in [Some("11.0.0.1:1"), Some("127.0.0.1:1"), Some("[::1]:1"), None] {
-            assert_eq!(read(peer, &[b"ann"]), Claim::Absent, "{peer:?}");
-            assert_eq!(read(peer, &[b""]), Claim::Absent, "{peer:?}");
+            assert_eq!(read(peer, &[b"ann"]), TenantClaim::Absent, "{peer:?}");
+            assert_eq!(read(peer, &[b""]), TenantClaim::Absent, "{peer:?}");
         }
     }
 
     #[test]
     fn a_trusted_header_that_names_nobody_is_invalid_not_absent() {
         let peer = Some("10.9.9.9:1");
-        assert_eq!(read(peer, &[]), Claim::Absent);
-        assert_eq!(read(peer, &[b"  ann\t"]), Claim::Tenant("ann".into()));
-        assert_eq!(read(peer, &[&[b'x'; 255]]), Claim::Tenant("x".repeat(255)));
+        assert_eq!(read(peer, &[]), TenantClaim::Absent);
+        assert_eq!(read(peer, &[b"  ann\t"]), TenantClaim::Tenant("ann".into()));
+        assert_eq!(read(peer, &[&[b'x'; 255]]), TenantClaim::Tenant("x".repeat(255)));
         for values in [
             &[&b""[..]][..],
             &[b"  "],
@@ -303,7 +303,7 @@ mod tests {
             &[b"ann", b"ann"],
             &[b"", b"ann"],
         ] {
-            assert_eq!(read(peer, values), Claim::Invalid, "{values:?}");
+            assert_eq!(read(peer, values), TenantClaim::Invalid, "{values:?}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! Who is believed: addresses and networks of peers.
 
-use crate::setting::Wrong;
+use crate::setting::InvalidValue;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -22,10 +22,11 @@ impl Network {
     ///
     /// # Errors
     /// What is wrong with it, and what would be right.
-    pub fn parse(text: &str) -> Result<Self, Wrong> {
+    pub fn parse(text: &str) -> Result<Self, InvalidValue> {
         const FORM: &str =
             "write an address or a network: \"10.1.2.3\", \"10.0.0.0/8\", \"::1\", \"fd00::/8\"";
-        let not_one = || Wrong::new(format!("\"{text}\" is neither an IP address nor a network"), FORM);
+        let not_one =
+            || InvalidValue::new(format!("\"{text}\" is neither an IP address nor a network"), FORM);
         let (address, prefix) = match text.split_once('/') {
             Some((address, prefix)) => (address, Some(prefix)),
             None => (text, None),
@@ -39,23 +40,26 @@ impl Network {
             Some(_) => return Err(not_one()),
         };
         if prefix > width(address) {
-            let problem = format!("\"{text}\" has more bits than an address of its kind");
-            return Err(Wrong::new(
+            let problem = format!("\"{text}\" has a prefix longer than an address");
+            return Err(InvalidValue::new(
                 problem,
                 format!("write a number up to {} after the slash", width(address)),
             ));
         }
         if prefix == 0 {
-            let problem = format!("\"{text}\" is everybody: any caller could name any tenant");
-            return Err(Wrong::new(problem, "name the addresses of the proxies in front of the gateway"));
+            let problem = format!("\"{text}\" is every address: any caller could claim to be any tenant");
+            return Err(InvalidValue::new(
+                problem,
+                "name the addresses of the proxies in front of the gateway",
+            ));
         }
         let network = Self { address, prefix };
         let first = network.first();
         if first != address {
             let problem = format!("\"{text}\" has bits set beyond its first {prefix}");
-            return Err(Wrong::new(
+            return Err(InvalidValue::new(
                 problem,
-                format!("write \"{first}/{prefix}\", or \"{address}\" for the one address"),
+                format!("write \"{first}/{prefix}\", or \"{address}\" for a single address"),
             ));
         }
         Ok(network.canonical())
@@ -152,11 +156,11 @@ mod tests {
             ("10.0.0.0/", "neither", ""),
             ("10.0.0.0/+8", "neither", ""),
             ("10.0.0.0/8/8", "neither", ""),
-            ("10.0.0.0/33", "more bits", "up to 32"),
-            ("::1/129", "more bits", "up to 128"),
+            ("10.0.0.0/33", "longer than an address", "up to 32"),
+            ("::1/129", "longer than an address", "up to 128"),
             ("10.1.2.3/8", "beyond its first 8", "\"10.0.0.0/8\", or \"10.1.2.3\""),
-            ("0.0.0.0/0", "everybody", "proxies"),
-            ("::/0", "everybody", "proxies"),
+            ("0.0.0.0/0", "every address", "proxies"),
+            ("::/0", "every address", "proxies"),
         ] {
             let wrong = Network::parse(text).unwrap_err();
             assert!(wrong.problem.contains(problem), "{text}: {wrong}");

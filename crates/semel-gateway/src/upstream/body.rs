@@ -14,11 +14,11 @@ use std::task::{Context, Poll, ready};
 
 /// The body of an answer: the service's as it comes, or one of the gateway's own.
 pub struct UpstreamBody {
-    kind: Kind,
+    kind: Source,
     _in_flight: Option<Arc<InFlight>>,
 }
 
-enum Kind {
+enum Source {
     Whole(Option<Bytes>),
     /// Nothing more has to be read for it.
     Received(Incoming),
@@ -30,11 +30,11 @@ enum Kind {
 
 impl UpstreamBody {
     pub(super) fn whole(bytes: Bytes) -> Self {
-        Self { kind: Kind::Whole((!bytes.is_empty()).then_some(bytes)), _in_flight: None }
+        Self { kind: Source::Whole((!bytes.is_empty()).then_some(bytes)), _in_flight: None }
     }
 
     pub(super) fn stream(body: StreamBody, in_flight: Option<Arc<InFlight>>) -> Self {
-        Self { kind: Kind::Stream(Box::new(body)), _in_flight: in_flight }
+        Self { kind: Source::Stream(Box::new(body)), _in_flight: in_flight }
     }
 
     pub(super) fn coming(
@@ -45,9 +45,9 @@ impl UpstreamBody {
     ) -> Self {
         let kind = if connection.is_idle() {
             pool.keep(connection);
-            Kind::Received(body)
+            Source::Received(body)
         } else {
-            Kind::Coming(body, Some(connection), Arc::clone(pool))
+            Source::Coming(body, Some(connection), Arc::clone(pool))
         };
         Self { kind, _in_flight: in_flight }
     }
@@ -72,17 +72,17 @@ impl Body for UpstreamBody {
 
     fn is_end_stream(&self) -> bool {
         match &self.kind {
-            Kind::Whole(bytes) => bytes.is_none(),
-            Kind::Received(body) | Kind::Coming(body, ..) => body.is_end_stream(),
-            Kind::Stream(body) => body.is_end_stream(),
+            Source::Whole(bytes) => bytes.is_none(),
+            Source::Received(body) | Source::Coming(body, ..) => body.is_end_stream(),
+            Source::Stream(body) => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
-            Kind::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
-            Kind::Received(body) | Kind::Coming(body, ..) => body.size_hint(),
-            Kind::Stream(body) => body.size_hint(),
+            Source::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
+            Source::Received(body) | Source::Coming(body, ..) => body.size_hint(),
+            Source::Stream(body) => body.size_hint(),
         }
     }
 }
@@ -93,10 +93,10 @@ impl UpstreamBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match &mut self.kind {
-            Kind::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Kind::Received(body) => Pin::new(body).poll_frame(context).map_err(Into::into),
-            Kind::Stream(body) => Pin::new(&mut **body).poll_frame(context),
-            Kind::Coming(body, connection, pool) => {
+            Source::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Source::Received(body) => Pin::new(body).poll_frame(context).map_err(Into::into),
+            Source::Stream(body) => Pin::new(&mut **body).poll_frame(context),
+            Source::Coming(body, connection, pool) => {
                 if let Some(connection) = connection {
                     connection.drive(context);
                 }

@@ -47,7 +47,7 @@ impl Dial {
         };
         let stream = tls.connect(name.clone(), socket, protocol).await?;
         if is_compulsory && stream.get_ref().1.alpn_protocol() != Some(protocol) {
-            return Err("the service does not agree on HTTP/2".into());
+            return Err("the service does not offer HTTP/2".into());
         }
         Ok((ServiceStream::Encrypted(Box::new(stream)), traffic))
     }

@@ -17,5 +17,5 @@ pub(super) enum Failure {
 
 /// The service has been silent for too long.
 #[derive(Debug, thiserror::Error)]
-#[error("the service was silent for {0:?} and is given up on")]
+#[error("the service sent nothing for {0:?}")]
 pub(super) struct GaveUp(pub(super) Duration);

@@ -30,7 +30,7 @@ use http::{HeaderValue, Request, Response, StatusCode, Uri, Version};
 use http_body::Body as _;
 use http1::{Connection, Pool};
 use http2::Http2Pool;
-use semel::problem::{Code, DocsBase, Problem, Profile};
+use semel::problem::{Code, DocsBase, Format, Problem};
 use semel::trace;
 use semel::{OperationId, Right};
 use semel_tower::{BoxError, OUTCOME, Operation};
@@ -61,8 +61,8 @@ pub struct Upstream {
 #[derive(Clone)]
 pub(crate) struct Caller {
     pub(crate) in_flight: Option<Arc<InFlight>>,
-    pub(crate) introduction: Arc<ForwardedHeaders>,
-    pub(crate) link: RequestState,
+    pub(crate) forwarded: Arc<ForwardedHeaders>,
+    pub(crate) state: RequestState,
     pub(crate) asked: ConnectionOptions,
 }
 
@@ -101,7 +101,7 @@ struct Shared {
     limits: Limits,
     trusts: Trusts,
     docs: DocsBase,
-    profile: Profile,
+    format: Format,
 }
 
 impl Upstream {
@@ -134,7 +134,7 @@ impl Upstream {
             limits: limits.clone(),
             trusts: Arc::new(|address| address.to_canonical().is_loopback()),
             docs: DocsBase::default(),
-            profile: Profile::default(),
+            format: Format::default(),
         };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -148,9 +148,9 @@ impl Upstream {
 
     /// How problems are told to clients.
     #[must_use]
-    pub fn problems(mut self, docs: DocsBase, profile: Profile) -> Self {
+    pub fn problems(mut self, docs: DocsBase, format: Format) -> Self {
         let shared = Arc::make_mut(&mut self.shared);
-        (shared.docs, shared.profile) = (docs, profile);
+        (shared.docs, shared.format) = (docs, format);
         self
     }
 }
@@ -190,9 +190,7 @@ impl Shared {
                 response.headers_mut().remove(TRAILER);
                 Ok(response)
             }
-            Ok(Received::Switched(..)) => {
-                Err("the service switches protocols, which nobody asked for".into())
-            }
+            Ok(Received::Switched(..)) => Err("the service switched protocols without being asked".into()),
             Err(Unanswered::Unreachable(error)) => {
                 tracing::warn!(%operation_id, %error, "the service cannot be reached; nothing was sent");
                 let mut response = self.unreachable(Some(operation_id));
@@ -211,7 +209,7 @@ impl Shared {
             return responses::too_long().map(UpstreamBody::whole);
         }
         if let Some(caller) = request.extensions().get::<Caller>() {
-            caller.link.pass_through();
+            caller.state.pass_through();
         }
         request.body_mut().limit(most);
         // Sent on by its head, a request that is said to have no body would be whole to the service.
@@ -264,7 +262,7 @@ impl Shared {
         headers.remove(EXPECT);
         let is_trusted = peer.is_some_and(|peer| (self.trusts)(peer));
         match &caller {
-            Some(caller) => caller.introduction.announce(headers, peer, is_trusted),
+            Some(caller) => caller.forwarded.announce(headers, peer, is_trusted),
             None => ForwardedHeaders::default().announce(headers, peer, is_trusted),
         }
         let version = match &self.way {
@@ -362,14 +360,14 @@ impl Shared {
         };
         let caller = caller.filter(|caller| caller.asked.upgrade.as_ref().is_some_and(is_one_asked_for));
         let (Some(caller), Some(protocol)) = (caller, &protocol) else {
-            tracing::warn!("the service switches to a protocol that nobody asked for");
+            tracing::warn!("the service switched to a protocol that was not asked for");
             return responses::bad_gateway().map(UpstreamBody::whole);
         };
         let Some((stream, early, traffic)) = connection.switched().await else {
             tracing::warn!("the service switches protocols, and ends the connection");
             return responses::bad_gateway().map(UpstreamBody::whole);
         };
-        caller.link.tunnel(OtherEnd {
+        caller.state.tunnel(OtherEnd {
             stream: Box::new(stream),
             early,
             passed: Box::new(move || traffic.total()),
@@ -392,9 +390,9 @@ impl Shared {
             }
             None => "The service could not be reached and the request was not sent.",
         };
-        let mut problem = Problem::new(Code::UpstreamUnreachable, self.profile, detail);
+        let mut problem = Problem::new(Code::UpstreamUnreachable, self.format.profile(), detail);
         problem.operation_id = operation_id;
-        problem.into_response(&self.docs).map(UpstreamBody::whole)
+        self.format.problem(&problem, &self.docs).map(UpstreamBody::whole)
     }
 }
 

@@ -24,10 +24,10 @@ pub enum InvalidUpstream {
     #[error("`{0}` does not begin with http:// or https://; write it like http://127.0.0.1:9000")]
     NotHttp(Uri),
     /// It says `https://`, and it was not said whom to believe.
-    #[error("`{0}` asks for TLS, and nothing is said of the authorities to believe")]
+    #[error("`{0}` is an https URL, and no certificate authorities are configured")]
     Tls(Uri),
     /// It has parts that are not an address.
-    #[error("`{0}` has a query or credentials in it; only host, port and a base path make sense here")]
+    #[error("`{0}` has a query or credentials; only scheme, host, port and a base path are allowed")]
     MoreThanAnAddress(Uri),
 }
 

@@ -1,6 +1,6 @@
 //! Lists, filters, pages and single operations.
 
-use crate::support::{Ask, KEY, Office, problem};
+use crate::support::{AdminApi, Ask, KEY, problem};
 use semel::{Body, Draft, RecordKey, State, Store as _};
 use semel_conformance::samples::in_state;
 use serde_json::Value;
@@ -16,11 +16,11 @@ fn draft(number: usize) -> Draft {
     draft
 }
 
-async fn stocked(office: &Office, count: usize) -> Vec<String> {
+async fn stocked(admin: &AdminApi, count: usize) -> Vec<String> {
     let drafts: Vec<Draft> = (0..count).map(draft).collect();
     let ids = drafts.iter().map(|draft| draft.operation_id.to_string()).collect();
     for batch in drafts.chunks(250) {
-        office.store.create(batch.to_vec()).await.unwrap();
+        admin.store.create(batch.to_vec()).await.unwrap();
     }
     ids
 }
@@ -32,13 +32,13 @@ fn ids(page: &Value) -> Vec<String> {
 
 #[tokio::test]
 async fn a_thousand_records_are_paged_through_newest_first_and_none_twice() {
-    for office in Office::on_every_store().await {
-        let mut expected = stocked(&office, 1_000).await;
+    for admin in AdminApi::on_every_store().await {
+        let mut expected = stocked(&admin, 1_000).await;
         expected.reverse();
         for limit in [7, 100, 999, 1_000] {
             let (mut seen, mut cursor) = (Vec::new(), String::new());
             loop {
-                let page = office.get(&format!("/v1/operations?limit={limit}&cursor={cursor}")).await;
+                let page = admin.get(&format!("/v1/operations?limit={limit}&cursor={cursor}")).await;
                 assert_eq!(page.status, 200, "{}", page.text());
                 let page = page.json();
                 let found = ids(&page);
@@ -51,16 +51,16 @@ async fn a_thousand_records_are_paged_through_newest_first_and_none_twice() {
             }
             assert_eq!(seen, expected, "in pages of {limit}");
         }
-        assert_eq!(ids(&office.get("/v1/operations").await.json()).len(), 100, "a page by default");
+        assert_eq!(ids(&admin.get("/v1/operations").await.json()).len(), 100, "a page by default");
     }
 }
 
 #[tokio::test]
 async fn filters_let_through_what_they_say() {
-    for office in Office::on_every_store().await {
-        stocked(&office, 240).await;
+    for admin in AdminApi::on_every_store().await {
+        stocked(&admin, 240).await;
         let all =
-            office.get("/v1/operations?limit=1000").await.json()["operations"].as_array().unwrap().clone();
+            admin.get("/v1/operations?limit=1000").await.json()["operations"].as_array().unwrap().clone();
         assert_eq!(all.len(), 240);
         type Holds = fn(&Value) -> bool;
         let filters: [(&str, Holds); 6] = [
@@ -76,7 +76,7 @@ async fn filters_let_through_what_they_say() {
             }),
         ];
         for (query, holds) in filters {
-            let found = ids(&office.get(&format!("/v1/operations?limit=1000&{query}")).await.json());
+            let found = ids(&admin.get(&format!("/v1/operations?limit=1000&{query}")).await.json());
             let expected: Vec<String> = all
                 .iter()
                 .filter(|operation| holds(operation))
@@ -85,17 +85,17 @@ async fn filters_let_through_what_they_say() {
             assert!(!expected.is_empty() || query.contains("completed"), "{query} is a real question");
             assert_eq!(found, expected, "{query}");
         }
-        assert!(ids(&office.get("/v1/operations?tenant=nobody").await.json()).is_empty());
-        let found = ids(&office.get("/v1/operations?key=key-000000000017").await.json());
+        assert!(ids(&admin.get("/v1/operations?tenant=nobody").await.json()).is_empty());
+        let found = ids(&admin.get("/v1/operations?key=key-000000000017").await.json());
         assert_eq!(found.len(), 1);
-        let shown = office.get(&format!("/v1/operations/{}?full_key=true", found[0])).await.json();
+        let shown = admin.get(&format!("/v1/operations/{}?full_key=true", found[0])).await.json();
         assert_eq!(shown["key"], "key-000000000017");
     }
 }
 
 #[tokio::test]
 async fn what_cannot_be_asked_is_refused_with_what_can() {
-    let office = Office::open().await;
+    let admin = AdminApi::open().await;
     for (query, parameter, said) in [
         ("state=done", "state", "in_progress, completed"),
         ("limit=0", "limit", "from 1 to 1000"),
@@ -106,7 +106,7 @@ async fn what_cannot_be_asked_is_refused_with_what_can() {
         ("sate=unknown", "sate", "state, tenant, operation, key"),
         ("state=unknown&state=completed", "state", "more than once"),
     ] {
-        let answer = office.get(&format!("/v1/operations?{query}")).await;
+        let answer = admin.get(&format!("/v1/operations?{query}")).await;
         assert_eq!((answer.status, problem(&answer)), (400, "admin_parameter_invalid".into()), "{query}");
         assert_eq!(answer.json()["parameter"], parameter, "{query}");
         assert!(answer.json()["detail"].as_str().unwrap().contains(said), "{query}: {}", answer.text());
@@ -115,13 +115,13 @@ async fn what_cannot_be_asked_is_refused_with_what_can() {
 
 #[tokio::test]
 async fn an_operation_is_shown_with_its_history_and_without_what_it_answered() {
-    for office in Office::on_every_store().await {
+    for admin in AdminApi::on_every_store().await {
         let ask = Ask::payment().answered_with("location", "/payments/secret-place");
         // The first attempt did nothing, the second succeeded: that makes history.
-        let failed = office.pay(&ask.clone().answered_with("semel-outcome", "retryable")).await;
-        let answer = office.pay(&ask.answered_with("semel-resource", "payment/pay_1")).await;
+        let failed = admin.pay(&ask.clone().answered_with("semel-outcome", "retryable")).await;
+        let answer = admin.pay(&ask.answered_with("semel-resource", "payment/pay_1")).await;
         assert_eq!((failed.operation_id(), answer.status), (answer.operation_id(), 201));
-        let shown = office.get(&format!("/v1/operations/{}", answer.operation_id())).await;
+        let shown = admin.get(&format!("/v1/operations/{}", answer.operation_id())).await;
         assert_eq!(shown.status, 200);
         let operation = shown.json();
         assert_eq!(operation["key"], format!("{}…", &KEY[..8]));
@@ -140,7 +140,7 @@ async fn an_operation_is_shown_with_its_history_and_without_what_it_answered() {
             .map(|line| (line["happening"].as_str().unwrap(), line["actor"].as_str().unwrap()))
             .collect();
         assert_eq!(happenings, [("failed_retryable", "owner"), ("retried", "request")]);
-        let listed = office.get("/v1/operations").await;
+        let listed = admin.get("/v1/operations").await;
         for text in [shown.text(), listed.text()] {
             assert!(!text.contains("effect") && !text.contains("secret-place"), "bodies stay inside: {text}");
         }
@@ -150,10 +150,10 @@ async fn an_operation_is_shown_with_its_history_and_without_what_it_answered() {
 
 #[tokio::test]
 async fn every_state_can_be_shown() {
-    for office in Office::on_every_store().await {
+    for admin in AdminApi::on_every_store().await {
         let mut states = BTreeSet::new();
-        for id in stocked(&office, 12).await {
-            let answer = office.get(&format!("/v1/operations/{id}")).await;
+        for id in stocked(&admin, 12).await {
+            let answer = admin.get(&format!("/v1/operations/{id}")).await;
             assert_eq!(answer.status, 200, "{}", answer.text());
             states.insert(answer.json()["state"].as_str().unwrap().to_owned());
         }
@@ -163,19 +163,19 @@ async fn every_state_can_be_shown() {
 
 #[tokio::test]
 async fn a_window_that_is_over_is_shown_so_before_the_reaper_comes() {
-    let office = Office::open().await;
-    let answer = office.pay(&Ask::payment()).await;
+    let admin = AdminApi::open().await;
+    let answer = admin.pay(&Ask::payment()).await;
     let path = format!("/v1/operations/{}", answer.operation_id());
-    assert_eq!(office.get(&path).await.json()["expired"], false);
-    office.clock.advance(semel::Policy::default().retention);
-    let operation = office.get(&path).await.json();
+    assert_eq!(admin.get(&path).await.json()["expired"], false);
+    admin.clock.advance(semel::Policy::default().retention);
+    let operation = admin.get(&path).await.json();
     assert_eq!((&operation["expired"], &operation["state"]), (&true.into(), &"expired".into()));
     assert_eq!(operation["response"]["body"], "dropped", "nobody gets it any more");
 }
 
 #[tokio::test]
 async fn bodies_that_were_not_kept_are_shown_as_such() {
-    let office = Office::open().await;
+    let admin = AdminApi::open().await;
     for (number, (body, said)) in
         [(Body::NotStored, "not_stored"), (Body::Dropped, "dropped")].into_iter().enumerate()
     {
@@ -183,8 +183,8 @@ async fn bodies_that_were_not_kept_are_shown_as_such() {
             in_state(State::Completed, RecordKey::new("acme", "create_payment", format!("key-{number}")));
         draft.response.as_mut().unwrap().body = body;
         let id = draft.operation_id;
-        office.store.create(vec![draft]).await.unwrap();
-        let shown = office.get(&format!("/v1/operations/{id}")).await.json();
+        admin.store.create(vec![draft]).await.unwrap();
+        let shown = admin.get(&format!("/v1/operations/{id}")).await.json();
         assert_eq!(shown["response"]["body"], said);
         assert!(shown["response"].get("body_bytes").is_none());
     }

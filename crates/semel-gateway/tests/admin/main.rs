@@ -13,4 +13,5 @@ mod gauges;
 mod listing;
 mod probes;
 mod resolving;
+mod roles;
 mod support;

@@ -1,6 +1,6 @@
 //! A person's word: taken once, on time, and kept with its reason.
 
-use crate::support::{Answer, Ask, Call, Fault, Gate, KEY, Office, Opening, problem};
+use crate::support::{AdminApi, Answer, Ask, Call, Fault, Gate, KEY, Opening, problem};
 use semel::{OperationId, State};
 use serde_json::{Value, json};
 
@@ -13,9 +13,9 @@ fn happenings(shown: &Value) -> Vec<String> {
 
 #[tokio::test]
 async fn a_completion_is_replayed_to_the_client_and_its_reason_is_kept() {
-    for office in Office::on_every_store().await {
-        let id = office.doubtful(KEY).await;
-        let told = office.pay(&Ask::payment()).await;
+    for admin in AdminApi::on_every_store().await {
+        let id = admin.doubtful(KEY).await;
+        let told = admin.pay(&Ask::payment()).await;
         assert_eq!(told.code(), "idempotency_outcome_unknown");
         let body = json!({
             "outcome": "completed",
@@ -23,7 +23,7 @@ async fn a_completion_is_replayed_to_the_client_and_its_reason_is_kept() {
             "operator": "ada",
             "response": {"status": 201, "headers": {"Content-Type": "application/json"}, "body": "{\"id\":\"pay_1\"}"},
         });
-        let answer = office.resolve(id, body.to_string()).await;
+        let answer = admin.resolve(id, body.to_string()).await;
         assert_eq!(answer.status, 200, "{}", answer.text());
         let shown = answer.json();
         assert_eq!(shown["state"], "completed");
@@ -31,107 +31,108 @@ async fn a_completion_is_replayed_to_the_client_and_its_reason_is_kept() {
         let last = &shown["history"][1];
         assert_eq!(
             (&last["actor"], &last["note"]),
-            (&"operator:ada".into(), &"the bank has it as tx 17".into())
+            (&"operator:token:admin".into(), &"the bank has it as tx 17".into())
         );
-        let replay = office.pay(&Ask::payment()).await;
+        let replay = admin.pay(&Ask::payment()).await;
         assert!(replay.is_replay());
         assert_eq!((replay.status, replay.text()), (201, r#"{"id":"pay_1"}"#));
         assert_eq!(replay.header("content-type"), Some("application/json"));
-        assert_eq!(office.till.effects(), 1, "it was never executed again");
+        assert_eq!(admin.till.effects(), 1, "it was never executed again");
     }
 }
 
 #[tokio::test]
 async fn bytes_a_failure_and_no_answer_at_all() {
-    let office = Office::open().await;
-    let id = office.doubtful("key-of-the-bytes-0001").await;
+    let admin = AdminApi::open().await;
+    let id = admin.doubtful("key-of-the-bytes-0001").await;
     let body = r#"{"outcome":"failed","attempt":1,"reason":"declined","response":{"status":402,"body_base64":"AP8="}}"#;
-    assert_eq!(office.resolve(id, body).await.json()["state"], "failed_replayable");
-    let replay = office.pay(&Ask::payment().key("key-of-the-bytes-0001")).await;
+    assert_eq!(admin.resolve(id, body).await.json()["state"], "failed_replayable");
+    let replay = admin.pay(&Ask::payment().key("key-of-the-bytes-0001")).await;
     assert_eq!((replay.status, &replay.body[..]), (402, &[0, 255][..]));
 
-    let id = office.doubtful("key-of-nothing-000001").await;
+    let id = admin.doubtful("key-of-nothing-000001").await;
     let body = r#"{"outcome":"completed","reason":"seen","resource":{"type":"payment","id":"pay_9"}}"#;
-    assert_eq!(office.resolve(id, body).await.status, 200);
-    let told = office.pay(&Ask::payment().key("key-of-nothing-000001")).await;
+    assert_eq!(admin.resolve(id, body).await.status, 200);
+    let told = admin.pay(&Ask::payment().key("key-of-nothing-000001")).await;
     assert_eq!(told.code(), "idempotency_response_not_stored");
     assert_eq!(told.json()["resource"]["id"], "pay_9");
 }
 
 #[tokio::test]
 async fn after_not_executed_the_retry_executes() {
-    let office = Office::open().await;
-    let id = office.doubtful(KEY).await;
-    let shown = office.resolve(id, NOT_EXECUTED).await.json();
+    let admin = AdminApi::open().await;
+    let id = admin.doubtful(KEY).await;
+    let shown = admin.resolve(id, NOT_EXECUTED).await.json();
     assert_eq!(
         (&shown["state"], &shown["history"][1]["actor"]),
-        (&"failed_retryable".into(), &"operator:admin".into())
+        (&"failed_retryable".into(), &"operator:token:admin".into())
     );
-    let answer = office.pay(&Ask::payment()).await;
-    assert_eq!((answer.status, office.till.effects()), (201, 2));
-    assert_eq!(office.record(id).await.attempt, 2);
+    let answer = admin.pay(&Ask::payment()).await;
+    assert_eq!((answer.status, admin.till.effects()), (201, 2));
+    assert_eq!(admin.record(id).await.attempt, 2);
 }
 
 #[tokio::test]
 async fn a_resolution_that_comes_too_late_is_refused_with_what_is_there() {
-    let office = Office::open().await;
-    let id = office.doubtful(KEY).await;
-    assert_eq!(office.resolve(id, NOT_EXECUTED).await.status, 200);
-    office.pay(&Ask::payment()).await;
-    let late = office.resolve(id, r#"{"outcome":"failed","attempt":2,"reason":"I think so"}"#).await;
+    let admin = AdminApi::open().await;
+    let id = admin.doubtful(KEY).await;
+    assert_eq!(admin.resolve(id, NOT_EXECUTED).await.status, 200);
+    admin.pay(&Ask::payment()).await;
+    let late = admin.resolve(id, r#"{"outcome":"failed","attempt":2,"reason":"I think so"}"#).await;
     assert_eq!((late.status, problem(&late)), (409, "admin_not_unknown".into()));
     let there = &late.json()["operation"];
     assert_eq!((&there["state"], &there["attempt"]), (&"completed".into(), &2.into()));
     assert_eq!(there["operation_id"], id.to_string());
-    assert_eq!(office.record(id).await.state, State::Completed);
+    assert_eq!(admin.record(id).await.state, State::Completed);
 
     // In progress is not unknown either: its owner will tell.
     let held = tokio::spawn({
-        let (ask, address) = (Ask::payment().key("key-of-the-held-00001").held(), office.shop.address);
+        let (ask, address) = (Ask::payment().key("key-of-the-held-00001").held(), admin.shop.address);
         async move { ask.send_to(address).await }
     });
-    office.till.gate.reached().await;
-    let page = office.get("/v1/operations?state=in_progress").await.json();
+    admin.till.gate.reached().await;
+    let page = admin.get("/v1/operations?state=in_progress").await.json();
     let id: OperationId = page["operations"][0]["operation_id"].as_str().unwrap().parse().unwrap();
-    let early = office.resolve(id, NOT_EXECUTED).await;
+    let early = admin.resolve(id, NOT_EXECUTED).await;
     assert_eq!((early.status, &early.json()["operation"]["state"]), (409, &"in_progress".into()));
-    office.till.gate.open();
+    admin.till.gate.open();
     assert_eq!(held.await.unwrap().status, 201);
 }
 
 #[tokio::test]
 async fn what_was_looked_into_is_an_attempt_and_another_one_is_not_settled_by_it() {
-    let office = Office::open().await;
-    let id = office.doubtful(KEY).await;
-    assert_eq!(office.resolve(id, NOT_EXECUTED).await.status, 200);
-    assert_eq!(office.doubtful(KEY).await, id, "the second attempt is in doubt too");
+    let admin = AdminApi::open().await;
+    let id = admin.doubtful(KEY).await;
+    assert_eq!(admin.resolve(id, NOT_EXECUTED).await.status, 200);
+    assert_eq!(admin.doubtful(KEY).await, id, "the second attempt is in doubt too");
     let of_first = r#"{"outcome":"not_executed","reason":"the bank never saw it","attempt":1}"#;
-    let refused = office.resolve(id, of_first).await;
+    let refused = admin.resolve(id, of_first).await;
     assert_eq!((refused.status, problem(&refused)), (409, "admin_other_attempt".into()));
     assert_eq!(refused.json()["operation"]["attempt"], 2);
     for outcome in ["failed", "not_executed"] {
-        let version = office.record(id).await.version;
+        let version = admin.record(id).await.version;
         let of_none =
-            office.resolve(id, format!(r#"{{"outcome":"{outcome}","reason":"I forget which"}}"#)).await;
+            admin.resolve(id, format!(r#"{{"outcome":"{outcome}","reason":"I forget which"}}"#)).await;
         assert_eq!((of_none.status, problem(&of_none)), (400, "admin_attempt_missing".into()));
         assert_eq!(of_none.json()["operation"]["attempt"], 2);
-        assert_eq!(office.record(id).await.version, version, "nothing was changed");
+        assert_eq!(admin.record(id).await.version, version, "nothing was changed");
     }
     let of_second = r#"{"outcome":"not_executed","reason":"nor this one","attempt":2}"#;
-    assert_eq!(office.resolve(id, of_second).await.status, 200);
+    assert_eq!(admin.resolve(id, of_second).await.status, 200);
 }
 
 #[tokio::test]
 async fn of_two_resolvers_at_once_one_wins_and_the_other_sees_what_is_there() {
-    // Two lanes, so that both writes are on their way when either is done.
+    // Two max_concurrent_batches, so that both writes are on their way when either is done.
     for on_file in [false, true] {
-        let office = Office::with(Opening { lanes: Some(2), on_file, ..Opening::default() }).await;
-        let id = office.doubtful(KEY).await;
+        let admin =
+            AdminApi::with(Opening { max_concurrent_batches: Some(2), on_file, ..Opening::default() }).await;
+        let id = admin.doubtful(KEY).await;
         let gate = Gate::new();
-        office.store.next(Call::Swap, [Fault::Held(gate.clone()), Fault::Held(gate.clone())]);
+        admin.store.next(Call::Swap, [Fault::Held(gate.clone()), Fault::Held(gate.clone())]);
         let resolving = |body: &'static str| {
             let (ask, address) =
-                (crate::support::with_token(crate::support::resolve(id, body)), office.admin.address);
+                (crate::support::with_token(crate::support::resolve(id, body)), admin.admin.address);
             tokio::spawn(async move { ask.send_to(address).await })
         };
         // Both have found it unknown by the time that either writes.
@@ -145,69 +146,70 @@ async fn of_two_resolvers_at_once_one_wins_and_the_other_sees_what_is_there() {
         assert_eq!((answers[0].status, answers[1].status), (200, 409));
         let won = answers[0].json()["state"].clone();
         assert_eq!(answers[1].json()["operation"]["state"], won);
-        assert_eq!(won, office.record(id).await.state.as_str());
-        let shown = office.get(&format!("/v1/operations/{id}")).await.json();
+        assert_eq!(won, admin.record(id).await.state.as_str());
+        let shown = admin.get(&format!("/v1/operations/{id}")).await.json();
         assert_eq!(happenings(&shown).len(), 2, "doubted, and settled once");
-        assert_eq!(office.counter("reconcile_resolved").await, 1);
+        assert_eq!(admin.counter("reconcile_resolved").await, 1);
     }
 }
 
 #[tokio::test]
 async fn a_lost_answer_of_the_store_is_read_back_and_the_outcome_settled_once() {
-    for office in [Office::open().await, Office::with(Opening { on_file: true, ..Opening::default() }).await]
+    for admin in
+        [AdminApi::open().await, AdminApi::with(Opening { on_file: true, ..Opening::default() }).await]
     {
         for (number, fault) in [Fault::LostAnswer, Fault::LostCall].into_iter().enumerate() {
-            let id = office.doubtful(&format!("key-of-the-lost-{number:05}")).await;
-            office.store.next(Call::Swap, [fault]);
-            let answer = office.resolve(id, NOT_EXECUTED).await;
+            let id = admin.doubtful(&format!("key-of-the-lost-{number:05}")).await;
+            admin.store.next(Call::Swap, [fault]);
+            let answer = admin.resolve(id, NOT_EXECUTED).await;
             assert_eq!(answer.status, 200, "{}", answer.text());
             assert_eq!(happenings(&answer.json()), ["doubted", "settled_not_executed"]);
         }
-        assert_eq!(office.counter("reconcile_resolved").await, 2);
+        assert_eq!(admin.counter("reconcile_resolved").await, 2);
     }
 }
 
 #[tokio::test]
 async fn a_store_that_is_away_settles_nothing_and_says_so() {
-    let office = Office::open().await;
-    let id = office.doubtful(KEY).await;
-    office.store.next(Call::Swap, [Fault::Unavailable]);
-    let answer = office.resolve(id, NOT_EXECUTED).await;
+    let admin = AdminApi::open().await;
+    let id = admin.doubtful(KEY).await;
+    admin.store.next(Call::Swap, [Fault::Unavailable]);
+    let answer = admin.resolve(id, NOT_EXECUTED).await;
     assert_eq!((answer.status, problem(&answer)), (503, "admin_store_unavailable".into()));
-    assert_eq!(office.record(id).await.state, State::Unknown);
-    assert_eq!(office.resolve(id, NOT_EXECUTED).await.status, 200);
+    assert_eq!(admin.record(id).await.state, State::Unknown);
+    assert_eq!(admin.resolve(id, NOT_EXECUTED).await.status, 200);
 }
 
 #[tokio::test]
 async fn a_dead_letter_is_settled_like_any_other() {
-    let office = Office::with(Opening { policy: semel::Policy::default(), ..Opening::default() }).await;
-    let id = office.doubtful(KEY).await;
-    let listed = office.get("/v1/operations?dead_letter=true").await.json();
+    let admin = AdminApi::with(Opening { policy: semel::Policy::default(), ..Opening::default() }).await;
+    let id = admin.doubtful(KEY).await;
+    let listed = admin.get("/v1/operations?dead_letter=true").await.json();
     assert_eq!(listed["operations"][0]["operation_id"], id.to_string());
-    let shown = office.resolve(id, NOT_EXECUTED).await.json();
+    let shown = admin.resolve(id, NOT_EXECUTED).await.json();
     assert_eq!((&shown["state"], &shown["dead_letter"]), (&"failed_retryable".into(), &false.into()));
 }
 
 #[tokio::test]
 async fn what_makes_no_sense_is_refused_and_changes_nothing() {
-    let office = Office::open().await;
-    let id = office.doubtful(KEY).await;
+    let admin = AdminApi::open().await;
+    let id = admin.doubtful(KEY).await;
     for (body, said) in [
-        ("", "has to be JSON"),
+        ("", "must be JSON"),
         ("{}", "missing field"),
         (r#"{"outcome":"completed"}"#, "reason"),
-        (r#"{"outcome":"completed","reason":""}"#, "says nothing"),
+        (r#"{"outcome":"completed","reason":""}"#, "is empty"),
         (r#"{"outcome":"completed","reason":"x","extra":1}"#, "unknown field `extra`"),
         (
             r#"{"outcome":"completed","reason":"x","response":{"status":201,"headers":{"Set-Cookie":"a"}}}"#,
             "set-cookie",
         ),
     ] {
-        let answer = office.resolve(id, body).await;
+        let answer = admin.resolve(id, body).await;
         assert_eq!((answer.status, problem(&answer)), (400, "admin_body_invalid".into()), "{body}");
         assert!(answer.text().contains(said), "{body}: {}", answer.text());
     }
-    let answer = office.resolve(id, format!(r#"{{"reason":"{}"}}"#, "x".repeat(5 * 1024 * 1024))).await;
+    let answer = admin.resolve(id, format!(r#"{{"reason":"{}"}}"#, "x".repeat(5 * 1024 * 1024))).await;
     assert_eq!((answer.status, problem(&answer)), (413, "admin_body_too_large".into()));
-    assert_eq!(office.record(id).await.state, State::Unknown);
+    assert_eq!(admin.record(id).await.state, State::Unknown);
 }

@@ -1,7 +1,7 @@
 //! `[telemetry]`.
 
 use crate::read;
-use crate::wrong::told;
+use crate::wrong::assert_errors;
 use std::time::Duration;
 
 #[test]
@@ -42,7 +42,7 @@ x-team = "the payments team"
 
 #[test]
 fn what_cannot_be_meant_is_told() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [telemetry]
@@ -57,35 +57,35 @@ api-key = 7
 x-token = "env:Bearer s3cr3t"
 "#,
         r#"
-error: the address of the collector has no scheme that is spoken here
+error: the collector's URL needs the scheme http or https
  --> semel.toml:3:8
   |
 3 | otlp = "ftp://collector:4318"
   |        ^^^^^^^^^^^^^^^^^^^^^^
   = help: write the scheme, the host and the port: "http://127.0.0.1:4318"
 
-error: `sampling` is a part of all, no more
+error: `sampling` is a fraction
  --> semel.toml:4:12
   |
 4 | sampling = 25
   |            ^^
   = help: write a number from 0 to 1
 
-error: the metrics are not sent at all
+error: `metrics_every` has no effect without `metrics`
  --> semel.toml:5:17
   |
 5 | metrics_every = "15s"
   |                 ^^^^^
-  = help: add metrics = true, or take `metrics_every` out
+  = help: add metrics = true, or remove `metrics_every`
 
 error: `endpoint` is not a setting of [telemetry]
  --> semel.toml:6:1
   |
 6 | endpoint = ***********************
   | ^^^^^^^^
-  = help: what can be set here: otlp, service_name, sampling, metrics, metrics_every, headers, tls
+  = help: settings here: otlp, service_name, sampling, metrics, metrics_every, headers, tls
 
-error: the environment variable GONE is not set, or no text
+error: the environment variable GONE is not set, or not valid UTF-8
  --> semel.toml:8:17
   |
 8 | authorization = "env:GONE"
@@ -99,14 +99,14 @@ error: "no name" is not the name of a header
   | ^^^^^^^^^
   = help: write one such as authorization = "env:OTLP_AUTHORIZATION"
 
-error: it must be a text in quotes, not a number
+error: it must be a string in quotes, not a number
   --> semel.toml:10:11
    |
 10 | api-key = *
    |           ^
    = help: write "env:NAME", or the value itself
 
-error: what follows `env:` is no name of an environment variable
+error: `env:` is not followed by the name of an environment variable
   --> semel.toml:11:11
    |
 11 | x-token = *******************
@@ -119,11 +119,11 @@ error: what follows `env:` is no name of an environment variable
 #[test]
 fn collectors_that_are_none() {
     for (address, told) in [
-        ("127.0.0.1:4318", "not the address of a collector"),
-        ("grpc://127.0.0.1:4317", "no scheme that is spoken here"),
+        ("127.0.0.1:4318", "not the URL of a collector"),
+        ("grpc://127.0.0.1:4317", "needs the scheme"),
         ("http://me:s3cr3t@127.0.0.1:4318", "has credentials in it"),
-        ("http://127.0.0.1:4318/v1/traces", "the address of one signal"),
-        ("http://", "not the address of a collector"),
+        ("http://127.0.0.1:4318/v1/traces", "the URL of a single signal"),
+        ("http://", "not the URL of a collector"),
     ] {
         let toml = format!("upstream = \"http://127.0.0.1:9000\"\n[telemetry]\notlp = \"{address}\"");
         let wrong = read(&toml).unwrap_err().to_string();

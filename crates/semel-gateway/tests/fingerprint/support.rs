@@ -3,7 +3,7 @@
 use axum::Router;
 use axum::extract::State;
 use axum::routing::post;
-use semel_gateway::{Config, Running, StartError};
+use semel_gateway::{Config, GatewayProcess, StartError};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -130,7 +130,7 @@ impl Shop {
     }
 
     /// The same, or why it does not start.
-    pub(crate) async fn try_door(&self, sections: &str) -> Result<Running, StartError> {
+    pub(crate) async fn try_door(&self, sections: &str) -> Result<GatewayProcess, StartError> {
         let toml = format!(
             "upstream = \"http://{}\"\nlisten = \"127.0.0.1:0\"\nstore = \"sqlite:{}\"\nstore_timeout = \"20s\"\n\
              [admin]\nlisten = \"127.0.0.1:0\"\n{sections}",
@@ -139,7 +139,7 @@ impl Shop {
         );
         let config =
             Config::from_toml(&toml, Path::new("semel.toml")).unwrap_or_else(|errors| panic!("{errors}"));
-        Running::start(config).await
+        GatewayProcess::start(config).await
     }
 
     /// How often the service was made to do anything.

@@ -5,8 +5,8 @@
 
 mod support;
 
+mod ambiguous;
 mod capacity;
-mod disguises;
 mod framing;
 mod hanging_up;
 mod http2_clients;
@@ -15,6 +15,7 @@ mod http2_service;
 mod limits;
 mod outcomes;
 mod passing;
+mod profiles;
 mod reaching;
 mod sending;
 mod stopping;

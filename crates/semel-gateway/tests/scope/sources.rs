@@ -27,7 +27,7 @@ impl Shop {
         let toml = format!("upstream = \"http://127.0.0.1:9000\"\n{scope}");
         let config =
             Config::from_toml(&toml, Path::new("semel.toml")).unwrap_or_else(|errors| panic!("{errors}"));
-        let layer = IdempotencyLayer::over(Engine::new(MemoryStore::new()));
+        let layer = IdempotencyLayer::with_engine(Engine::new(MemoryStore::new()));
         Self { layer: config.scope.apply(layer).unwrap(), seen: Arc::default() }
     }
 

@@ -1,10 +1,10 @@
 //! `[scope.forward_auth]`: who is asked whose request it is.
 
-use super::super::section::{Kind, Section};
+use super::super::section::{Section, TextForm};
 use super::header_name;
 use super::jwt::not_wanted;
 use crate::config::tls;
-use crate::setting::Wrong;
+use crate::setting::InvalidValue;
 use crate::tenant::ForwardAuthConfig;
 use http::HeaderName;
 use semel::headers::is_hop_by_hop;
@@ -12,9 +12,9 @@ use semel_http::{Endpoint, InvalidEndpoint};
 use std::ops::Range;
 use std::time::Duration;
 
-const URL: Kind = Kind { what: "an address", example: "http://127.0.0.1:9200/auth" };
-const SENT: Kind = Kind { what: "the name of a header", example: "authorization" };
-const TENANT: Kind = Kind { what: "the name of a header", example: "x-account-id" };
+const URL: TextForm = TextForm { what: "an address", example: "http://127.0.0.1:9200/auth" };
+const SENT: TextForm = TextForm { what: "the name of a header", example: "authorization" };
+const TENANT: TextForm = TextForm { what: "the name of a header", example: "x-account-id" };
 
 /// `wanted`: where a source asks for it, if one does.
 pub(super) fn read(mut section: Section<'_, '_>, wanted: Option<Range<usize>>) -> Option<ForwardAuthConfig> {
@@ -27,7 +27,7 @@ pub(super) fn read(mut section: Section<'_, '_>, wanted: Option<Range<usize>>) -
     match (&wanted, section.is_there()) {
         (Some(at), false) => {
             let cure = "add a section [scope.forward_auth] with `url` and `tenant_header`";
-            section.wrong(at, "it is not said who is asked", cure);
+            section.wrong(at, "`forward-auth` is a source, and [scope.forward_auth] is missing", cure);
         }
         (None, true) => not_wanted(&section, "forward-auth"),
         (Some(_), true) => {
@@ -55,32 +55,36 @@ pub(super) fn read(mut section: Section<'_, '_>, wanted: Option<Range<usize>>) -
     })
 }
 
-fn address(text: &str) -> Result<Endpoint, Wrong> {
-    let wrong = |problem: &str| Wrong::new(problem, format!("write an address such as \"{}\"", URL.example));
+fn address(text: &str) -> Result<Endpoint, InvalidValue> {
+    let wrong =
+        |problem: &str| InvalidValue::new(problem, format!("write an address such as \"{}\"", URL.example));
     if text.contains('#') {
         return Err(wrong("the address has a fragment, which is not sent"));
     }
     Endpoint::parse(text).map_err(|error| match error {
         InvalidEndpoint::Credentials => {
-            wrong("the address has a user or a password in it, which would be sent nowhere")
+            wrong("the address has a user name or password, which would never be sent")
         }
-        InvalidEndpoint::Scheme => wrong("forward-auth speaks http:// or https://"),
-        InvalidEndpoint::Port => wrong("the address has no port that can be reached"),
+        InvalidEndpoint::Scheme => wrong("forward-auth needs http:// or https://"),
+        InvalidEndpoint::Port => wrong("the address has no valid port"),
         _ => wrong("this is not an address"),
     })
 }
 
 /// A header of the request that is sent along.
-fn sent(text: &str) -> Result<HeaderName, Wrong> {
+fn sent(text: &str) -> Result<HeaderName, InvalidValue> {
     // Of one body, as hop-by-hop fields are of one connection: a question has neither.
     const NOT_SENT: [&str; 3] = ["content-length", "expect", "host"];
     let name = header_name(text, SENT.example)?;
     if NOT_SENT.contains(&name.as_str()) || is_hop_by_hop(name.as_str()) {
-        return Err(Wrong::new(format!("`{name}` is about one request or one connection"), "take it out"));
+        return Err(InvalidValue::new(
+            format!("`{name}` is about one request or one connection"),
+            "remove it",
+        ));
     }
     if name.as_str().starts_with("x-forwarded-") || name == "forwarded" {
-        let problem = format!("`{name}` is what the gateway says of a request, not what a client may");
-        return Err(Wrong::new(problem, "take it out: it is sent, as the gateway knows it"));
+        let problem = format!("`{name}` is set by the gateway itself");
+        return Err(InvalidValue::new(problem, "remove it: the gateway always sends it"));
     }
     Ok(name)
 }

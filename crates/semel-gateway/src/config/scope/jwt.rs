@@ -1,8 +1,8 @@
 //! `[scope.jwt]`: what tokens are checked with.
 
-use super::super::section::{Given, Kind, Section};
+use super::super::section::{Given, Section, TextForm};
 use crate::config::tls;
-use crate::setting::Wrong;
+use crate::setting::InvalidValue;
 use crate::tenant::{JwtConfig, JwtKeys, KeyFile, KeySet, KeyUrl};
 use semel_http::Endpoint;
 use std::ops::Range;
@@ -10,10 +10,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-const JWKS: Kind = Kind { what: "a file or a URL", example: "/etc/semel/jwks.json" };
-const PUBLIC_KEY: Kind = Kind { what: "a file", example: "/etc/semel/issuer.pem" };
-const AUDIENCE: Kind = Kind { what: "an audience", example: "https://api.example.com" };
-const ISSUER: Kind = Kind { what: "an issuer", example: "https://issuer.example.com" };
+const JWKS: TextForm = TextForm { what: "a file or a URL", example: "/etc/semel/jwks.json" };
+const PUBLIC_KEY: TextForm = TextForm { what: "a file", example: "/etc/semel/issuer.pem" };
+const AUDIENCE: TextForm = TextForm { what: "an audience", example: "https://api.example.com" };
+const ISSUER: TextForm = TextForm { what: "an issuer", example: "https://issuer.example.com" };
 /// More would make a stolen token good for long after its end.
 const MOST_LEEWAY: Duration = Duration::from_secs(10 * 60);
 
@@ -27,7 +27,7 @@ pub(super) fn read(mut section: Section<'_, '_>, wanted: Option<Range<usize>>) -
     match (&wanted, section.is_there()) {
         (Some(at), false) => {
             let cure = "add a section [scope.jwt] with the issuer's keys and your `audience`";
-            section.wrong(at, "it is not said what tokens are checked with", cure);
+            section.wrong(at, "a `jwt:` source needs keys to verify tokens with", cure);
         }
         (None, true) => not_wanted(&section, "jwt:sub"),
         (Some(_), true) => {
@@ -37,11 +37,7 @@ pub(super) fn read(mut section: Section<'_, '_>, wanted: Option<Range<usize>>) -
         (None, false) => {}
     }
     for list in [&audience, &issuer].into_iter().flatten().filter(|list| list.empty) {
-        section.wrong(
-            &list.at,
-            "an empty list would refuse every token",
-            "name at least one, or leave it out",
-        );
+        section.wrong(&list.at, "an empty list would refuse every token", "name at least one, or remove it");
     }
     section.end();
     let names = |list: Vec<Given<String>>| list.into_iter().map(|given| given.value).collect();
@@ -61,13 +57,13 @@ fn keys(section: &mut Section<'_, '_>) -> Option<JwtKeys> {
     let public_key = section.parsed("public_key", PUBLIC_KEY, |path| {
         let cure = "name a file with an RSA or P-256 public key in PEM";
         let pem = std::fs::read(Path::new(path))
-            .map_err(|error| Wrong::new(format!("{path} cannot be read ({error})"), cure))?;
-        KeySet::of_pem(&pem).map_err(|error| Wrong::new(format!("{path}: {error}"), cure))
+            .map_err(|error| InvalidValue::new(format!("{path} cannot be read ({error})"), cure))?;
+        KeySet::of_pem(&pem).map_err(|error| InvalidValue::new(format!("{path}: {error}"), cure))
     });
     let secret = section.secret("secret").and_then(|Given { value, at }| {
         let keys = KeySet::of_secret(value.reveal().as_bytes());
         keys.map_err(|error| {
-            section.wrong(&at, error.to_string(), "make a longer one, and give it to the issuer too")
+            section.wrong(&at, error.to_string(), "create a longer one, and give it to the issuer too")
         })
         .ok()
     });
@@ -85,13 +81,18 @@ enum Jwks {
     Url(Endpoint),
 }
 
-fn jwks(text: &str) -> Result<Jwks, Wrong> {
+fn jwks(text: &str) -> Result<Jwks, InvalidValue> {
     if text.contains("://") {
         let cure = "write the URL of the issuer's JWK set, \"https://issuer.example.com/jwks.json\", or the path of a file";
-        return Endpoint::parse(text).map(Jwks::Url).map_err(|error| Wrong::new(error.to_string(), cure));
+        return Endpoint::parse(text)
+            .map(Jwks::Url)
+            .map_err(|error| InvalidValue::new(error.to_string(), cure));
     }
     KeyFile::open(text).map(Jwks::File).map_err(|error| {
-        Wrong::new(format!("{text}: {error}"), "name the file with the issuer's JWK set, {\"keys\": […]}")
+        InvalidValue::new(
+            format!("{text}: {error}"),
+            "name the file with the issuer's JWK set, {\"keys\": […]}",
+        )
     })
 }
 
@@ -102,7 +103,7 @@ fn one_of_the_keys(section: &Section<'_, '_>) {
         (0, _) => section.missing("jwks", JWKS.example),
         (2.., Some(at)) => section.wrong(
             at,
-            "the keys of tokens are there more than once",
+            "token keys are given more than once",
             "keep one of `jwks`, `public_key` and `secret`; a `jwks` can hold several keys of all kinds",
         ),
         _ => {}
@@ -115,7 +116,7 @@ fn audience_or_anybody(section: &Section<'_, '_>, anybody: Option<&Given<bool>>)
         (false, Some(Given { value: true, .. })) => {}
         (false, _) => section.missing_as("audience", &format!("[\"{}\"]", AUDIENCE.example)),
         (true, Some(Given { value: true, at })) => {
-            section.wrong(at, "`audience` says who tokens are for", "take one of the two out");
+            section.wrong(at, "`dangerous_any_audience` contradicts `audience`", "remove one of the two");
         }
         (true, _) => {}
     }
@@ -124,14 +125,16 @@ fn audience_or_anybody(section: &Section<'_, '_>, anybody: Option<&Given<bool>>)
 /// A section that says how, where nothing says that.
 pub(super) fn not_wanted(section: &Section<'_, '_>, source: &str) {
     if let Some(at) = &section.at {
-        let cure = format!("add \"{source}\" to `tenant` in [scope], or take the section out");
-        section.wrong(at, format!("nothing is asked of this: \"{source}\" is not among the sources"), cure);
+        let cure = format!("add \"{source}\" to `tenant` in [scope], or remove the section");
+        section.wrong(at, format!("this section has no effect: \"{source}\" is not among the sources"), cure);
     }
 }
 
-fn text(text: &str) -> Result<String, Wrong> {
+fn text(text: &str) -> Result<String, InvalidValue> {
     match text.is_empty() {
         false => Ok(text.to_owned()),
-        true => Err(Wrong::new("an empty text names nobody", "write it as it stands in the tokens")),
+        true => {
+            Err(InvalidValue::new("an empty string matches no token", "write it as it appears in the tokens"))
+        }
     }
 }

@@ -56,7 +56,7 @@ pub(crate) enum Violation {
     Fragment,
     #[error("a field is folded over several lines")]
     Folded,
-    #[error("the Content-Length is no plain number")]
+    #[error("the Content-Length is not a plain number")]
     Length,
     #[error("there is more than one Content-Length")]
     SeveralLengths,
@@ -66,7 +66,7 @@ pub(crate) enum Violation {
     Encoding,
     #[error("HTTP/1.0 has no Transfer-Encoding")]
     EncodingInHttp10,
-    #[error("a chunk's size is no plain hexadecimal number")]
+    #[error("a chunk's size is not a plain hexadecimal number")]
     ChunkSize,
     #[error("a chunk is longer than its size")]
     ChunkEnd,

@@ -30,13 +30,13 @@ pub(super) async fn serve(
     connected: &Connected,
 ) {
     let peer = client.peer.0;
-    let link = RequestState::default();
-    connected.speaks_http1(&link);
+    let state = RequestState::default();
+    connected.speaks_http1(&state);
     let mut http = http1::Builder::new();
     // Reading has its own time limits, in the socket.
     http.header_read_timeout(None).max_header_size(limits.header_bytes).max_buf_size(buffer_size(&limits));
-    let socket = ClientSocket::new(stream, peer, client.begun, Arc::clone(&limits), link.clone());
-    let links = link.clone();
+    let socket = ClientSocket::new(stream, peer, client.begun, Arc::clone(&limits), state.clone());
+    let links = state.clone();
     let service = RefCell::new(service);
     let service = service_fn(move |request: Request<Incoming>| {
         let under_way = links.begin(request.headers().contains_key(IDEMPOTENCY_KEY));
@@ -55,7 +55,7 @@ pub(super) async fn serve(
         tracing::debug!(%peer, %error, "a connection ended");
         return;
     }
-    if let Some(other_end) = link.take_other_end() {
+    if let Some(other_end) = state.take_other_end() {
         let parts = connection.into_parts();
         // A tunnel may last long: it keeps nothing of the stack that began it.
         drop(parts.service);

@@ -1,7 +1,7 @@
 //! A client's socket: guarded against ambiguous framing and against clients that take for ever.
 
 use super::framing::{Framing, Position, Refused};
-use crate::alarm::Alarm;
+use crate::deadline_timer::DeadlineTimer;
 use crate::limits::Limits;
 use crate::listener::pace::{Pace, Patience};
 use crate::listener::{
@@ -23,13 +23,13 @@ pub(super) struct ClientSocket {
     stream: WriteTimeout<ClientStream>,
     peer: SocketAddr,
     limits: Arc<Limits>,
-    link: RequestState,
+    state: RequestState,
     framing: Framing,
     end: Option<End>,
     waiting: Waiting,
     /// With a body that is passed on.
     patience: Patience,
-    reading_alarm: Alarm,
+    read_timer: DeadlineTimer,
     /// The request that was read and written for last, and whether its answer stands still.
     request: u64,
     stalls: bool,
@@ -77,7 +77,7 @@ impl ClientSocket {
         peer: SocketAddr,
         begun: Instant,
         limits: Arc<Limits>,
-        link: RequestState,
+        state: RequestState,
     ) -> Self {
         Self {
             stream: WriteTimeout::new(stream, Pace::of(&limits)),
@@ -86,10 +86,10 @@ impl ClientSocket {
             // The library refuses a head that is too long, with the right status, after having read at most a buffer more.
             framing: Framing::new(limits.header_bytes + buffer_size(&limits)),
             limits,
-            link,
+            state,
             end: None,
             waiting: Waiting { what: What::FirstHead, since: begun },
-            reading_alarm: Alarm::default(),
+            read_timer: DeadlineTimer::default(),
             request: 0,
             stalls: false,
             lingering: None,
@@ -101,14 +101,14 @@ impl ClientSocket {
         let Err(Refused { passing, violation }) = self.framing.inspect(&buffer.filled()[from..]) else {
             return Ok(());
         };
-        tracing::debug!(peer = %self.peer, %violation, "a request is refused");
+        tracing::debug!(peer = %self.peer, %violation, "request refused");
         buffer.set_filled(from + passing);
         if self.framing.position() != Position::Body {
             self.end = Some(End::Poisoned(0));
             self.hand_out_poison(buffer);
             return Ok(());
         }
-        self.link.fail(BodyFailure::Malformed);
+        self.state.fail(BodyFailure::Malformed);
         self.end = Some(End::Malformed);
         if passing == 0 { Err(io::ErrorKind::InvalidData.into()) } else { Ok(()) }
     }
@@ -124,11 +124,11 @@ impl ClientSocket {
     /// Nothing came. Ready once it is too late for it.
     fn poll_too_late(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let what = match (self.framing.position(), self.waiting.what) {
-            (Position::Boundary, _) if self.link.is_under_way() => What::Answer,
+            (Position::Boundary, _) if self.state.is_under_way() => What::Answer,
             (Position::Boundary | Position::Head, What::FirstHead) => What::FirstHead,
             (Position::Boundary, _) => What::NextRequest,
             (Position::Head, _) => What::Head,
-            (Position::Body, _) if self.link.outlives_client() => What::WholeBody,
+            (Position::Body, _) if self.state.outlives_client() => What::WholeBody,
             (Position::Body, _) => What::NextPiece,
         };
         if what == What::NextPiece {
@@ -144,11 +144,11 @@ impl ClientSocket {
             What::NextRequest => self.limits.idle_timeout,
             What::NextPiece | What::Answer => return Poll::Pending,
         };
-        ready!(self.reading_alarm.poll_until(context, self.waiting.since + allowed));
+        ready!(self.read_timer.poll_until(context, self.waiting.since + allowed));
         match what {
             What::WholeBody => Poll::Ready(Err(self.comes_too_late())),
             _ => {
-                tracing::trace!(peer = %self.peer, "no request came in time");
+                tracing::trace!(peer = %self.peer, "no request arrived in time");
                 Poll::Ready(Ok(()))
             }
         }
@@ -160,19 +160,19 @@ impl ClientSocket {
             self.waiting = Waiting { what: What::NextPiece, since: Instant::now() };
             self.patience.restart();
         }
-        ready!(self.reading_alarm.poll_until(context, self.patience.wait()));
+        ready!(self.read_timer.poll_until(context, self.patience.wait()));
         Poll::Ready(Err(self.comes_too_late()))
     }
 
     fn comes_too_late(&self) -> io::Error {
-        tracing::debug!(peer = %self.peer, "a request body comes too slowly");
-        self.link.fail(BodyFailure::Late);
+        tracing::debug!(peer = %self.peer, "a request body arrives too slowly");
+        self.state.fail(BodyFailure::Late);
         io::ErrorKind::TimedOut.into()
     }
 
     /// Something is written, or about to be.
     fn writes(&mut self, context: &Context<'_>) {
-        let request = self.link.request();
+        let request = self.state.request();
         if self.request != request {
             self.request = request;
             self.stream.next_answer();
@@ -191,12 +191,13 @@ impl ClientSocket {
     ) -> Poll<io::Result<T>> {
         if written.is_pending() {
             self.stalls = true;
-            if !self.link.answer_stalls(context) {
-                tracing::debug!(peer = %self.peer, "an answer that is not taken makes room for other requests");
+            if !self.state.answer_stalls(context) {
+                tracing::debug!(peer = %self.peer, "closed a connection whose client does not read its answer, to make \
+                                                    room");
                 return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
             }
         } else if std::mem::take(&mut self.stalls) {
-            self.link.answer_moves();
+            self.state.answer_moves();
         }
         written
     }
@@ -217,7 +218,7 @@ impl ClientSocket {
                     }
                 }
                 Poll::Ready(_) => return Poll::Ready(()),
-                Poll::Pending => return self.reading_alarm.poll_until(context, lingering.until),
+                Poll::Pending => return self.read_timer.poll_until(context, lingering.until),
             }
         }
     }
@@ -230,17 +231,17 @@ impl AsyncRead for ClientSocket {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        if this.link.is_tunnel() {
+        if this.state.is_tunnel() {
             return Pin::new(&mut this.stream).poll_read(context, buffer);
         }
         match &this.end {
-            Some(End::Gone(_)) if this.link.outlives_client() => return Poll::Pending,
+            Some(End::Gone(_)) if this.state.outlives_client() => return Poll::Pending,
             Some(End::Gone(gone)) => {
                 return Poll::Ready(gone.as_ref().map_err(|error| error.kind().into()).copied());
             }
             Some(End::Malformed) => {
                 // Told again: if it came together with its head, the request had not begun when it was refused.
-                this.link.fail(BodyFailure::Malformed);
+                this.state.fail(BodyFailure::Malformed);
                 return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
             }
             Some(End::Poisoned(_)) => {
@@ -266,7 +267,7 @@ impl AsyncRead for ClientSocket {
             return Poll::Ready(admitted);
         }
         // The client has gone. Were the library told, it would drop the request, maybe before anybody has looked at it.
-        if this.link.outlives_client() && this.framing.position() == Position::Boundary {
+        if this.state.outlives_client() && this.framing.position() == Position::Boundary {
             this.end = Some(End::Gone(read));
             return Poll::Pending;
         }
@@ -310,7 +311,7 @@ impl AsyncWrite for ClientSocket {
         }
         let is_sending =
             self.framing.position() != Position::Boundary || matches!(self.end, Some(End::Poisoned(_)));
-        if is_sending && !self.link.is_tunnel() {
+        if is_sending && !self.state.is_tunnel() {
             ready!(self.poll_linger(context));
         }
         Poll::Ready(Ok(()))

@@ -21,14 +21,14 @@ pub(super) struct Cache {
 
 #[derive(Default)]
 struct Kept {
-    answers: HashMap<Place, (String, Instant)>,
+    answers: HashMap<CacheKey, (String, Instant)>,
     /// In the order in which they end, for all last as long.
-    order: VecDeque<(Place, Instant)>,
+    order: VecDeque<(CacheKey, Instant)>,
 }
 
 /// Where the answer to a question is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Place([u8; 32]);
+pub(super) struct CacheKey([u8; 32]);
 
 impl Cache {
     pub(super) fn new(lasts: Duration) -> Self {
@@ -37,7 +37,7 @@ impl Cache {
     }
 
     /// The place of a question: all of it counts.
-    pub(super) fn place(&self, question: &Question) -> Place {
+    pub(super) fn place(&self, question: &Question) -> CacheKey {
         let mut context = hmac::Context::with_key(&self.key);
         for (name, value) in question.fields() {
             for part in [name.as_str().as_bytes(), value.as_bytes()] {
@@ -47,16 +47,16 @@ impl Cache {
         }
         let mut place = [0; 32];
         place.copy_from_slice(context.sign().as_ref());
-        Place(place)
+        CacheKey(place)
     }
 
-    pub(super) fn tenant(&self, place: &Place) -> Option<String> {
+    pub(super) fn tenant(&self, place: &CacheKey) -> Option<String> {
         let kept = self.kept();
         let (tenant, ends) = kept.answers.get(place)?;
         (*ends > Instant::now()).then(|| tenant.clone())
     }
 
-    pub(super) fn keep(&self, place: Place, tenant: &str) {
+    pub(super) fn keep(&self, place: CacheKey, tenant: &str) {
         let now = Instant::now();
         let ends = now + self.lasts;
         let mut kept = self.kept();
@@ -83,10 +83,10 @@ impl Cache {
 mod tests {
     use super::*;
 
-    fn place(number: usize) -> Place {
+    fn place(number: usize) -> CacheKey {
         let mut place = [0; 32];
         place[..8].copy_from_slice(&number.to_be_bytes());
-        Place(place)
+        CacheKey(place)
     }
 
     #[tokio::test(start_paused = true)]

@@ -20,7 +20,7 @@ use http::{HeaderMap, HeaderName, StatusCode};
 use question::Question;
 use semel::Engine;
 use semel_http::Endpoint;
-use semel_tower::{Claim, ClaimFuture, TenantSource};
+use semel_tower::{TenantClaim, TenantFuture, TenantSource};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,50 +68,50 @@ impl ForwardAuth {
         })
     }
 
-    async fn ask(&self, parts: &Parts) -> Claim {
+    async fn ask(&self, parts: &Parts) -> TenantClaim {
         let trusts = |peer: IpAddr| is_trusted(&self.trusted_peers, peer);
         let question = Question::about(parts, &self.config.headers, trusts);
         let place = self.cache.as_ref().map(|cache| (cache, cache.place(&question)));
         if let Some((cache, place)) = &place
             && let Some(tenant) = cache.tenant(place)
         {
-            return Claim::Tenant(tenant);
+            return TenantClaim::Tenant(tenant);
         }
         let claim = match self.authority.ask(&question).await {
             Ok((status, headers)) => self.understand(status, &headers),
             Err(error) => undecided(&error),
         };
-        if let (Some((cache, place)), Claim::Tenant(tenant)) = (place, &claim) {
+        if let (Some((cache, place)), TenantClaim::Tenant(tenant)) = (place, &claim) {
             cache.keep(place, tenant);
         }
         claim
     }
 
-    fn understand(&self, status: StatusCode, headers: &HeaderMap) -> Claim {
+    fn understand(&self, status: StatusCode, headers: &HeaderMap) -> TenantClaim {
         match status {
             status if status.is_success() => {
                 let mut names = headers.get_all(&self.config.tenant_header).iter();
                 let name = names.next().filter(|_| names.next().is_none());
                 match name.and_then(|name| name_of(name.as_bytes().trim_ascii())) {
-                    Some(tenant) => Claim::Tenant(tenant),
-                    None => undecided(&"it said yes, but its answer names no tenant"),
+                    Some(tenant) => TenantClaim::Tenant(tenant),
+                    None => undecided(&"it accepted the request, but its answer names no tenant"),
                 }
             }
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                Claim::Refused { challenges: headers.get_all(WWW_AUTHENTICATE).iter().cloned().collect() }
-            }
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => TenantClaim::Refused {
+                challenges: headers.get_all(WWW_AUTHENTICATE).iter().cloned().collect(),
+            },
             status => undecided(&format_args!("it answered {status}")),
         }
     }
 }
 
 impl TenantSource for ForwardAuth {
-    fn claim<'a>(&'a self, _: &'a Engine, parts: &'a Parts) -> ClaimFuture<'a> {
+    fn claim<'a>(&'a self, _: &'a Engine, parts: &'a Parts) -> TenantFuture<'a> {
         Box::pin(async move { Ok(self.ask(parts).await) })
     }
 }
 
-fn undecided(why: &dyn std::fmt::Display) -> Claim {
+fn undecided(why: &dyn std::fmt::Display) -> TenantClaim {
     tracing::error!(%why, "nothing was executed: forward-auth cannot say whose request it is");
-    Claim::Undecided
+    TenantClaim::Undecided
 }

@@ -30,7 +30,7 @@ impl Question {
         let peer = parts.extensions.get::<PeerAddress>().map(|PeerAddress(peer)| peer.ip());
         let is_trusted = peer.is_some_and(trusts);
         match parts.extensions.get::<Caller>() {
-            Some(caller) => caller.introduction.announce(&mut fields, peer, is_trusted),
+            Some(caller) => caller.forwarded.announce(&mut fields, peer, is_trusted),
             None => ForwardedHeaders::default().announce(&mut fields, peer, is_trusted),
         }
         for name in [HOST, FORWARDED] {

@@ -44,7 +44,7 @@ pub enum KeyError {
     #[error("its RSA key has fewer than 2048 bits")]
     ShortModulus,
     /// A secret that can be guessed.
-    #[error("a secret of HS256 has at least {SHORTEST_SECRET} bytes")]
+    #[error("an HS256 secret needs at least {SHORTEST_SECRET} bytes")]
     ShortSecret,
     /// A part of a JWK is missing or cannot be read.
     #[error("`{0}` of a key is missing or not base64url")]

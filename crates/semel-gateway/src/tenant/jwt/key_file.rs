@@ -105,18 +105,18 @@ impl KeyFile {
             Ok(content) => {
                 match KeySet::of_jwks(&content) {
                     Ok(keys) => {
-                        tracing::info!(%file, %keys, "the keys of tokens have changed");
+                        tracing::info!(%file, %keys, "token keys reloaded");
                         known.keys = Arc::new(keys);
                     }
                     Err(error) => {
-                        tracing::error!(%file, %error, "the new keys of tokens are wrong: the old ones stay");
+                        tracing::error!(%file, %error, "the new token keys are invalid: the old ones stay in force");
                     }
                 }
                 known.content = Some(content);
             }
             Err(error) => {
                 if known.content.take().is_some() {
-                    tracing::error!(%file, %error, "the keys of tokens cannot be read again: the old ones stay");
+                    tracing::error!(%file, %error, "cannot read the token keys again: the old ones stay in force");
                 }
             }
         }

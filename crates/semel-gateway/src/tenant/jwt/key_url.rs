@@ -123,7 +123,7 @@ impl KeyUrl {
         match fetched {
             Ok(keys) => {
                 if known.keys.is_none() || known.is_failing {
-                    tracing::info!(%url, %keys, "fetched the keys of tokens");
+                    tracing::info!(%url, %keys, "fetched token keys");
                 }
                 known.keys = Some(Arc::new(keys));
                 known.is_failing = false;
@@ -135,7 +135,7 @@ impl KeyUrl {
                     } else {
                         "no token is accepted"
                     };
-                    tracing::error!(%url, %error, "cannot fetch the keys of tokens: {in_force}");
+                    tracing::error!(%url, %error, "cannot fetch token keys: {in_force}");
                 }
             }
         }

@@ -20,7 +20,7 @@ use super::name_of;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use semel::Engine;
-use semel_tower::{Claim, ClaimFuture, TenantSource};
+use semel_tower::{TenantClaim, TenantFuture, TenantSource};
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
@@ -85,16 +85,16 @@ pub(super) struct VerifiedToken {
 }
 
 impl TenantSource for VerifiedToken {
-    fn claim<'a>(&'a self, _: &'a Engine, parts: &'a Parts) -> ClaimFuture<'a> {
+    fn claim<'a>(&'a self, _: &'a Engine, parts: &'a Parts) -> TenantFuture<'a> {
         Box::pin(async move {
             let token = match bearer(parts) {
                 Ok(Some(token)) => token,
-                Ok(None) => return Ok(Claim::Absent),
+                Ok(None) => return Ok(TenantClaim::Absent),
                 Err(refused) => return Ok(refuse(&refused)),
             };
             Ok(match self.tenant(token).await {
-                Ok(tenant) => Claim::Tenant(tenant),
-                Err(Refused::NoKeys) => Claim::Undecided,
+                Ok(tenant) => TenantClaim::Tenant(tenant),
+                Err(Refused::NoKeys) => TenantClaim::Undecided,
                 Err(refused) => refuse(&refused),
             })
         })
@@ -148,7 +148,7 @@ fn bearer(parts: &Parts) -> Result<Option<&str>, Refused> {
 }
 
 /// Why is for the operators, and never with anything of the token: whoever forges learns nothing.
-fn refuse(refused: &Refused) -> Claim {
-    tracing::debug!(%refused, "a bearer token is not believed");
-    Claim::Invalid
+fn refuse(refused: &Refused) -> TenantClaim {
+    tracing::debug!(%refused, "bearer token refused");
+    TenantClaim::Invalid
 }

@@ -18,29 +18,29 @@ pub(super) type Claims = Map<String, Value>;
 pub(super) enum Refused {
     #[error("it is longer than {MAX_TOKEN} bytes")]
     TooLong,
-    #[error("it is not three parts of JSON, JSON and a signature")]
+    #[error("it is not a signed JWT")]
     Malformed,
-    #[error("it demands to be understood in ways that are not known here (`crit`)")]
+    #[error("it needs extensions that are not supported (`crit`)")]
     Critical,
     #[error("the issuer's keys could not be fetched yet")]
     NoKeys,
-    #[error("it is signed by a key that is not known here")]
+    #[error("it is signed by an unknown key")]
     UnknownKey,
-    #[error("it names another algorithm than its key is for")]
+    #[error("its algorithm does not match its key")]
     Algorithm,
-    #[error("its signature is wrong")]
+    #[error("its signature is invalid")]
     Signature,
-    #[error("it does not say when it expires")]
+    #[error("it has no expiry (`exp`)")]
     NoExpiry,
     #[error("it has expired")]
     Expired,
     #[error("it is not valid yet")]
     NotYet,
-    #[error("it is meant for somebody else (`aud`)")]
+    #[error("it is for another audience (`aud`)")]
     Audience,
-    #[error("it comes from somebody else (`iss`)")]
+    #[error("it is from another issuer (`iss`)")]
     Issuer,
-    #[error("the claim that names the tenant is missing, or names none")]
+    #[error("the claim that names the tenant is missing or empty")]
     NoTenant,
 }
 

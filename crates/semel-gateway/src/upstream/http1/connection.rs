@@ -3,7 +3,7 @@
 //! No task of its own drives it: whoever waits for its answer does. That saves two changes of task per request, and a connection
 //! that nobody uses does nothing.
 
-use crate::alarm::Alarm;
+use crate::deadline_timer::DeadlineTimer;
 use crate::limits::Limits;
 use crate::listener::RequestBody;
 use crate::upstream::dial::{Dial, ServiceStream};
@@ -39,7 +39,7 @@ pub(in crate::upstream) struct Connection {
 
 /// How long nothing has passed.
 struct Silence {
-    alarm: Alarm,
+    timer: DeadlineTimer,
     total: u64,
     since: Instant,
 }
@@ -56,7 +56,7 @@ impl Connection {
             switched: None,
             traffic,
             give_up: limits.upstream_give_up,
-            silence: Silence { alarm: Alarm::default(), total: 0, since: Instant::now() },
+            silence: Silence { timer: DeadlineTimer::default(), total: 0, since: Instant::now() },
         }))
     }
 
@@ -127,7 +127,7 @@ impl Connection {
             silence.total = total;
             silence.since = Instant::now();
         }
-        silence.alarm.poll_until(context, silence.since + self.give_up).map(|()| GaveUp(self.give_up))
+        silence.timer.poll_until(context, silence.since + self.give_up).map(|()| GaveUp(self.give_up))
     }
 
     /// Whether it could take the next request now. Nobody is woken for it any more.

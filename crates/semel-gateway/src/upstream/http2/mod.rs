@@ -3,28 +3,28 @@
 //! The library of hyper is used without hyper: hyper tells of an error, but not always of which stream. Here what became of a stream
 //! decides whether its request can have been carried out.
 //!
-//! - `lines.rs`: the connections, and how many streams are on each;
-//! - `sending.rs`: a request's body on its way;
-//! - `receiving.rs`: an answer as it comes.
+//! - `pool.rs`: the connections, and how many streams are on each;
+//! - `request_body.rs`: a request's body on its way;
+//! - `response_body.rs`: an answer as it comes.
 
-mod lines;
-mod receiving;
-mod sending;
+mod pool;
+mod request_body;
+mod response_body;
 
-pub(super) use lines::Http2Pool;
-pub(super) use receiving::StreamBody;
+pub(super) use pool::Http2Pool;
+pub(super) use response_body::StreamBody;
 
 use super::failure::{Failure, GaveUp};
 use super::while_it_lasts;
-use crate::alarm::Alarm;
+use crate::deadline_timer::DeadlineTimer;
 use crate::listener::RequestBody;
 use h2::Reason;
 use http::{Request, Response};
 use http_body::Body as _;
-use lines::Place;
+use pool::StreamPermit;
+use request_body::Sending;
 use semel::Right;
 use semel_tower::BoxError;
-use sending::Sending;
 use std::future::{Future as _, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -81,7 +81,7 @@ impl Http2Pool {
 }
 
 /// Whether a request can have been carried out whose stream ended so.
-fn what_became_of_it(place: &Place, before: u64, error: h2::Error) -> Failure {
+fn what_became_of_it(place: &StreamPermit, before: u64, error: h2::Error) -> Failure {
     // RFC 9113, section 8.7: a server that refuses a stream, or goes away and names an earlier one as its last, has not done
     // anything with it. The library gives the latter error to the streams after that one alone.
     let was_refused = error.is_remote()
@@ -96,13 +96,13 @@ struct Silence {
     pieces: Arc<AtomicU64>,
     seen: u64,
     since: Instant,
-    alarm: Alarm,
+    timer: DeadlineTimer,
     give_up: Duration,
 }
 
 impl Silence {
     fn new(pieces: Arc<AtomicU64>, give_up: Duration) -> Self {
-        Self { pieces, seen: 0, since: Instant::now(), alarm: Alarm::default(), give_up }
+        Self { pieces, seen: 0, since: Instant::now(), timer: DeadlineTimer::default(), give_up }
     }
 
     /// Something came.
@@ -117,6 +117,6 @@ impl Silence {
             self.seen = pieces;
             self.broken();
         }
-        self.alarm.poll_until(context, self.since + self.give_up).map(|()| GaveUp(self.give_up))
+        self.timer.poll_until(context, self.since + self.give_up).map(|()| GaveUp(self.give_up))
     }
 }

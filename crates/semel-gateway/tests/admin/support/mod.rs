@@ -1,4 +1,4 @@
-//! A shop behind the layer, and its office: the admin API over the same engine.
+//! A shop behind the layer, and its admin: the admin API over the same engine.
 
 pub(crate) use semel_testing::http::once::{Answer, Ask, KEY};
 pub(crate) use semel_testing::http::{Server, Till};
@@ -10,9 +10,10 @@ use semel::{
 };
 use semel_gateway::Secret;
 use semel_gateway::admin::{self, Admin, Readiness};
+use semel_gateway::identity::Directory;
 use semel_gateway::metrics::Metrics;
 use semel_sqlite::SqliteStore;
-use semel_tower::{IdempotencyLayer, KeyRequirement, Protection};
+use semel_tower::{IdempotencyLayer, KeyRequirement, Protection, ValidProtection};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,8 +22,8 @@ pub(crate) const TOKEN: &str = "the-admin-token";
 /// How long a call to the store may take where nothing is to fail: longer than any machine is busy.
 const PATIENT: Duration = Duration::from_secs(8);
 
-/// The shop and its office.
-pub(crate) struct Office {
+/// The shop and its admin.
+pub(crate) struct AdminApi {
     pub(crate) admin: Server,
     pub(crate) shop: Server,
     pub(crate) till: Arc<Till>,
@@ -33,14 +34,15 @@ pub(crate) struct Office {
     _directory: Option<tempfile::TempDir>,
 }
 
-/// What an office is opened with.
+/// What an admin is opened with.
 pub(crate) struct Opening {
     pub(crate) token: Option<&'static str>,
     pub(crate) policy: Policy,
     pub(crate) key: KeyRequirement,
     pub(crate) store_timeout: Duration,
-    pub(crate) lanes: Option<usize>,
+    pub(crate) max_concurrent_batches: Option<usize>,
     pub(crate) on_file: bool,
+    pub(crate) people: Directory,
 }
 
 impl Default for Opening {
@@ -50,18 +52,19 @@ impl Default for Opening {
             policy: Policy { settling: Settling::Webhook, ..Policy::default() },
             key: KeyRequirement::Required,
             store_timeout: PATIENT,
-            lanes: None,
+            max_concurrent_batches: None,
             on_file: false,
+            people: Directory::default(),
         }
     }
 }
 
-impl Office {
+impl AdminApi {
     pub(crate) async fn open() -> Self {
         Self::with(Opening::default()).await
     }
 
-    /// One office per store.
+    /// One admin per store.
     pub(crate) async fn on_every_store() -> [Self; 2] {
         [Self::open().await, Self::with(Opening { on_file: true, ..Opening::default() }).await]
     }
@@ -75,8 +78,8 @@ impl Office {
             }
             None => FaultyStore::over(MemoryStore::with_clock(clock.clone())),
         };
-        let lanes = opening.lanes.unwrap_or(store.lanes());
-        let store = store.with_lanes(lanes);
+        let max_concurrent_batches = opening.max_concurrent_batches.unwrap_or(store.max_concurrent_batches());
+        let store = store.with_max_concurrent_batches(max_concurrent_batches);
         let metrics = Arc::new(Metrics::new(["create_payment", "create_refund"]));
         let observer: Arc<dyn Observer> = metrics.clone();
         let options = EngineOptions {
@@ -87,25 +90,29 @@ impl Office {
         let engine = Engine::with_options(Arc::new(store.clone()), options);
         let till = Arc::new(Till::default());
         let policy = Arc::new(opening.policy);
-        let protection = Arc::new(Protection {
+        let protection = ValidProtection::try_from(Protection {
             key: opening.key,
             policy: Arc::clone(&policy),
             timeout: policy.lease / 2,
             ..Protection::default()
-        });
-        let layer = IdempotencyLayer::over(engine.clone()).protect(move |parts| {
+        })
+        .unwrap();
+        let layer = IdempotencyLayer::with_engine(engine.clone()).protect(move |parts| {
             let name = match parts.uri.path() {
                 "/payments" => "create_payment".to_owned(),
                 "/refunds" => "create_refund".to_owned(),
                 // As the gateway without a configuration.
                 path => format!("{} {path}", parts.method),
             };
-            Some((name, Arc::clone(&protection)))
+            Some((name, protection.clone()))
         });
         let shop = Server::start(till.clone().router().layer(layer)).await;
         let readiness = Readiness::default();
         let admin = Admin {
-            token: opening.token.map(|token| Secret::new(token).unwrap()),
+            people: Directory {
+                token: opening.token.map(|token| Secret::new(token).unwrap()),
+                ..opening.people
+            },
             policies: Arc::new(move |_| Arc::clone(&policy)),
             readiness: readiness.clone(),
             ..Admin::new(engine.clone(), metrics)
@@ -117,7 +124,7 @@ impl Office {
         Self { admin, shop, till, engine, store, clock, readiness, _directory: directory }
     }
 
-    /// Asks the office, with the token.
+    /// Asks the admin, with the token.
     pub(crate) async fn get(&self, path: &str) -> Answer {
         with_token(get(path)).send(&self.admin).await
     }

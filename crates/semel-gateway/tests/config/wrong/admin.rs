@@ -1,10 +1,10 @@
 //! What is wrong with `[admin]`.
 
-use super::told;
+use super::assert_errors;
 
 #[test]
 fn an_admin_api_open_to_the_network() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [admin]
@@ -16,14 +16,14 @@ error: the admin API would be open to the network at 0.0.0.0:8081, without a tok
   |
 3 | listen = "0.0.0.0:8081"
   |          ^^^^^^^^^^^^^^
-  = help: listen on loopback, "127.0.0.1:8081" (read only without a token), or set `token = "env:SEMEL_ADMIN_TOKEN"` in [admin]
+  = help: listen on loopback, "127.0.0.1:8081" (read-only without a token), or set `token = "env:SEMEL_ADMIN_TOKEN"` in [admin]
 "#,
     );
 }
 
 #[test]
 fn an_admin_api_on_the_public_port() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [admin]
@@ -35,14 +35,14 @@ error: the admin API would listen where clients are served, on port 8080
   |
 3 | listen = "127.0.0.1:8080"
   |          ^^^^^^^^^^^^^^^^
-  = help: give it a port of its own: "127.0.0.1:8081"
+  = help: use another port: "127.0.0.1:8081"
 "#,
     );
 }
 
 #[test]
 fn a_variable_that_is_not_set() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [admin]
@@ -61,19 +61,106 @@ error: `token`: the environment variable SEMEL_ADMIN_TOKEN is not set
 
 #[test]
 fn a_token_that_cannot_be_sent() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [admin]
 token = "two words" # not shown
 "#,
         r#"
-error: `token`: it has characters other than visible ASCII
+error: `token`: it contains characters other than visible ASCII
  --> semel.toml:3:9
   |
 3 | token = *********** # not shown
   |         ^^^^^^^^^^^
-  = help: write "env:NAME" for the content of the environment variable NAME, "file:PATH" for that of a file, or the secret itself
+  = help: write "env:NAME" for the value of the environment variable NAME, "file:PATH" for the content of a file, or the secret itself
+"#,
+    );
+}
+
+#[test]
+fn users_that_could_not_be_told_apart_or_would_see_nothing() {
+    assert_errors(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[[admin.user]]
+name = "admin"
+token = "one"
+role = "operator"
+[[admin.user]]
+name = "ada"
+token = "two"
+role = "reader"
+tenants = ["*"]
+[[admin.user]]
+name = "ada"
+token = "two"
+role = "reader"
+tenants = []
+"#,
+        r#"
+error: "admin" is whoever shows `[admin] token`
+ --> semel.toml:3:8
+  |
+3 | name = "admin"
+  |        ^^^^^^^
+  = help: write another name: "oncall"
+
+error: `*` alone is every tenant: leave `tenants` out for that
+  --> semel.toml:10:12
+   |
+10 | tenants = ["*"]
+   |            ^^^
+   = help: write "acct_1" or "acct_*"
+
+error: there are two users called "ada"
+  --> semel.toml:12:8
+   |
+12 | name = "ada"
+   |        ^^^^^
+   = help: rename one of them
+
+error: somebody else has the same token
+  --> semel.toml:13:9
+   |
+13 | token = *****
+   |         ^^^^^
+   = help: give everybody a token of their own: it says who they are
+
+error: `tenants` is an empty list: the user would see nothing
+  --> semel.toml:15:11
+   |
+15 | tenants = []
+   |           ^^
+   = help: leave `tenants` out for all tenants, or name some
+"#,
+    );
+}
+
+#[test]
+fn a_proxy_that_nobody_believes() {
+    assert_errors(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[admin.identity]
+header = "x-forwarded-user"
+roles = { header = "x-forwarded-groups", operator = "a,b" }
+trusted_peers = []
+"#,
+        r#"
+error: this cannot be a group
+ --> semel.toml:4:53
+  |
+4 | roles = { header = "x-forwarded-groups", operator = "a,b" }
+  |                                                     ^^^^^
+  = help: write the name of one group, without commas
+
+error: the header would never be trusted: `trusted_peers` is empty
+ --> semel.toml:5:17
+  |
+5 | trusted_peers = []
+  |                 ^^
+  = help: name the address of the proxy
 "#,
     );
 }

@@ -1,10 +1,10 @@
 //! What is wrong with `[encryption]`.
 
-use super::told;
+use super::assert_errors;
 
 #[test]
 fn keys_that_are_none() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [encryption]
@@ -22,14 +22,14 @@ error: a key is 32 random bytes, as base64 or as 64 hexadecimal digits
   |                           ^^^^^^^^^^^^^^
   = help: make one with `openssl rand -base64 32`
 
-error: "two words" cannot be the name of a key
+error: "two words" is not a valid key id
  --> semel.toml:5:10
   |
 5 |   { id = "two words", key = "env:SEMEL_KEY_2026_11" },
   |          ^^^^^^^^^^^
-  = help: write letters, digits, dots, _ and - alone, such as the month that it was made in
+  = help: use letters, digits, dots, _ and - only, such as the month in which it was made
 
-error: this [[encryption.keys]] has no `key`
+error: `key` is missing from this [[encryption.keys]]
  --> semel.toml:6:3
   |
 6 |   { id = "2026-05" },
@@ -41,7 +41,7 @@ error: this [[encryption.keys]] has no `key`
 
 #[test]
 fn keys_that_are_there_twice() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [encryption]
@@ -52,15 +52,15 @@ keys = [
 ]
 "#,
         r#"
-error: the key "2026-11" is there twice
+error: the key "2026-11" is given twice
  --> semel.toml:6:27
   |
 6 |   { id = "2026-11", key = "env:SEMEL_KEY_2026_05" },
   |                           ^^^^^^^^^^^^^^^^^^^^^^^
-  = help: give every key a name of its own, and never use a name again
+  = help: give every key its own id, and never reuse an id
 "#,
     );
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [encryption]
@@ -72,21 +72,21 @@ error: this key is the same as "2026-11"
   |
 3 | keys = [{ id = "2026-11", key = "env:SEMEL_KEY_2026_11" }, { id = "a", key = "env:SEMEL_KEY_2026_11" }]
   |                                                                              ^^^^^^^^^^^^^^^^^^^^^^^
-  = help: under another name goes another key: make one with `openssl rand -base64 32`
+  = help: use another key for each id: make one with `openssl rand -base64 32`
 "#,
     );
 }
 
 #[test]
 fn keys_that_nobody_can_use() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [encryption]
 plain = "refused"
 "#,
         r#"
-error: this [encryption] has no `keys`
+error: `keys` is missing from this [encryption]
  --> semel.toml:2:1
   |
 2 | [encryption]
@@ -94,7 +94,7 @@ error: this [encryption] has no `keys`
   = help: add keys = [{ id = "2026-11", key = "env:SEMEL_KEY_2026_11" }]
 "#,
     );
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [encryption]
@@ -102,7 +102,7 @@ seal_with = "2026-12"
 keys = [{ id = "2026-11", key = "env:SEMEL_KEY_2026_11" }]
 "#,
         r#"
-error: there is no key of the name "2026-12"
+error: there is no key with the id "2026-12"
  --> semel.toml:3:13
   |
 3 | seal_with = "2026-12"
@@ -110,7 +110,7 @@ error: there is no key of the name "2026-12"
   = help: write one of "2026-11", or "none"
 "#,
     );
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [encryption]
@@ -119,7 +119,7 @@ plain = "refused"
 keys = [{ id = "2026-11", key = "env:SEMEL_KEY_2026_11" }]
 "#,
         r#"
-error: nothing is sealed, and what is not sealed would be refused: no answer could be replayed
+error: nothing would be sealed, and plain answers would be refused: no answer could be replayed
  --> semel.toml:4:9
   |
 4 | plain = "refused"

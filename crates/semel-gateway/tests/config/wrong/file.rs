@@ -1,14 +1,14 @@
 //! What is wrong with a file as such, and with what stands at its top.
 
-use super::told;
+use super::assert_errors;
 
 #[test]
 fn a_file_that_is_empty() {
-    told(
+    assert_errors(
         r#"
 "#,
         r#"
-error: there is no `upstream`
+error: `upstream` is missing
  --> semel.toml
   = help: add upstream = "http://127.0.0.1:9000"
 "#,
@@ -17,7 +17,7 @@ error: there is no `upstream`
 
 #[test]
 fn broken_toml() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 listen = 127.0.0.1:8080
@@ -44,7 +44,7 @@ error: this is not TOML: unclosed table
 
 #[test]
 fn a_quote_that_does_not_close_hides_a_token() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [admin]
@@ -64,7 +64,7 @@ error: this is not TOML: invalid basic string
 
 #[test]
 fn a_token_without_quotes() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [admin]
@@ -83,7 +83,7 @@ error: this is not TOML: string values must be quoted
 
 #[test]
 fn a_section_twice() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [admin]
@@ -95,14 +95,14 @@ error: this is not TOML: duplicate key
   |
 3 | [admin]
   |  ^^^^^
-  = help: it is there twice: keep one of the two (several routes are each `[[route]]`)
+  = help: it appears twice: keep one (every route starts with its own `[[route]]`)
 "#,
     );
 }
 
 #[test]
 fn an_unknown_setting_with_a_near_one() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [[route]]
@@ -123,7 +123,7 @@ error: `timeut` is not a setting of [[route]]
 
 #[test]
 fn an_unknown_setting_with_none_near() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [admin]
@@ -135,14 +135,14 @@ error: `colour` is not a setting of [admin]
   |
 3 | colour = *****
   | ^^^^^^
-  = help: what can be set here: listen, token, tls
+  = help: settings here: listen, token, tls, user, identity
 "#,
     );
 }
 
 #[test]
 fn a_setting_of_another_section() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 lease = "30s"
@@ -172,7 +172,7 @@ error: `store` is not a setting of [admin]
 
 #[test]
 fn an_unknown_section() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [scopes]
@@ -191,14 +191,14 @@ error: `scopes` is not a setting
 
 #[test]
 fn a_route_in_single_brackets() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [route]
 operation = "create_payment"
 "#,
         r#"
-error: there can be several of `route`, so that each has double brackets
+error: `route` is a list of sections, each with double brackets
  --> semel.toml:2:1
   |
 2 | [route]
@@ -210,13 +210,13 @@ error: there can be several of `route`, so that each has double brackets
 
 #[test]
 fn a_section_that_is_none() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 admin = "127.0.0.1:8081"
 "#,
         r#"
-error: `admin` is a section, not a text
+error: `admin` is a section, not a string
  --> semel.toml:2:9
   |
 2 | admin = "127.0.0.1:8081"
@@ -228,7 +228,7 @@ error: `admin` is a section, not a text
 
 #[test]
 fn an_upstream_without_a_scheme() {
-    told(
+    assert_errors(
         r#"
 upstream = "127.0.0.1:9000"
 "#,
@@ -245,12 +245,12 @@ error: the address of the service has no scheme
 
 #[test]
 fn an_upstream_with_a_password() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://me:s3cr3t@api.internal"
 "#,
         r#"
-error: the address of the service has a user or a password in it, which would be sent nowhere
+error: the address of the service has a user name or password, which would never be sent
  --> semel.toml:1:12
   |
 1 | upstream = *******************************
@@ -262,12 +262,12 @@ error: the address of the service has a user or a password in it, which would be
 
 #[test]
 fn an_upstream_that_is_the_gateway() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://localhost:8080"
 "#,
         r#"
-error: the service is where the gateway itself listens, 127.0.0.1:8080
+error: `upstream` is where the gateway itself listens, 127.0.0.1:8080
  --> semel.toml:1:12
   |
 1 | upstream = "http://localhost:8080"
@@ -279,7 +279,7 @@ error: the service is where the gateway itself listens, 127.0.0.1:8080
 
 #[test]
 fn addresses_to_listen_on() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 listen = ":8080"
@@ -306,7 +306,7 @@ error: "localhost:8081" is not an address to listen on
 
 #[test]
 fn a_store_that_is_not_there_yet() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 store = "redis://me:s3cr3t@host"
@@ -324,7 +324,7 @@ error: this names no store
 
 #[test]
 fn a_store_without_a_kind() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 store = "semel.db"
@@ -335,14 +335,14 @@ error: this names no store
   |
 2 | store = "semel.db"
   |         ^^^^^^^^^^
-  = help: a store begins with its kind: "sqlite:semel.db", "postgres://user@host/database" or "memory:"
+  = help: a store URL begins with its kind: "sqlite:semel.db", "postgres://user@host/database" or "memory:"
 "#,
     );
 }
 
 #[test]
 fn a_profile_that_nobody_knows() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 profile = "strip"
@@ -360,13 +360,13 @@ error: `profile` cannot be "strip"
 
 #[test]
 fn a_base_for_addresses() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 docs = "https://docs.example.com/<code>"
 "#,
         r#"
-error: "https://docs.example.com/<code>" is no base for addresses: a URI cannot contain '<'; percent-encode it
+error: "https://docs.example.com/<code>" is not a valid base URL: a URI cannot contain '<'; percent-encode it
  --> semel.toml:2:8
   |
 2 | docs = "https://docs.example.com/<code>"

@@ -4,6 +4,7 @@ mod admin;
 mod encryption;
 mod file;
 mod outbox;
+mod profiles;
 mod routes;
 mod scope;
 mod sections;
@@ -14,7 +15,7 @@ use crate::read;
 
 /// Both texts begin on a line of their own.
 #[track_caller]
-pub(crate) fn told(toml: &str, expected: &str) {
+pub(crate) fn assert_errors(toml: &str, expected: &str) {
     let (toml, expected) = (toml.trim_start_matches('\n'), expected.trim_start_matches('\n'));
     let told = read(toml).expect_err("a wrong configuration was taken for right").to_string();
     assert_eq!(told, expected, "\n--- what was told ---\n{told}--- what was expected ---\n{expected}");

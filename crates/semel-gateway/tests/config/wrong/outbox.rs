@@ -1,10 +1,10 @@
 //! What is wrong with `[outbox]`, and with where it publishes to.
 
-use super::told;
+use super::assert_errors;
 
 #[test]
 fn outboxes() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 store = "memory:"
@@ -20,7 +20,7 @@ error: a store in memory has no outbox
   |
 4 | sink = "http://127.0.0.1:9100/events"
   |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-  = help: write a `store` that lasts, "sqlite:semel.db" or "postgres://…", or leave [outbox] out
+  = help: use a durable `store`, "sqlite:semel.db" or "postgres://…", or remove [outbox]
 
 error: a webhook secret is whsec_ and 24 to 64 bytes in base64: make one with echo "whsec_$(head -c 32 /dev/urandom | base64)"
  --> semel.toml:5:10
@@ -48,20 +48,20 @@ error: `retry` is not a setting of [outbox]
 
 #[test]
 fn an_outbox_without_what_it_needs() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [outbox]
 "#,
         r#"
-error: this [outbox] has no `sink`
+error: `sink` is missing from this [outbox]
  --> semel.toml:2:1
   |
 2 | [outbox]
   | ^^^^^^^^
   = help: add sink = "https://partner.example/events"
 
-error: this [outbox] has no `secret`
+error: `secret` is missing from this [outbox]
  --> semel.toml:2:1
   |
 2 | [outbox]
@@ -73,7 +73,7 @@ error: this [outbox] has no `secret`
 
 #[test]
 fn what_one_receiver_needs_is_nothing_for_another() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [outbox]
@@ -82,7 +82,7 @@ secret = "env:SET"
 exchange = "payments"
 "#,
         r#"
-error: this [outbox] has no `subject`
+error: `subject` is missing from this [outbox]
  --> semel.toml:2:1
   |
 2 | [outbox]
@@ -94,21 +94,21 @@ error: `secret` is for a webhook, and this `sink` is NATS
   |
 4 | secret = "env:SET"
   |          ^^^^^^^^^
-  = help: leave it out: a broker takes user and password in the address
+  = help: remove it: a broker's URL holds user name and password
 
 error: `exchange` is for RabbitMQ, and this `sink` is NATS
  --> semel.toml:5:12
   |
 5 | exchange = "payments"
   |            ^^^^^^^^^^
-  = help: leave it out
+  = help: remove it
 "#,
     );
 }
 
 #[test]
 fn brokers() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [outbox]
@@ -117,7 +117,7 @@ subjct = "payments.>"
 exchange = ""
 "#,
         r#"
-error: this is no address of RabbitMQ: it looks like amqp://user:password@127.0.0.1:5672/%2f
+error: not a RabbitMQ URL: write amqp://user:password@127.0.0.1:5672/%2f
  --> semel.toml:3:8
   |
 3 | sink = ********************************
@@ -139,7 +139,7 @@ error: the name of an exchange has 1 to 255 characters
   = help: write something like "payments"
 "#,
     );
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [outbox]
@@ -148,7 +148,7 @@ subject = "payments.>"
 stream = "pay.ments"
 "#,
         r#"
-error: no subject begins like this: it is words with dots between them, such as payments or shop.payments, without * and >
+error: not a valid subject prefix: write words separated by dots, such as payments or shop.payments, without * and >
  --> semel.toml:4:11
   |
 4 | subject = "payments.>"
@@ -170,10 +170,10 @@ fn receivers_that_cannot_be_published_to() {
     for (sink, problem) in [
         ("tls://127.0.0.1:4222", "without TLS"),
         ("amqps://127.0.0.1", "without TLS"),
-        ("nats://", "no address of a NATS server"),
-        ("nats://127.0.0.1:4222,tls://me:word@127.0.0.1:4223", "no address of a NATS server"),
-        ("nats://127.0.0.1:many", "no address of a NATS server"),
-        ("amqp://[2001:db8::1]:5672", "no address of RabbitMQ"),
+        ("nats://", "not a NATS URL"),
+        ("nats://127.0.0.1:4222,tls://me:word@127.0.0.1:4223", "not a NATS URL"),
+        ("nats://127.0.0.1:many", "not a NATS URL"),
+        ("amqp://[2001:db8::1]:5672", "not a RabbitMQ URL"),
         ("nat://127.0.0.1:4222", "did you mean \"nats://…\"?"),
         ("kafka://127.0.0.1:9092", "write an address that begins with https://, http://, nats:// or amqp://"),
         ("https://me:word@partner/events", "credentials belong in a header"),

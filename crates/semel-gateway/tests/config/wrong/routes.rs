@@ -1,10 +1,10 @@
 //! What is wrong with a route.
 
-use super::told;
+use super::assert_errors;
 
 #[test]
 fn durations() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 store_timeout = 2
@@ -57,7 +57,7 @@ error: `tombstone` cannot be "200000d"
 
 #[test]
 fn sizes() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [[route]]
@@ -86,7 +86,7 @@ error: `max_stored_response` must be a size in quotes, not a number
 
 #[test]
 fn a_timeout_as_long_as_the_lease() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [[route]]
@@ -108,7 +108,7 @@ error: `timeout` (30s) must be shorter than `lease` (30s)
 
 #[test]
 fn a_lease_below_the_usual_timeout() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [[route]]
@@ -129,7 +129,7 @@ error: `timeout` (25s, its default) must be shorter than `lease` (10s)
 
 #[test]
 fn a_body_that_would_outlive_its_record() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [[route]]
@@ -151,7 +151,7 @@ error: `body_retention` (24h) is longer than `retention` (1h)
 
 #[test]
 fn a_wait_that_is_too_long() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [[route]]
@@ -160,7 +160,7 @@ match = "POST /payments"
 in_flight = "wait:1m"
 "#,
         r#"
-error: duplicates would wait 1m, and the first request is answered within 25s (`timeout`)
+error: duplicates would wait 1m, longer than the first request may take (25s, `timeout`)
  --> semel.toml:5:13
   |
 5 | in_flight = "wait:1m"
@@ -172,7 +172,7 @@ error: duplicates would wait 1m, and the first request is answered within 25s (`
 
 #[test]
 fn words_of_a_route() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [[route]]
@@ -206,12 +206,12 @@ error: `wait` does not say how long
   |             ^^^^^^
   = help: write "wait:5s"
 
-error: `stale = "rerun"` is not for a gateway: it cannot know that the first attempt left nothing behind
+error: `stale = "rerun"` is not available in a gateway: it cannot know that the first attempt left no effect
  --> semel.toml:8:9
   |
 8 | stale = "rerun"
   |         ^^^^^^^
-  = help: write "unknown", or "resume" if the service itself refuses late attempts by `Semel-Operation-Id` and `Semel-Attempt`
+  = help: write "unknown", or "resume" if the service itself refuses late attempts, by  `Semel-Operation-Id` and `Semel-Attempt`
 
 error: `store_response` cannot be "ful"
  --> semel.toml:9:18
@@ -225,21 +225,21 @@ error: `store_response` cannot be "ful"
 
 #[test]
 fn a_route_without_its_names() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [[route]]
 key = "required"
 "#,
         r#"
-error: this [[route]] has no `operation`
+error: `operation` is missing from this [[route]]
  --> semel.toml:2:1
   |
 2 | [[route]]
   | ^^^^^^^^^
   = help: add operation = "create_payment"
 
-error: this [[route]] has no `match`
+error: `match` is missing from this [[route]]
  --> semel.toml:2:1
   |
 2 | [[route]]
@@ -251,7 +251,7 @@ error: this [[route]] has no `match`
 
 #[test]
 fn methods_that_need_no_key() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [[route]]
@@ -291,7 +291,7 @@ error: "post" is not a method that can be protected
 
 #[test]
 fn paths_that_are_none() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [[route]]
@@ -331,7 +331,7 @@ error: there is no method before the path
 
 #[test]
 fn the_same_operation_and_the_same_requests() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [[route]]
@@ -347,21 +347,21 @@ error: the operation "create_payment" is already declared on line 2
   |
 6 | operation = "create_payment"
   |             ^^^^^^^^^^^^^^^^
-  = help: give each route a name of its own: keys of one operation never meet those of another
+  = help: give each route its own name: a key counts within its operation
 
 error: the route on line 2, "POST /payments", already matches all of this
  --> semel.toml:7:9
   |
 7 | match = "POST /payments"
   |         ^^^^^^^^^^^^^^^^
-  = help: take one of the two out
+  = help: remove one of the two
 "#,
     );
 }
 
 #[test]
 fn requests_of_two_routes() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [[route]]
@@ -372,19 +372,19 @@ operation = "b"
 match = "POST /{y}/b"
 "#,
         r#"
-error: some requests would match both this and "POST /a/{x}" on line 2, and neither is more exact
+error: some requests would match both this and "POST /a/{x}" on line 2, and neither is more specific
  --> semel.toml:7:9
   |
 7 | match = "POST /{y}/b"
   |         ^^^^^^^^^^^^^
-  = help: write out the paths that both match as routes of their own, without {name} there
+  = help: declare the paths that both match as separate routes, without {name} there
 "#,
     );
 }
 
 #[test]
 fn an_operation_that_cannot_be_a_name() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [[route]]
@@ -392,19 +392,19 @@ operation = "create payment"
 match = "POST /payments"
 "#,
         r#"
-error: "create payment" cannot be the name of an operation
+error: "create payment" is not a valid operation name
  --> semel.toml:3:13
   |
 3 | operation = "create payment"
   |             ^^^^^^^^^^^^^^^^
-  = help: write letters, digits, _, - and . alone, at most 100: "create_payment"
+  = help: use letters, digits, _, - and . only, at most 100: "create_payment"
 "#,
     );
 }
 
 #[test]
 fn outcomes() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [[route]]
@@ -450,7 +450,7 @@ error: this is not an outcome for 418
 
 #[test]
 fn hosts_of_fingerprints() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [fingerprint]
@@ -472,14 +472,14 @@ error: "https://api.example" is not the name of a host
   |                                 ^^^^^^^^^^^^^^^^^^^^^
   = help: write a name without scheme and path: "api.example.com"
 
-error: "api.example" stands in two lists of host aliases
+error: "api.example" is in two lists of host aliases
  --> semel.toml:4:63
   |
 4 | host_aliases = [["api.example", "https://api.example"], ["b", "API.example:443"], "c"]
   |                                                               ^^^^^^^^^^^^^^^^^
-  = help: write all names of one host into one list
+  = help: put all names of one host into one list
 
-error: `host_aliases` must be a list of lists, and this is a text
+error: `host_aliases` must be a list of lists, and this is a string
  --> semel.toml:4:83
   |
 4 | host_aliases = [["api.example", "https://api.example"], ["b", "API.example:443"], "c"]
@@ -491,7 +491,7 @@ error: `host_aliases` must be a list of lists, and this is a text
 
 #[test]
 fn fingerprints() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [[route]]
@@ -506,56 +506,56 @@ currency = "EUR"
 "/items" = []
 "#,
         r#"
-error: "metadata" is no JSON Pointer: it must start with a slash, such as "/metadata/trace_id"
+error: "metadata" is not a JSON Pointer: it must start with a slash, such as "/metadata/trace_id"
  --> semel.toml:6:11
   |
 6 | ignore = ["metadata", "/a~2", "/amount"]
   |           ^^^^^^^^^^
-  = help: write a slash before each name, and all of it in quotes: "/metadata/trace_id"
+  = help: write a slash before each name, and quote the whole: "/metadata/trace_id"
 
-error: "/a~2" is no JSON Pointer: a tilde is written ~0 and a slash within a name ~1
+error: "/a~2" is not a JSON Pointer: a tilde is written ~0 and a slash within a name ~1
  --> semel.toml:6:23
   |
 6 | ignore = ["metadata", "/a~2", "/amount"]
   |                       ^^^^^^
-  = help: write a slash before each name, and all of it in quotes: "/metadata/trace_id"
+  = help: write a slash before each name, and quote the whole: "/metadata/trace_id"
 
-error: the rules for "/amount" are at odds: it is ignored, and another rule reaches it or what is in it
+error: the rules for "/amount" conflict: it is ignored, and another rule applies to it or to a part of it
  --> semel.toml:7:9
   |
 7 | only = ["/amount/value"]
   |         ^^^^^^^^^^^^^^^
-  = help: take one of the two rules out
+  = help: remove one of the two rules
 
 error: the header "authorization" can never be part of a fingerprint: it is a credential, which may be renewed between two attempts
  --> semel.toml:8:12
   |
 8 | headers = ["Authorization", "accept-language", "bad name"]
   |            ^^^^^^^^^^^^^^^
-  = help: take it out
+  = help: remove it
 
 error: the header "accept-language" can never be part of a fingerprint: it says how the answer should look, not what is asked for
  --> semel.toml:8:29
   |
 8 | headers = ["Authorization", "accept-language", "bad name"]
   |                             ^^^^^^^^^^^^^^^^^
-  = help: take it out
+  = help: remove it
 
-error: "bad name" is no header name
+error: "bad name" is not a valid header name
  --> semel.toml:8:48
   |
 8 | headers = ["Authorization", "accept-language", "bad name"]
   |                                                ^^^^^^^^^^
-  = help: write the name alone: "api-version"
+  = help: write only the name: "api-version"
 
-error: "currency" is no JSON Pointer: it must start with a slash, such as "/metadata/trace_id"
+error: "currency" is not a JSON Pointer: it must start with a slash, such as "/metadata/trace_id"
   --> semel.toml:10:1
    |
 10 | currency = "EUR"
    | ^^^^^^^^
-   = help: write a slash before each name, and all of it in quotes: "/metadata/trace_id"
+   = help: write a slash before each name, and quote the whole: "/metadata/trace_id"
 
-error: a default is a text, a number, true or false
+error: a default must be a string, a number, true or false
   --> semel.toml:11:12
    |
 11 | "/items" = []
@@ -567,7 +567,7 @@ error: a default is a text, a number, true or false
 
 #[test]
 fn headers_that_cannot_be_kept() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [[route]]
@@ -581,14 +581,14 @@ error: `set-cookie` cannot be kept for retries: cookies, credentials and hop-by-
   |
 5 | keep_headers = ["Set-Cookie", "x-cost"]
   |                 ^^^^^^^^^^^^
-  = help: take it out
+  = help: remove it
 "#,
     );
 }
 
 #[test]
 fn polls() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [[route]]
@@ -622,7 +622,7 @@ error: `attempts` cannot be 0
   |            ^
   = help: write a number from 1 to 1000
 
-error: `absence_is_proof` must be true or false, not a text
+error: `absence_is_proof` must be true or false, not a string
  --> semel.toml:9:20
   |
 9 | absence_is_proof = "yes"
@@ -634,7 +634,7 @@ error: `absence_is_proof` must be true or false, not a text
 
 #[test]
 fn a_poll_that_is_missing() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [[route]]
@@ -644,7 +644,7 @@ match = "POST /payments"
 attempts = 3
 "#,
         r#"
-error: this [route.reconcile] has no `poll`
+error: `poll` is missing from this [route.reconcile]
  --> semel.toml:5:1
   |
 5 | [route.reconcile]
@@ -656,7 +656,7 @@ error: this [route.reconcile] has no `poll`
 
 #[test]
 fn files_for_tls_of_a_poll_without_tls() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [[route]]
@@ -668,19 +668,19 @@ poll = "http://127.0.0.1:9000/operations/{operation_id}"
 certificate = "/etc/semel/nothing.crt"
 "#,
         r#"
-error: this [route.reconcile.tls] has no `key`
+error: `key` is missing from this [route.reconcile.tls]
  --> semel.toml:7:1
   |
 7 | [route.reconcile.tls]
   | ^^^^^^^^^^^^^^^^^^^^^
   = help: add key = "/etc/semel/gateway.key"
 
-error: [route.reconcile.tls] has no effect: `poll` is not at https://
+error: [route.reconcile.tls] has no effect: `poll` is not an https:// URL
  --> semel.toml:7:1
   |
 7 | [route.reconcile.tls]
   | ^^^^^^^^^^^^^^^^^^^^^
-  = help: write poll = "https://…", or take [route.reconcile.tls] out
+  = help: write poll = "https://…", or remove [route.reconcile.tls]
 "#,
     );
 }

@@ -1,24 +1,24 @@
 //! What is wrong with `[scope]`: whose request it is, and who is believed.
 
-use super::told;
+use super::assert_errors;
 
 #[test]
 fn sources_that_are_not_explained_and_explanations_without_a_source() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [scope]
 tenant = ["jwt:sub", "forward-auth"]
 "#,
         r#"
-error: it is not said what tokens are checked with
+error: a `jwt:` source needs keys to verify tokens with
  --> semel.toml:3:11
   |
 3 | tenant = ["jwt:sub", "forward-auth"]
   |           ^^^^^^^^^
   = help: add a section [scope.jwt] with the issuer's keys and your `audience`
 
-error: it is not said who is asked
+error: `forward-auth` is a source, and [scope.forward_auth] is missing
  --> semel.toml:3:22
   |
 3 | tenant = ["jwt:sub", "forward-auth"]
@@ -26,7 +26,7 @@ error: it is not said who is asked
   = help: add a section [scope.forward_auth] with `url` and `tenant_header`
 "#,
     );
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [scope]
@@ -35,19 +35,19 @@ tenant = ["credential"]
 secret = "a-secret-of-at-least-thirty-two-bytes"
 "#,
         r#"
-error: nothing is asked of this: "jwt:sub" is not among the sources
+error: this section has no effect: "jwt:sub" is not among the sources
  --> semel.toml:4:1
   |
 4 | [scope.jwt]
   | ^^^^^^^^^^^
-  = help: add "jwt:sub" to `tenant` in [scope], or take the section out
+  = help: add "jwt:sub" to `tenant` in [scope], or remove the section
 "#,
     );
 }
 
 #[test]
 fn sources_that_would_never_be_asked() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [scope]
@@ -67,14 +67,14 @@ error: the claim has no name
   |                      ^^^^^^
   = help: write "jwt:sub"
 
-error: `jwt:tid` would never be asked: a token is believed for one claim, or not at all
+error: `jwt:tid` would never be used: only one claim of a token can name the tenant
  --> semel.toml:3:30
   |
 3 | tenant = ["jwt:sub", "jwt:", "jwt:tid", "forward-auth", "credential"]
   |                              ^^^^^^^^^
-  = help: take one of the two out
+  = help: remove one of the two
 
-error: `credential` would never be asked: `forward-auth` has the last word
+error: `credential` would never be used: `forward-auth` always decides
  --> semel.toml:3:57
   |
 3 | tenant = ["jwt:sub", "jwt:", "jwt:tid", "forward-auth", "credential"]
@@ -86,7 +86,7 @@ error: `credential` would never be asked: `forward-auth` has the last word
 
 #[test]
 fn keys_of_tokens_that_are_none() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [scope]
@@ -97,26 +97,26 @@ public_key = "no-such-file.pem"
 issuer = []
 "#,
         r#"
-error: the keys of tokens are there more than once
+error: token keys are given more than once
  --> semel.toml:4:1
   |
 4 | [scope.jwt]
   | ^^^^^^^^^^^
   = help: keep one of `jwks`, `public_key` and `secret`; a `jwks` can hold several keys of all kinds
 
-error: this [scope.jwt] has no `audience`
+error: `audience` is missing from this [scope.jwt]
  --> semel.toml:4:1
   |
 4 | [scope.jwt]
   | ^^^^^^^^^^^
   = help: add audience = ["https://api.example.com"]
 
-error: a secret of HS256 has at least 32 bytes
+error: an HS256 secret needs at least 32 bytes
  --> semel.toml:5:10
   |
 5 | secret = *********************
   |          ^^^^^^^^^^^^^^^^^^^^^
-  = help: make a longer one, and give it to the issuer too
+  = help: create a longer one, and give it to the issuer too
 
 error: no-such-file.pem cannot be read (No such file or directory (os error 2))
  --> semel.toml:6:14
@@ -130,14 +130,14 @@ error: an empty list would refuse every token
   |
 7 | issuer = []
   |          ^^
-  = help: name at least one, or leave it out
+  = help: name at least one, or remove it
 "#,
     );
 }
 
 #[test]
 fn somebody_to_ask_who_cannot_be_asked() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [scope]
@@ -147,73 +147,73 @@ url = "ftp://auth.internal/"
 headers = ["authorization", "x-forwarded-for", "host"]
 "#,
         r#"
-error: this [scope.forward_auth] has no `tenant_header`
+error: `tenant_header` is missing from this [scope.forward_auth]
  --> semel.toml:4:1
   |
 4 | [scope.forward_auth]
   | ^^^^^^^^^^^^^^^^^^^^
   = help: add tenant_header = "x-account-id"
 
-error: forward-auth speaks http:// or https://
+error: forward-auth needs http:// or https://
  --> semel.toml:5:7
   |
 5 | url = "ftp://auth.internal/"
   |       ^^^^^^^^^^^^^^^^^^^^^^
   = help: write an address such as "http://127.0.0.1:9200/auth"
 
-error: `x-forwarded-for` is what the gateway says of a request, not what a client may
+error: `x-forwarded-for` is set by the gateway itself
  --> semel.toml:6:29
   |
 6 | headers = ["authorization", "x-forwarded-for", "host"]
   |                             ^^^^^^^^^^^^^^^^^
-  = help: take it out: it is sent, as the gateway knows it
+  = help: remove it: the gateway always sends it
 
 error: `host` is about one request or one connection
  --> semel.toml:6:48
   |
 6 | headers = ["authorization", "x-forwarded-for", "host"]
   |                                                ^^^^^^
-  = help: take it out
+  = help: remove it
 "#,
     );
 }
 
 #[test]
 fn tenants_that_are_none() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [scope]
 tenant = ["header:authorization", "credential", "credential", "cookie"]
 "#,
         r#"
-error: `authorization` is a credential, and the names of tenants are stored and shown in clear
+error: `authorization` is a credential, and tenant names are stored and shown in plain text
  --> semel.toml:3:11
   |
 3 | tenant = ["header:authorization", "credential", "credential", "cookie"]
   |           ^^^^^^^^^^^^^^^^^^^^^^
-  = help: write "credential": it is hashed then
+  = help: write "credential", which is hashed
 
-error: `credential` is there twice
+error: `credential` is given twice
  --> semel.toml:3:49
   |
 3 | tenant = ["header:authorization", "credential", "credential", "cookie"]
   |                                                 ^^^^^^^^^^^^
-  = help: take one of the two out
+  = help: remove one of the two
 
 error: "cookie" is not a source of the tenant
  --> semel.toml:3:63
   |
 3 | tenant = ["header:authorization", "credential", "credential", "cookie"]
   |                                                               ^^^^^^^^
-  = help: write "header:NAME" for a header that a trusted proxy sets, "jwt:CLAIM" for a claim of a verified token, "forward-auth" for somebody who is asked, or "credential"
+  = help: write "header:NAME" for a header that a trusted proxy sets, "jwt:CLAIM" for a claim of a verified token, "forward-auth" for an authority that is asked, or "credential"
 "#,
     );
 }
 
 #[test]
 fn no_tenant_at_all() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [scope]
@@ -225,14 +225,14 @@ error: `tenant` is an empty list: every request would be refused
   |
 3 | tenant = []
   |          ^^
-  = help: leave `tenant` out for the credential, with one tenant for all callers without one; or name a source
+  = help: remove `tenant` to tell callers apart by their credential (callers without one share a tenant), or name a source
 "#,
     );
 }
 
 #[test]
 fn peers() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [scope]
@@ -245,7 +245,7 @@ error: "10.1.2.3/8" has bits set beyond its first 8
   |
 4 | trusted_peers = ["10.1.2.3/8", "localhost", "0.0.0.0/0", "::1/129"]
   |                  ^^^^^^^^^^^^
-  = help: write "10.0.0.0/8", or "10.1.2.3" for the one address
+  = help: write "10.0.0.0/8", or "10.1.2.3" for a single address
 
 error: "localhost" is neither an IP address nor a network
  --> semel.toml:4:32
@@ -254,14 +254,14 @@ error: "localhost" is neither an IP address nor a network
   |                                ^^^^^^^^^^^
   = help: write an address or a network: "10.1.2.3", "10.0.0.0/8", "::1", "fd00::/8"
 
-error: "0.0.0.0/0" is everybody: any caller could name any tenant
+error: "0.0.0.0/0" is every address: any caller could claim to be any tenant
  --> semel.toml:4:45
   |
 4 | trusted_peers = ["10.1.2.3/8", "localhost", "0.0.0.0/0", "::1/129"]
   |                                             ^^^^^^^^^^^
   = help: name the addresses of the proxies in front of the gateway
 
-error: "::1/129" has more bits than an address of its kind
+error: "::1/129" has a prefix longer than an address
  --> semel.toml:4:58
   |
 4 | trusted_peers = ["10.1.2.3/8", "localhost", "0.0.0.0/0", "::1/129"]
@@ -273,7 +273,7 @@ error: "::1/129" has more bits than an address of its kind
 
 #[test]
 fn a_header_believed_from_nobody() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [scope]
@@ -281,12 +281,12 @@ tenant = ["header:x-account-id"]
 trusted_peers = []
 "#,
         r#"
-error: `header:x-account-id` would be believed from nobody: `trusted_peers` is empty
+error: `header:x-account-id` would never be trusted: `trusted_peers` is empty
  --> semel.toml:3:11
   |
 3 | tenant = ["header:x-account-id"]
   |           ^^^^^^^^^^^^^^^^^^^^^
-  = help: name the proxies in `trusted_peers`, or take the source out
+  = help: name the proxies in `trusted_peers`, or remove the source
 "#,
     );
 }

@@ -1,10 +1,10 @@
 //! What is wrong with the sections that have few settings: keys, quotas, limits, logs, workers.
 
-use super::told;
+use super::assert_errors;
 
 #[test]
 fn keys() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [key]
@@ -20,7 +20,7 @@ error: `syntax` cannot be "quoted"
   |          ^^^^^^^^
   = help: write one of "lenient", "structured", "opaque"
 
-error: no key has at least 40 and at most 30 characters
+error: `min_length` (40) is more than `max_length` (30)
  --> semel.toml:5:14
   |
 5 | max_length = 30
@@ -32,7 +32,7 @@ error: no key has at least 40 and at most 30 characters
 
 #[test]
 fn quotas_that_limit_nothing_or_twice() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [quota]
@@ -51,14 +51,14 @@ error: `live_keys` cannot be 0
   |             ^
   = help: write a number from 1 to 100000000
 
-error: a `burst` is of what comes too fast, and nothing is said of that
+error: `burst` has no effect without `new_keys_per_second`
  --> semel.toml:4:9
   |
 4 | burst = 10
   |         ^^
-  = help: add new_keys_per_second = 100, or take it out
+  = help: add new_keys_per_second = 100, or remove it
 
-error: the tenant "acme" is there twice
+error: the tenant "acme" is given twice
  --> semel.toml:8:8
   |
 8 | name = "acme"
@@ -70,7 +70,7 @@ error: the tenant "acme" is there twice
 
 #[test]
 fn limits() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [limits]
@@ -105,14 +105,14 @@ error: `connections` cannot be 0
   |               ^
   = help: write a number from 1 to 1000000
 
-error: `requests_in_flight` must be a whole number, not a text
+error: `requests_in_flight` must be a whole number, not a string
  --> semel.toml:5:22
   |
 5 | requests_in_flight = "many"
   |                      ^^^^^^
   = help: write one from 1 to 1000000, without quotes
 
-error: the service would be given up on before its `timeout`
+error: the gateway would give up on the service before its `timeout`
  --> semel.toml:6:20
   |
 6 | upstream_give_up = "10s"
@@ -126,14 +126,14 @@ error: `body_timeot` is not a setting of [limits]
   | ^^^^^^^^^^^
   = help: did you mean `body_timeout`?
 
-error: a request as large as its route allows would never be taken
+error: requests as large as their route allows would be refused
  --> semel.toml:8:15
   |
 8 | body_memory = "1MiB"
   |               ^^^^^^
   = help: write at least "2MiB", the largest `max_request_body` of a route
 
-error: an operation could end in doubt before it is known that the service cannot be reached
+error: an operation could end in doubt before the service is known to be unreachable
  --> semel.toml:9:19
   |
 9 | connect_timeout = "3s"
@@ -145,7 +145,7 @@ error: an operation could end in doubt before it is known that the service canno
 
 #[test]
 fn logs() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [logs]
@@ -172,7 +172,7 @@ error: `level` cannot be "warning"
 
 #[test]
 fn workers() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [worker]
@@ -181,7 +181,7 @@ forget = "never"
 every = "1s"
 "#,
         r#"
-error: `in_gateway` must be true or false, not a text
+error: `in_gateway` must be true or false, not a string
  --> semel.toml:3:14
   |
 3 | in_gateway = "no"
@@ -200,7 +200,7 @@ error: `every` is not a setting of [worker]
   |
 5 | every = ****
   | ^^^^^
-  = help: what can be set here: in_gateway, forget
+  = help: settings here: in_gateway, forget
 "#,
     );
 }

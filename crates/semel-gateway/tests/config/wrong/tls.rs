@@ -1,10 +1,10 @@
 //! What is wrong with TLS.
 
-use super::told;
+use super::assert_errors;
 
 #[test]
 fn a_certificate_that_is_not_there() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [tls]
@@ -24,7 +24,7 @@ error: /nowhere/tls.crt cannot be read (No such file or directory (os error 2))
 
 #[test]
 fn a_certificate_without_its_key() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [tls]
@@ -32,26 +32,26 @@ certificate = "/nowhere/tls.crt"
 client_certificates = "optional"
 "#,
         r#"
-error: this [tls] has no `key`
+error: `key` is missing from this [tls]
  --> semel.toml:2:1
   |
 2 | [tls]
   | ^^^^^
   = help: add key = "/etc/semel/tls.key"
 
-error: nothing says which certificates of clients to believe
+error: `client_ca` is missing: no client certificate could be verified
  --> semel.toml:4:23
   |
 4 | client_certificates = "optional"
   |                       ^^^^^^^^^^
-  = help: add client_ca = "/etc/semel/clients.crt", or take `client_certificates` out
+  = help: add client_ca = "/etc/semel/clients.crt", or remove `client_certificates`
 "#,
     );
 }
 
 #[test]
 fn a_key_in_the_place_of_its_path() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [admin.tls]
@@ -59,19 +59,19 @@ certificate = "/nowhere/tls.crt"
 key = "-----BEGIN PRIVATE KEY-----\ns3cr3t\n-----END PRIVATE KEY-----"
 "#,
         r#"
-error: `key` is the path of a file, and not what is in it
+error: `key` takes the path of a file, not its content
  --> semel.toml:4:7
   |
 4 | key = ****************************************************************
   |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-  = help: write it into a file that only the gateway can read, and its path here
+  = help: put it into a file that only the gateway can read, and write its path here
 "#,
     );
 }
 
 #[test]
 fn authorities_for_a_service_in_the_clear() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 upstream_protocol = "http3"
@@ -85,12 +85,12 @@ error: `upstream_protocol` cannot be "http3"
   |                     ^^^^^^^
   = help: did you mean "http1"?
 
-error: [upstream_tls] has no effect: `upstream` is not at https://
+error: [upstream_tls] has no effect: `upstream` is not an https:// URL
  --> semel.toml:3:1
   |
 3 | [upstream_tls]
   | ^^^^^^^^^^^^^^
-  = help: write upstream = "https://…", or take [upstream_tls] out
+  = help: write upstream = "https://…", or remove [upstream_tls]
 "#,
     );
 }

@@ -1,10 +1,10 @@
 //! What is wrong with `[[webhook]]`.
 
-use super::told;
+use super::assert_errors;
 
 #[test]
 fn webhooks() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [[webhook]]
@@ -19,14 +19,14 @@ secrets = []
 [[webhook]]
 "#,
         r#"
-error: "a b" cannot be the name of a source
+error: "a b" is not a valid source name
  --> semel.toml:3:10
   |
 3 | source = "a b"
   |          ^^^^^
-  = help: it is part of an address: write letters, digits, _ and - alone
+  = help: it is part of a URL: use letters, digits, _ and - only
 
-error: `secrets` must be a list of texts, not a text
+error: `secrets` must be a list of strings, not a string
  --> semel.toml:4:11
   |
 4 | secrets = ********
@@ -45,30 +45,30 @@ error: a webhook secret is whsec_ and 24 to 64 bytes in base64: make one with ec
   |
 7 | secrets = ["env:GONE", ********]
   |                        ^^^^^^^^
-  = help: write the secret that the provider gave you ("whsec_…"), or have it make another
+  = help: write the secret that the provider gave you ("whsec_…"), or ask it for a new one
 
-error: the source "provider" is there twice
+error: the source "provider" is given twice
  --> semel.toml:9:10
   |
 9 | source = "provider"
   |          ^^^^^^^^^^
-  = help: write all its secrets into one [[webhook]]
+  = help: put all its secrets into one [[webhook]]
 
-error: without a secret nobody's word can be believed
+error: without a secret no webhook can be verified
   --> semel.toml:10:11
    |
 10 | secrets = []
    |           ^^
    = help: write ["env:SEMEL_WEBHOOK_SECRET"]
 
-error: this [[webhook]] has no `source`
+error: `source` is missing from this [[webhook]]
   --> semel.toml:11:1
    |
 11 | [[webhook]]
    | ^^^^^^^^^^^
    = help: add source = "provider"
 
-error: this [[webhook]] has no `secrets`
+error: `secrets` is missing from this [[webhook]]
   --> semel.toml:11:1
    |
 11 | [[webhook]]
@@ -80,7 +80,7 @@ error: this [[webhook]] has no `secrets`
 
 #[test]
 fn a_source_by_the_name_that_strangers_are_counted_under() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [[webhook]]
@@ -88,7 +88,7 @@ source = "unknown"
 secrets = ["env:SEMEL_WEBHOOK_SECRET"]
 "#,
         r#"
-error: "unknown" cannot be the name of a source: strangers are counted under it
+error: "unknown" is not a valid source name: metrics count unknown sources under it
  --> semel.toml:3:10
   |
 3 | source = "unknown"
@@ -100,7 +100,7 @@ error: "unknown" cannot be the name of a source: strangers are counted under it
 
 #[test]
 fn a_webhook_secret_that_is_none() {
-    told(
+    assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
 [[webhook]]
@@ -113,14 +113,14 @@ error: a webhook secret is whsec_ and 24 to 64 bytes in base64: make one with ec
   |
 4 | secrets = [********************, *****************************************] # not shown
   |            ^^^^^^^^^^^^^^^^^^^^
-  = help: write the secret that the provider gave you ("whsec_…"), or have it make another
+  = help: write the secret that the provider gave you ("whsec_…"), or ask it for a new one
 
 error: a webhook secret is whsec_ and 24 to 64 bytes in base64: make one with echo "whsec_$(head -c 32 /dev/urandom | base64)"
  --> semel.toml:4:34
   |
 4 | secrets = [********************, *****************************************] # not shown
   |                                  ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-  = help: write the secret that the provider gave you ("whsec_…"), or have it make another
+  = help: write the secret that the provider gave you ("whsec_…"), or ask it for a new one
 "#,
     );
 }

@@ -1,7 +1,7 @@
 //! A whole gateway as a configuration has it, on sockets of its own.
 
 use super::{Answer, Ask, Client, Service};
-use semel_gateway::{Config, Running};
+use semel_gateway::{Config, GatewayProcess};
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -16,14 +16,24 @@ impl Configured {
         Self::before_port(service.port, sections).await
     }
 
+    /// The same, with refusals in the format of this profile.
+    pub(crate) async fn of_profile(service: &Service, profile: &str, sections: &str) -> Self {
+        Self::with(service.port, &format!("profile = \"{profile}\""), sections).await
+    }
+
     pub(crate) async fn before_port(port: u16, sections: &str) -> Self {
+        Self::with(port, "", sections).await
+    }
+
+    /// With these settings at the top of its file, and these sections.
+    pub(crate) async fn with(port: u16, settings: &str, sections: &str) -> Self {
         let toml = format!(
-            "upstream = \"http://127.0.0.1:{port}\"\nlisten = \"127.0.0.1:0\"\nstore = \"memory:\"\n\
+            "upstream = \"http://127.0.0.1:{port}\"\nlisten = \"127.0.0.1:0\"\nstore = \"memory:\"\n{settings}\n\
              [admin]\nlisten = \"127.0.0.1:0\"\n{sections}"
         );
         let config =
             Config::from_toml(&toml, Path::new("semel.toml")).unwrap_or_else(|errors| panic!("{errors}"));
-        let running = Running::start(config).await.unwrap();
+        let running = GatewayProcess::start(config).await.unwrap();
         let address = running.address();
         tokio::spawn(running.serve(std::future::pending(), std::future::pending()));
         Self { address }

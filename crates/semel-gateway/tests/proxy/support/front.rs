@@ -82,7 +82,7 @@ impl Setting {
             Some(slow) => Engine::new(SlowStore(store.clone(), slow)),
             None => Engine::new(store.clone()),
         };
-        let layer = IdempotencyLayer::over(engine.clone()).protect_writes(self.protection).unwrap();
+        let layer = IdempotencyLayer::with_engine(engine.clone()).protect_writes(self.protection).unwrap();
         let upstream = Upstream::over(&url, &self.limits, self.transport).unwrap();
         let documented = format!("upstream = \"http://127.0.0.1:{port}\"\n");
         let documented = Config::from_toml(&documented, Path::new("semel.toml")).unwrap();

@@ -80,7 +80,7 @@ impl Store for SlowStore {
         self.0.set_key_format(format, respell)
     }
 
-    fn lanes(&self) -> usize {
-        self.0.lanes()
+    fn max_concurrent_batches(&self) -> usize {
+        self.0.max_concurrent_batches()
     }
 }

@@ -4,7 +4,7 @@ use super::serve;
 use axum::Router;
 use axum::extract::State;
 use axum::routing::post;
-use semel_gateway::{Config, Running};
+use semel_gateway::{Config, GatewayProcess};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -96,7 +96,7 @@ impl Shop {
         );
         let config =
             Config::from_toml(&toml, Path::new("semel.toml")).unwrap_or_else(|errors| panic!("{errors}"));
-        let running = Running::start(config).await.unwrap();
+        let running = GatewayProcess::start(config).await.unwrap();
         let (address, admin) = (running.address(), running.admin_address());
         tokio::spawn(running.serve(std::future::pending(), std::future::pending()));
         Self { address, admin, executions }

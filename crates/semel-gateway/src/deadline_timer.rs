@@ -6,9 +6,9 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 /// One timer of the runtime's, set anew only when it goes off early or has to go off sooner: a deadline that moves costs nothing.
 #[derive(Default)]
-pub(crate) struct Alarm(Option<Pin<Box<Sleep>>>);
+pub(crate) struct DeadlineTimer(Option<Pin<Box<Sleep>>>);
 
-impl Alarm {
+impl DeadlineTimer {
     /// Ready once `due` has come.
     pub(crate) fn poll_until(&mut self, context: &mut Context<'_>, due: Instant) -> Poll<()> {
         let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(due)));
@@ -33,17 +33,17 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn it_follows_a_deadline_that_moves_either_way() {
-        let mut alarm = Alarm::default();
+        let mut timer = DeadlineTimer::default();
         let start = Instant::now();
         let later = start + Duration::from_secs(60);
         let sooner = start + Duration::from_secs(10);
-        let mut passed = poll_fn(|context| Poll::Ready(alarm.poll_until(context, later))).await;
+        let mut passed = poll_fn(|context| Poll::Ready(timer.poll_until(context, later))).await;
         assert!(passed.is_pending());
-        poll_fn(|context| alarm.poll_until(context, sooner)).await;
+        poll_fn(|context| timer.poll_until(context, sooner)).await;
         assert_eq!(start.elapsed().as_secs(), 10);
-        poll_fn(|context| alarm.poll_until(context, later)).await;
+        poll_fn(|context| timer.poll_until(context, later)).await;
         assert_eq!(start.elapsed().as_secs(), 60);
-        passed = poll_fn(|context| Poll::Ready(alarm.poll_until(context, later))).await;
+        passed = poll_fn(|context| Poll::Ready(timer.poll_until(context, later))).await;
         assert!(passed.is_ready(), "what is past stays past");
     }
 }

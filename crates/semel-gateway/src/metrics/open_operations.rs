@@ -60,28 +60,46 @@ impl OpenOperations {
     /// # Errors
     /// The store did not answer.
     pub async fn take(store: &StoreHandle, label: impl Fn(&str) -> String) -> Result<Self, StoreError> {
+        Self::take_of(store, label, |_| true).await
+    }
+
+    /// What is open of the tenants that are allowed. Records that cannot be read are of no tenant that could be told.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    pub async fn take_of(
+        store: &StoreHandle,
+        label: impl Fn(&str) -> String,
+        is_allowed: impl Fn(&Record) -> bool,
+    ) -> Result<Self, StoreError> {
         let now = store.now().await?.earliest;
-        let mut census = Self::default();
+        let mut all = Self::default();
         let of = |state| Filter { state: Some(state), ..Filter::default() };
         let in_progress = each(store, of(State::InProgress), |record| {
-            let open = census.operations.entry(label(&record.key.operation)).or_default();
+            if !is_allowed(record) {
+                return;
+            }
+            let open = all.operations.entry(label(&record.key.operation)).or_default();
             open.in_progress += 1;
             open.in_progress_oldest = open.in_progress_oldest.max(age(record, now));
         })
         .await?;
         let unknown = each(store, of(State::Unknown), |record| {
-            let open = census.operations.entry(label(&record.key.operation)).or_default();
+            if !is_allowed(record) {
+                return;
+            }
+            let open = all.operations.entry(label(&record.key.operation)).or_default();
             open.unknown += 1;
             open.unknown_oldest = open.unknown_oldest.max(age(record, now));
             open.dead_letters += u64::from(record.dead_letter);
         })
         .await?;
         if !unknown.all {
-            census.count_dead_letters(store, &label).await?;
+            all.count_dead_letters(store, &label, &is_allowed).await?;
         }
-        census.whole = in_progress.all && unknown.all;
-        census.damaged = in_progress.damaged + unknown.damaged;
-        Ok(census)
+        all.whole = in_progress.all && unknown.all;
+        all.damaged = in_progress.damaged + unknown.damaged;
+        Ok(all)
     }
 
     /// Everything together.
@@ -95,12 +113,16 @@ impl OpenOperations {
         &mut self,
         store: &StoreHandle,
         label: &impl Fn(&str) -> String,
+        is_allowed: &impl Fn(&Record) -> bool,
     ) -> Result<(), StoreError> {
         for open in self.operations.values_mut() {
             open.dead_letters = 0;
         }
         let dead = Filter { dead_letter: Some(true), ..Filter::default() };
         each(store, dead, |record| {
+            if !is_allowed(record) {
+                return;
+            }
             self.operations.entry(label(&record.key.operation)).or_default().dead_letters += 1;
         })
         .await?;

@@ -9,17 +9,17 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// For how long a census is good enough: however often it is asked for, the store is asked at this pace.
+/// How long a snapshot is reused: the store is asked no more often than this.
 const FRESH: Duration = Duration::from_secs(5);
 
-/// The last census, and when it was taken.
+/// The last snapshot, and when it was taken.
 #[derive(Default)]
 pub(super) struct Last(Mutex<Option<(Instant, Taken)>>);
 
 /// What the store said.
 #[derive(Clone)]
 pub(crate) struct Taken {
-    pub(crate) census: Result<Arc<OpenOperations>, StoreError>,
+    pub(crate) open: Result<Arc<OpenOperations>, StoreError>,
     pub(crate) stats: Option<OutboxStats>,
 }
 
@@ -57,11 +57,11 @@ impl MetricsSnapshot {
         }
         let taking = OpenOperations::take(engine.store(), |operation| metrics.label(operation).to_owned());
         let patience = engine.store_timeout();
-        let census = semel::bounded(Access::Read, patience, taking).await.map(Arc::new);
-        if let Err(error) = &census {
-            tracing::warn!(%error, "the store does not say what is open");
+        let open = semel::bounded(Access::Read, patience, taking).await.map(Arc::new);
+        if let Err(error) = &open {
+            tracing::warn!(%error, "cannot read open operations from the store");
         }
-        metrics.set_gauges(census.as_deref().ok());
+        metrics.set_gauges(open.as_deref().ok());
         if let Ok(now) = engine.store().now().await {
             metrics.set_clock_hold(now.latest.after(now.earliest));
         }
@@ -70,7 +70,7 @@ impl MetricsSnapshot {
             None => None,
         };
         metrics.set_outbox_stats(stats);
-        let taken = Taken { census, stats };
+        let taken = Taken { open, stats };
         *last = Some((Instant::now(), taken.clone()));
         look(taken)
     }

@@ -1,8 +1,8 @@
 //! An answer as it comes over a stream.
 
 use super::Silence;
-use super::lines::Place;
-use super::sending::Sending;
+use super::pool::StreamPermit;
+use super::request_body::Sending;
 use bytes::Bytes;
 use h2::RecvStream;
 use http_body::{Body, Frame, SizeHint};
@@ -17,11 +17,16 @@ pub(in crate::upstream) struct StreamBody {
     silence: Silence,
     has_data_ended: bool,
     has_ended: bool,
-    _place: Place,
+    _place: StreamPermit,
 }
 
 impl StreamBody {
-    pub(super) fn new(stream: RecvStream, sending: Sending, mut silence: Silence, place: Place) -> Self {
+    pub(super) fn new(
+        stream: RecvStream,
+        sending: Sending,
+        mut silence: Silence,
+        place: StreamPermit,
+    ) -> Self {
         silence.broken();
         Self { stream, sending, silence, has_data_ended: false, has_ended: false, _place: place }
     }

@@ -1,6 +1,6 @@
 //! The connections to a service that speaks HTTP/2.
 
-use super::sending::Piece;
+use super::request_body::Piece;
 use crate::limits::Limits;
 use crate::upstream::dial::Dial;
 use crate::upstream::socket::Traffic;
@@ -52,7 +52,7 @@ struct Load {
 }
 
 /// One stream's place on a connection.
-pub(super) struct Place(Arc<Http2Connection>);
+pub(super) struct StreamPermit(Arc<Http2Connection>);
 
 impl Http2Pool {
     pub(in crate::upstream) fn new(dial: Dial, limits: &Limits) -> Arc<Self> {
@@ -74,17 +74,17 @@ impl Http2Pool {
     pub(super) async fn place(
         self: &Arc<Self>,
         freshness: Duration,
-    ) -> Result<(SendRequest<Piece>, Place), BoxError> {
+    ) -> Result<(SendRequest<Piece>, StreamPermit), BoxError> {
         // As long as connecting may take, by which the configuration measures the time that operations have.
-        tokio::time::timeout(2 * self.dial.timeout, self.look_for_place(freshness)).await.unwrap_or_else(
-            |_| Err("there is no room on connections to the service, and new ones take too long".into()),
-        )
+        tokio::time::timeout(2 * self.dial.timeout, self.find_stream(freshness)).await.unwrap_or_else(|_| {
+            Err("all connections to the service are full, and opening new ones takes too long".into())
+        })
     }
 
-    async fn look_for_place(
+    async fn find_stream(
         self: &Arc<Self>,
         freshness: Duration,
-    ) -> Result<(SendRequest<Piece>, Place), BoxError> {
+    ) -> Result<(SendRequest<Piece>, StreamPermit), BoxError> {
         let arrived = Instant::now();
         for _ in 0..TRIES {
             let place = match self.reserve(freshness) {
@@ -117,22 +117,24 @@ impl Http2Pool {
         Err("the service closes new connections".into())
     }
 
-    fn reserve(&self, freshness: Duration) -> Option<Place> {
+    fn reserve(&self, freshness: Duration) -> Option<StreamPermit> {
         let mut open = self.open();
-        open.retain(|line| !line.is_over.load(Relaxed) && !line.has_expired(self.idle_timeout));
-        open.iter().find_map(|line| {
-            let mut load = line.load();
-            let most = line.sender.current_max_send_streams().min(STREAMS);
+        open.retain(|connection| {
+            !connection.is_over.load(Relaxed) && !connection.has_expired(self.idle_timeout)
+        });
+        open.iter().find_map(|connection| {
+            let mut load = connection.load();
+            let most = connection.sender.current_max_send_streams().min(STREAMS);
             let is_fresh = load.streams > 0 || load.idle_since.elapsed() <= freshness;
             (is_fresh && load.streams < most).then(|| {
                 load.streams += 1;
-                Place(Arc::clone(line))
+                StreamPermit(Arc::clone(connection))
             })
         })
     }
 
     /// Opens a connection, with a place on it.
-    async fn connect(self: &Arc<Self>) -> Result<Place, BoxError> {
+    async fn connect(self: &Arc<Self>) -> Result<StreamPermit, BoxError> {
         let (stream, traffic) = self.dial.connect().await?;
         let handshake = Builder::new()
             .enable_push(false)
@@ -140,21 +142,21 @@ impl Http2Pool {
             .initial_connection_window_size(CONNECTION_WINDOW)
             .max_header_list_size(HEADER_BYTES)
             .handshake(stream);
-        let (sender, mut connection) = handshake.await?;
-        let mut pings = connection.ping_pong();
-        let line = Arc::new(Http2Connection {
+        let (sender, mut driver) = handshake.await?;
+        let mut pings = driver.ping_pong();
+        let connection = Arc::new(Http2Connection {
             sender,
             traffic,
             is_over: AtomicBool::new(false),
             load: Mutex::new(Load { streams: 1, idle_since: Instant::now() }),
         });
-        let driven = Arc::downgrade(&line);
+        let driven = Arc::downgrade(&connection);
         tokio::spawn(async move {
-            if let Err(error) = connection.await {
+            if let Err(error) = driver.await {
                 tracing::debug!(%error, "a connection to the service ended");
             }
-            if let Some(line) = driven.upgrade() {
-                line.is_over.store(true, Relaxed);
+            if let Some(connection) = driven.upgrade() {
+                connection.is_over.store(true, Relaxed);
             }
         });
         // Whoever answers speaks HTTP/2. Requests sent to somebody else would be in doubt, each of them.
@@ -163,17 +165,17 @@ impl Http2Pool {
                 .await
                 .map_err(|_| "the service does not answer in HTTP/2")??;
         }
-        tokio::spawn(watch(Arc::downgrade(self), Arc::downgrade(&line), pings));
-        self.open().push(Arc::clone(&line));
-        Ok(Place(line))
+        tokio::spawn(watch(Arc::downgrade(self), Arc::downgrade(&connection), pings));
+        self.open().push(Arc::clone(&connection));
+        Ok(StreamPermit(connection))
     }
 
     fn tidy(&self) {
         let over: Vec<_> = {
             let mut open = self.open();
-            let (over, kept) = open
-                .drain(..)
-                .partition(|line| line.is_over.load(Relaxed) || line.has_expired(self.idle_timeout));
+            let (over, kept) = open.drain(..).partition(|connection| {
+                connection.is_over.load(Relaxed) || connection.has_expired(self.idle_timeout)
+            });
             *open = kept;
             over
         };
@@ -198,7 +200,7 @@ impl Http2Connection {
     }
 }
 
-impl Place {
+impl StreamPermit {
     /// How many bytes the system has taken of what goes over the connection.
     pub(super) fn written(&self) -> u64 {
         self.0.traffic.written()
@@ -215,7 +217,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for StreamPermit {
     fn drop(&mut self) {
         let mut load = self.0.load();
         load.streams -= 1;
@@ -224,23 +226,23 @@ impl Drop for Place {
 }
 
 /// Looks at a connection every so often. On one whose service is silent nothing more is begun; what is there may still be answered.
-async fn watch(lines: Weak<Http2Pool>, line: Weak<Http2Connection>, mut pings: Option<PingPong>) {
+async fn watch(lines: Weak<Http2Pool>, connection: Weak<Http2Connection>, mut pings: Option<PingPong>) {
     let mut read = 0;
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         let Some(lines) = lines.upgrade() else { return };
         lines.tidy();
         drop(lines);
-        let Some(used) = line.upgrade() else { return };
+        let Some(used) = connection.upgrade() else { return };
         let (now, is_used) = (used.traffic.read(), used.load().streams > 0);
         drop(used);
         if is_used && now == read {
             let Some(pings) = &mut pings else { continue };
             let answered = tokio::time::timeout(LOOK_EVERY, pings.ping(Ping::opaque())).await;
             if answered.is_err()
-                && let Some(silent) = line.upgrade()
+                && let Some(silent) = connection.upgrade()
             {
-                tracing::warn!("the service gives no sign of life on a connection; new requests use others");
+                tracing::warn!("no sign of life from the service on a connection: new requests use others");
                 silent.is_over.store(true, Relaxed);
             }
         }

@@ -1,17 +1,17 @@
 //! Requests that a service may take for others than they look like.
 
-use super::spelling::{any_reading, is_canonical, is_plain};
-use super::{Declared, Kind, Route, Routes};
+use super::path_aliases::{any_reading, is_canonical, is_plain};
+use super::{Declared, Route, RouteSet, Routes};
 use crate::headers::{TARGETS, folded, is_method_override};
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
-use http::{HeaderValue, Method, Response, StatusCode};
+use http::{Method, Response, StatusCode};
 use semel::headers::IDEMPOTENCY_KEY;
+use semel::problem::plain;
 use semel_tower::{KeyRequirement, Protection};
 use std::borrow::Cow;
 
-/// A request that may be a protected one in disguise.
+/// A request that may be a protected one under another spelling.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AmbiguousRequest {
     /// Its path is spelt in another way.
@@ -29,11 +29,11 @@ impl Routes {
     /// `..`, capital letters, percent-encoding, parameters, the method in lower case, or another method or target in a header.
     /// It must be refused then, for nobody would know whether that operation happened once.
     #[must_use]
-    pub fn disguised(&self, parts: &Parts) -> Option<AmbiguousRequest> {
+    pub fn ambiguity(&self, parts: &Parts) -> Option<AmbiguousRequest> {
         let others = Others::of(parts);
         match &self.0 {
-            Kind::Unconfigured(protection) => unconfigured(protection, parts, &others),
-            Kind::Declared(declared) => declared.disguised(parts, &others),
+            RouteSet::Unconfigured(protection) => unconfigured(protection, parts, &others),
+            RouteSet::Declared(declared) => declared.ambiguity(parts, &others),
         }
     }
 }
@@ -60,7 +60,7 @@ fn unconfigured(protection: &Protection, parts: &Parts, others: &Others<'_>) -> 
 }
 
 impl Declared {
-    fn disguised(&self, parts: &Parts, others: &Others<'_>) -> Option<AmbiguousRequest> {
+    fn ambiguity(&self, parts: &Parts, others: &Others<'_>) -> Option<AmbiguousRequest> {
         let path = parts.uri.path();
         let method = protected_method(parts.method.as_str().as_bytes());
         let own = self.select(&parts.method, path);
@@ -170,7 +170,7 @@ impl<'p> Others<'p> {
         for pair in parts.uri.query().into_iter().flat_map(|query| query.split(['&', ';'])) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             if names_a_method(name) {
-                add(&super::spelling::decoded(value.as_bytes()).unwrap_or_else(|| value.into()));
+                add(&super::path_aliases::decoded(value.as_bytes()).unwrap_or_else(|| value.into()));
             }
         }
         others
@@ -184,7 +184,7 @@ fn names_a_method(name: &str) -> bool {
     if name.len() < 7 {
         return false;
     }
-    let decoded = super::spelling::decoded(name.as_bytes());
+    let decoded = super::path_aliases::decoded(name.as_bytes());
     let name = decoded.as_deref().unwrap_or(name.as_bytes()).trim_ascii();
     let is_end = |(at, byte): (usize, &u8)| (at > 0 && *byte == b'[') || byte.is_ascii_control();
     let end = name.iter().enumerate().position(is_end).unwrap_or(name.len());
@@ -216,27 +216,20 @@ impl AmbiguousRequest {
     pub fn into_response(self) -> Response<Bytes> {
         let detail = match self {
             Self::Path => {
-                "The path of this request may be another spelling of a protected operation. Send it as it is documented: without \
-                 double slashes, dot segments, a slash or dot at the end, parameters, needless percent-encoding or other capital letters."
+                "The path of this request may be another spelling of a protected operation. Send it as documented: without \
+                 double slashes, dot segments, a slash or dot at the end, parameters, needless percent-encoding or other \
+                 capital letters."
             }
-            Self::Method => "The method of this request is not in upper case. Send it as it is documented.",
+            Self::Method => "The method of this request is not in upper case. Send it as documented.",
             Self::Override => {
-                "A header or query parameter of this request (X-HTTP-Method-Override, _method or the like) names another method than \
-                 its own, and one of the two is protected here. Send it by the method that is meant."
+                "A header or query parameter of this request (X-HTTP-Method-Override, _method or the like) names another \
+                 method than its own, and one of the two is protected here. Use the method that you mean."
             }
             Self::Target => {
-                "A header of this request (X-Original-URL or the like) names another path than its own, which is protected here. Send \
-                 it to the path that is meant."
+                "A header of this request (X-Original-URL or the like) names another path than its own, which is protected \
+                 here. Use the path that you mean."
             }
         };
-        let document = serde_json::json!({
-            "type": "about:blank", "title": "Bad Request", "status": 400, "detail": detail, "retryable": false,
-        });
-        let mut response = Response::new(Bytes::from(document.to_string()));
-        *response.status_mut() = StatusCode::BAD_REQUEST;
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        response
+        plain(StatusCode::BAD_REQUEST, false, detail)
     }
 }

@@ -3,8 +3,9 @@
 use super::address::{listen, upstream};
 use super::listeners::{Whose, check};
 use super::{AdminConfig, Config};
+use crate::identity::Directory;
 use crate::route::Routes;
-use crate::setting::Wrong;
+use crate::setting::InvalidValue;
 use crate::store::StoreUrl;
 use std::fmt;
 
@@ -38,7 +39,7 @@ impl QuickStart {
 
 /// Everything that is wrong with the flags.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct QuickStartErrors(Vec<(&'static str, Wrong)>);
+pub struct QuickStartErrors(Vec<(&'static str, InvalidValue)>);
 
 impl std::error::Error for QuickStartErrors {}
 
@@ -66,7 +67,7 @@ impl Config {
         let store = keep(
             &mut wrong,
             "--store",
-            store.map_err(|error| Wrong::new("this names no store", error.to_string())),
+            store.map_err(|error| InvalidValue::new("this names no store", error.to_string())),
         );
         if let (Some(public), Some(admin)) = (public, admin) {
             wrong.extend(check(service.as_ref(), public, admin, false).into_iter().map(|(whose, wrong)| {
@@ -80,7 +81,7 @@ impl Config {
             (Some(service), Some(public), Some(admin), Some(store)) if wrong.is_empty() => Ok(Self {
                 listen: public,
                 store,
-                admin: AdminConfig { listen: admin, token: None, tls: None },
+                admin: AdminConfig { listen: admin, people: Directory::default(), tls: None },
                 routes: Routes::unconfigured(flags.require_key),
                 ..Self::before(service)
             }),
@@ -90,9 +91,9 @@ impl Config {
 }
 
 fn keep<T>(
-    wrong: &mut Vec<(&'static str, Wrong)>,
+    wrong: &mut Vec<(&'static str, InvalidValue)>,
     flag: &'static str,
-    parsed: Result<T, Wrong>,
+    parsed: Result<T, InvalidValue>,
 ) -> Option<T> {
     parsed.map_err(|error| wrong.push((flag, error))).ok()
 }

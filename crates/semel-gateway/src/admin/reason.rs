@@ -1,0 +1,39 @@
+//! An operator's word: why something is done, and by whom.
+
+/// The reason's length at most, in characters: a paragraph, and where to read on.
+const REASON: usize = 2_000;
+
+/// The operator's name's length at most, in characters.
+const NAME: usize = 100;
+
+/// Why a word cannot be kept.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum InvalidReason {
+    #[error("`reason` is empty: say how you know, for whoever reads the history later")]
+    NoReason,
+    #[error("`{0}` is too long: {1} characters at most")]
+    TooLong(&'static str, usize),
+    #[error("`operator` must be a name without control characters")]
+    Name,
+}
+
+pub(super) fn reason(given: &str) -> Result<String, InvalidReason> {
+    let reason = given.trim();
+    match reason.chars().count() {
+        0 => Err(InvalidReason::NoReason),
+        1..=REASON => Ok(reason.to_owned()),
+        _ => Err(InvalidReason::TooLong("reason", REASON)),
+    }
+}
+
+/// The name that somebody claims.
+pub(super) fn operator(given: Option<String>) -> Result<Option<String>, InvalidReason> {
+    let Some(operator) = given else { return Ok(None) };
+    if operator.chars().count() > NAME {
+        return Err(InvalidReason::TooLong("operator", NAME));
+    }
+    if operator.trim().is_empty() || operator.chars().any(char::is_control) {
+        return Err(InvalidReason::Name);
+    }
+    Ok(Some(operator))
+}

@@ -1,0 +1,42 @@
+//! `GET /v1/whoami`: who the caller is to the admin API.
+
+use super::openapi::Guarded;
+use crate::identity::Identity;
+use axum::{Extension, Json};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// Somebody who was authenticated.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Whoami)]
+pub(super) struct WhoamiDocument {
+    /// Their name.
+    name: String,
+    /// Where the name comes from.
+    #[schema(schema_with = super::schemas::sources)]
+    source: &'static str,
+    /// As histories and the audit name them: `token:oncall`, `proxy:user@example.com`, `loopback`.
+    actor: String,
+    /// What they may do.
+    #[schema(schema_with = super::schemas::roles)]
+    role: &'static str,
+    /// The tenants whose operations they may see; absent: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tenants: Option<Vec<String>>,
+}
+
+/// Says who the caller is.
+#[utoipa::path(
+    get, path = "/v1/whoami", operation_id = "whoami", tag = "identities",
+    responses((status = 200, description = "Who the caller is", body = WhoamiDocument), Guarded),
+    security(("token" = []))
+)]
+pub(super) async fn whoami(Extension(identity): Extension<Identity>) -> Json<WhoamiDocument> {
+    Json(WhoamiDocument {
+        actor: identity.to_string(),
+        source: identity.source.as_str(),
+        role: identity.role.as_str(),
+        tenants: identity.tenants.spelled(),
+        name: identity.name,
+    })
+}

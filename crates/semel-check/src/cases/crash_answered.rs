@@ -1,0 +1,47 @@
+//! The deploy came between the answer and the retry.
+//!
+//! Keys in memory, or in a cache that is not written to disk, do not survive. What was answered is executed again.
+
+use crate::check::Check;
+use crate::trial::End;
+use crate::trial::Moment;
+use crate::verdict::{Judge, Outcome, Severity};
+use super::{Case, Need};
+
+pub(super) const CASE: Case = Case {
+    name: "crash.answered",
+    star: false,
+    sent: "killed after the answer, then a retry",
+    right: "a replay",
+    severity: Severity::LostAnswer,
+    fix: "Store answers durably before they are sent.",
+    needs: &[Need::Crash, Need::Count, Need::Mark],
+    writes: |_| 0,
+    run: |check| Box::pin(run(check)),
+};
+
+async fn run(check: &Check<'_>) -> Outcome {
+    let trials = check.trials().await?;
+    let mut judge = Judge::default();
+    let mut seen = false;
+    for trial in trials.at(Moment::Answered) {
+        seen = true;
+        if trial.effects > 1 {
+            let words = format!("keys do not survive a restart: an answered request was executed again, {} effects", trial.effects);
+            judge.fail(Severity::DoubleExecution, words);
+            return Ok(judge);
+        }
+        match (&trial.first, &trial.retried) {
+            (Some(first), Some(again)) if check.is_first_again(first, again) => {}
+            (_, Some(_)) => judge.fail(Severity::LostAnswer, "after a restart the retry gets another answer"),
+            (_, None) => {
+                let last = if let End::Stuck(last) = &trial.end { last } else { "doubt" };
+                judge.fail(Severity::LostAnswer, format!("after a restart the answer is gone ({last})"));
+            }
+        }
+    }
+    if !seen {
+        judge.unseen("no crash was seen to come after the answer");
+    }
+    Ok(judge)
+}

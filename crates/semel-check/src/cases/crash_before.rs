@@ -1,0 +1,40 @@
+//! The process died with the key in its hands, and nothing done.
+//!
+//! Where the lock has no end, every retry gets 409 for as long as the store keeps the key: for a day, or for ever.
+
+use crate::check::Check;
+use crate::trial::End;
+use crate::trial::Moment;
+use crate::verdict::{Judge, Outcome, Severity};
+use super::{Case, Need};
+
+pub(super) const CASE: Case = Case {
+    name: "crash.before",
+    star: false,
+    sent: "killed before the effect, then retries",
+    right: "an answer in the end",
+    severity: Severity::Stuck,
+    fix: "Let a reservation lapse into doubt that somebody settles, not into a lock for good.",
+    needs: &[Need::Crash, Need::Count, Need::Mark],
+    writes: |_| 0,
+    run: |check| Box::pin(run(check)),
+};
+
+async fn run(check: &Check<'_>) -> Outcome {
+    let trials = check.trials().await?;
+    let mut judge = Judge::default();
+    let mut seen = false;
+    for trial in trials.at(Moment::Before) {
+        seen = true;
+        if let End::Stuck(last) = &trial.end {
+            judge.fail(Severity::Stuck, format!("killed before the effect, the key stays blocked: {last} after {} s", check.plan.patience.as_secs()));
+        }
+        if trial.effects > 1 {
+            judge.fail(Severity::DoubleExecution, format!("killed before the effect, then executed {} times", trial.effects));
+        }
+    }
+    if !seen {
+        judge.unseen("no crash was seen to come before the effect");
+    }
+    Ok(judge)
+}

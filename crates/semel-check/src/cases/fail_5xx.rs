@@ -1,0 +1,59 @@
+//! The charge went through, and then the confirmation mail failed: 500.
+//!
+//! A middleware that forgets the key after every 5xx executes the retry, and charges twice. What failed is the answer; the
+//! effect may be there. (ACP and AdCP allow it all the same.)
+
+use crate::answer::told;
+use crate::check::Check;
+use crate::verdict::{Ended, Judge, Outcome, Severity};
+use super::{Case, Need};
+
+pub(super) const CASE: Case = Case {
+    name: "fail.5xx",
+    star: false,
+    sent: "a request that fails with 5xx, twice",
+    right: "one effect at most",
+    severity: Severity::DoubleExecution,
+    fix: "Keep the key after a failure whose effect is not known, and answer retries with that.",
+    needs: &[Need::FailWith],
+    writes: |_| 2,
+    run: |check| Box::pin(run(check)),
+};
+
+async fn run(check: &Check<'_>) -> Outcome {
+    let subject = check.subject().await?;
+    let failing = || {
+        let draft = check.draft(&subject);
+        match &check.plan.fail_with {
+            Some(extra) => draft.with(extra),
+            None => draft,
+        }
+    };
+    let first = check.send(failing()).await;
+    if !matches!(&first, Ok(answer) if answer.is_server_error()) {
+        return Err(Ended::Inconclusive(format!("--fail-with did not make it fail ({})", told(&first))));
+    }
+    let again = check.send(failing()).await;
+    let mut judge = Judge::default();
+    match check.count(&subject).await? {
+        Some(effects @ 2..) if check.plan.profile.executes_after_5xx => {
+            check.allow(&subject, effects);
+            judge.fail(Severity::Note, format!("{effects} effects of a request that failed: the profile allows that"));
+        }
+        Some(effects @ 2..) => {
+            judge.fail(Severity::DoubleExecution, format!("a request that failed was executed again: {effects} effects"));
+        }
+        Some(0) => judge.unseen("the failing request has no effect: whether it is executed again cannot be seen"),
+        Some(_) => {}
+        None => judge.unseen("effects are not counted: give --count, --count-cmd or --ledger"),
+    }
+    if let (Ok(first), Ok(again)) = (&first, &again)
+        && !judge.found_something()
+        && first.status == again.status
+        && !first.body.is_empty()
+        && again.body.is_empty()
+    {
+        judge.fail(Severity::ClientPain, "the retry gets the error without its body");
+    }
+    Ok(judge)
+}

@@ -1,0 +1,44 @@
+//! The client made a mistake, corrects it, and keeps the key.
+//!
+//! Some APIs forget the key of a request that validation refused (Stripe), others keep it. Either can be
+//! right. What cannot: the old refusal again for a request that is correct now.
+
+use crate::answer::told;
+use crate::body::Body;
+use crate::check::Check;
+use crate::verdict::{Ended, Judge, Outcome, Severity};
+use super::shared::one_effect_if_counted;
+use super::{Case, Need};
+
+pub(super) const CASE: Case = Case {
+    name: "fix.4xx",
+    star: false,
+    sent: "an invalid body, then the right one under the same key",
+    right: "by profile: executed, or refused as another request",
+    severity: Severity::Note,
+    fix: "Do not store refusals of validation, so that a corrected request may use its key.",
+    needs: &[Need::Json],
+    writes: |_| 3,
+    run: |check| Box::pin(run(check)),
+};
+
+async fn run(check: &Check<'_>) -> Outcome {
+    let subject = check.subject().await?;
+    let refused = check.send(check.draft(&subject).body(Body::Json("{}".into()))).await;
+    let refused = match refused {
+        Ok(answer) if answer.is_refusal() => answer,
+        other => return Err(Ended::Inconclusive(format!("an empty object is not refused ({})", told(&other)))),
+    };
+    let reply = check.send(check.draft(&subject)).await;
+    let mut judge = Judge::default();
+    one_effect_if_counted(check, &mut judge, &subject).await?;
+    match &reply {
+        Ok(answer) if answer.is_success() => judge.remark("a corrected request may use its key"),
+        Ok(answer) if answer.status == refused.status && answer.has_same_body_as(&refused) => {
+            judge.fail(Severity::Note, format!("the corrected request gets the old refusal ({})", answer.status));
+        }
+        Ok(answer) if answer.is_refusal() => judge.remark("a corrected request needs a new key"),
+        other => judge.fail(Severity::Note, format!("the corrected request gets {}", told(other))),
+    }
+    Ok(judge)
+}

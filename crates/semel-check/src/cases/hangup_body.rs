@@ -1,0 +1,37 @@
+//! The connection broke in the middle of the upload.
+//!
+//! A middleware that takes its lock as soon as the head has arrived, and waits for a body that never comes, holds the key until the lock
+//! lapses.
+
+use crate::answer::told;
+use crate::check::Check;
+use crate::target::Partly;
+use crate::verdict::{Ended, Judge, Outcome, Severity};
+use super::{Case, Need};
+
+pub(super) const CASE: Case = Case {
+    name: "hangup.body",
+    star: false,
+    sent: "half the body, then the whole request",
+    right: "one effect, and an answer",
+    severity: Severity::Stuck,
+    fix: "Reserve the key once the request is complete, or release it when it breaks off.",
+    needs: &[Need::Body, Need::Count],
+    writes: |_| 9,
+    run: |check| Box::pin(run(check)),
+};
+
+async fn run(check: &Check<'_>) -> Outcome {
+    let subject = check.subject().await?;
+    let request = check.request(check.draft(&subject))?;
+    let begun = check.target.begin(&request, Partly::Half).await;
+    drop(begun.map_err(|error| Ended::Inconclusive(error.to_string()))?);
+    let mut judge = Judge::default();
+    let replies = check.until_answered(|| check.draft(&subject)).await;
+    check.at_most_once(&mut judge, &subject, &replies).await?;
+    if !matches!(replies.last(), Some(Ok(answer)) if answer.is_success() || answer.is_doubt(check.plan.profile.doubt)) {
+        let last = replies.last().map(told).unwrap_or_default();
+        judge.fail(Severity::Stuck, format!("after half a request the key is blocked: {last}"));
+    }
+    Ok(judge)
+}

@@ -1,0 +1,35 @@
+//! A collation that ignores case.
+//!
+//! In MySQL it is the default: `Key-A` and `key-a` are one row. Clients with base64 keys meet it by chance.
+
+use crate::answer::told;
+use crate::check::Check;
+use crate::verdict::{Ended, Judge, Outcome, Severity};
+use super::shared::second_key;
+use super::{Case, Need};
+
+pub(super) const CASE: Case = Case {
+    name: "key.case",
+    star: false,
+    sent: "two keys that differ in case",
+    right: "two effects",
+    severity: Severity::WrongAnswer,
+    fix: "Compare keys byte by byte: mind the collation of the column.",
+    needs: &[Need::Count],
+    writes: |_| 2,
+    run: |check| Box::pin(run(check)),
+};
+
+async fn run(check: &Check<'_>) -> Outcome {
+    let one = check.subject().await?;
+    let key = format!("semel-check-{}", one.key);
+    let first = match check.send(check.draft(&one).key(format!("{key}-aBcD"))).await {
+        Ok(answer) if answer.is_success() => answer,
+        Ok(answer) if answer.is_refusal() => return Err(Ended::NotRun("the API takes no keys but UUIDs".into())),
+        other => return Err(Ended::Inconclusive(format!("the first request gets {}", told(&other)))),
+    };
+    let mut judge = Judge::default();
+    let two = check.subject().await?;
+    second_key(check, &mut judge, &first, &two, &format!("{key}-AbCd"), "keys that differ in case").await?;
+    Ok(judge)
+}

@@ -1,0 +1,50 @@
+//! A client library was updated, and writes its members in another order.
+//!
+//! It means the same request. Most protocols compare by meaning; UCP hashes the raw bytes, and there a refusal is right.
+
+use crate::answer::told;
+use crate::body::Body;
+use crate::check::Check;
+use crate::profile::Sameness;
+use crate::verdict::{Ended, Judge, Outcome, Severity};
+use super::shared::one_effect_if_counted;
+use super::{Case, Need};
+
+pub(super) const CASE: Case = Case {
+    name: "retry.spelling",
+    star: false,
+    sent: "the retry with members reordered, white space and escapes",
+    right: "by profile: a replay, or a refusal",
+    severity: Severity::ClientPain,
+    fix: "Compare JSON by meaning, not by bytes.",
+    needs: &[Need::Json],
+    writes: |_| 2,
+    run: |check| Box::pin(run(check)),
+};
+
+async fn run(check: &Check<'_>) -> Outcome {
+    let subject = check.subject().await?;
+    let first = check.first(&subject).await?;
+    let respelled = check.draft(&subject).change(Body::respelled);
+    let respelled = respelled.ok_or_else(|| Ended::NotRun("the body is too small to be spelled differently".into()))?;
+    let reply = check.send(respelled).await;
+    let mut judge = Judge::default();
+    one_effect_if_counted(check, &mut judge, &subject).await?;
+    match &reply {
+        Ok(again) if check.is_first_again(&first, again) => {
+            // Where the protocol compares bytes, this is more than it asks for, and harms nobody.
+            judge.remark("bodies are compared by meaning");
+        }
+        Ok(again) if again.is_refusal() => match check.plan.profile.same {
+            Sameness::Meaning => {
+                judge.fail(Severity::ClientPain, format!("another spelling of the same JSON is refused with {}", again.status));
+            }
+            Sameness::Bytes | Sameness::Either => judge.remark("bodies are compared by bytes"),
+        },
+        other if !judge.found_something() => {
+            judge.fail(Severity::ClientPain, format!("another spelling of the same JSON gets {}", told(other)));
+        }
+        _ => {}
+    }
+    Ok(judge)
+}

@@ -1,0 +1,118 @@
+//! Judgements that several cases share.
+
+use crate::answer::{Answer, Reply, told};
+use crate::check::Check;
+use crate::request::{Draft, Subject};
+use crate::verdict::{Ended, Judge, Severity};
+use std::time::{Duration, Instant};
+
+/// The answer to the same request sent again, if it is a replay. What is no replay cannot be compared.
+pub(super) async fn replayed(check: &Check<'_>, subject: &Subject, first: &Answer) -> Result<Answer, Ended> {
+    match check.send(check.draft(subject)).await {
+        Ok(again) if check.is_first_again(first, &again) => Ok(again),
+        other => {
+            Err(Ended::Inconclusive(format!("the retry is not a replay ({}): see `retry`", told(&other))))
+        }
+    }
+}
+
+/// A double execution, where effects are counted.
+pub(super) async fn one_effect_if_counted(
+    check: &Check<'_>,
+    judge: &mut Judge,
+    subject: &Subject,
+) -> Result<(), Ended> {
+    if let Some(effects @ 2..) = check.count(subject).await? {
+        judge.fail(Severity::DoubleExecution, format!("one key had {effects} effects"));
+    }
+    Ok(())
+}
+
+/// What is right for another body under a used key: a refusal, and no effect.
+pub(super) async fn another_body(
+    check: &Check<'_>,
+    judge: &mut Judge,
+    subject: &Subject,
+    first: &Answer,
+    reply: &Reply,
+) -> Result<(), Ended> {
+    let effects = check.count(subject).await?;
+    if let Some(effects @ 2..) = effects {
+        judge.fail(
+            Severity::DoubleExecution,
+            format!("another body was executed under the same key: {effects} effects"),
+        );
+        return Ok(());
+    }
+    let profile = check.plan.profile;
+    match reply {
+        Ok(answer) if check.is_first_again(first, answer) => {
+            judge.fail(Severity::WrongAnswer, "another body got the first request's answer");
+        }
+        Ok(answer) if answer.is_success() && effects.is_none() => {
+            judge.suspect("another body got an answer of its own: it looks as if it had been executed. Give --count to be sure");
+        }
+        Ok(answer) if answer.is_success() => {
+            judge.fail(Severity::WrongAnswer, "another body was told that it succeeded, and had no effect");
+        }
+        Ok(answer) if profile.is_reused(answer.status) || profile.is_in_flight(answer.status) => {}
+        other => judge.fail(Severity::ClientPain, format!("another body is refused with {}", told(other))),
+    }
+    Ok(())
+}
+
+/// What is right for a second key: its own effect.
+pub(super) async fn second_key(
+    check: &Check<'_>,
+    judge: &mut Judge,
+    first: &Answer,
+    subject: &Subject,
+    key: &str,
+    what: &str,
+) -> Result<(), Ended> {
+    let reply = check.send(check.draft(subject).key(key)).await;
+    let effects = check.count(subject).await?;
+    match &reply {
+        Ok(answer) if check.is_first_again(first, answer) => {
+            judge.fail(Severity::WrongAnswer, format!("{what} get one and the same answer"));
+        }
+        Ok(answer) if answer.is_success() && effects == Some(0) => {
+            judge.fail(Severity::WrongAnswer, format!("{what} count as one: the second had no effect"));
+        }
+        Ok(answer) if answer.is_success() => {}
+        Ok(answer) if answer.is_refusal() => judge.fail(
+            Severity::WrongAnswer,
+            format!("{what} count as one: the second is refused with {}", answer.status),
+        ),
+        other => judge.unseen(format!("the second key gets {}", told(other))),
+    }
+    Ok(())
+}
+
+/// A lost answer, unless the last reply is an answer or says that nobody knows.
+pub(super) fn judge_end(check: &Check<'_>, judge: &mut Judge, replies: &[Reply], when: &str) {
+    let is_end = |answer: &Answer| answer.is_success() || answer.is_doubt(check.plan.profile.doubt);
+    if !matches!(replies.last(), Some(Ok(answer)) if is_end(answer)) {
+        let last = replies.last().map(told).unwrap_or_default();
+        judge.fail(Severity::LostAnswer, format!("{when} no retry gets an answer: {last}"));
+    }
+}
+
+impl<'p> Check<'p> {
+    /// Sends until there is an answer or doubt, by a schedule that outlasts locks of up to two minutes, within the plan's patience.
+    pub(super) async fn until_answered(&self, draft: impl Fn() -> Draft<'p>) -> Vec<Reply> {
+        let began = Instant::now();
+        let mut replies = Vec::new();
+        for seconds in [0, 1, 2, 5, 10, 31, 61, 121] {
+            let at = Duration::from_secs(seconds).min(self.plan.patience);
+            tokio::time::sleep_until((began + at).into()).await;
+            let reply = self.send(draft()).await;
+            let is_end = matches!(&reply, Ok(answer) if answer.is_success() || answer.is_doubt(self.plan.profile.doubt));
+            replies.push(reply);
+            if is_end || at == self.plan.patience {
+                break;
+            }
+        }
+        replies
+    }
+}

@@ -1,0 +1,40 @@
+//! The queue was stuck over the weekend, and the retry comes after the window.
+//!
+//! Most APIs execute it again. That is allowed where it is documented; it is better refused.
+
+use crate::answer::told;
+use crate::check::Check;
+use crate::shell;
+use crate::verdict::{Ended, Judge, Outcome, Severity};
+use std::time::Duration;
+use super::{Case, Need};
+
+pub(super) const CASE: Case = Case {
+    name: "window",
+    star: false,
+    sent: "a retry after the keys have expired",
+    right: "by profile: refused, or executed again",
+    severity: Severity::Note,
+    fix: "Say how long a key is remembered, and refuse it for a while afterwards.",
+    needs: &[Need::Expire],
+    writes: |_| 2,
+    run: |check| Box::pin(run(check)),
+};
+
+async fn run(check: &Check<'_>) -> Outcome {
+    let subject = check.subject().await?;
+    check.allow(&subject, 2);
+    check.first(&subject).await?;
+    let expire = check.plan.expire.as_deref().unwrap_or_default();
+    shell::output(expire, &subject.reference, Duration::from_secs(600)).await.map_err(Ended::Inconclusive)?;
+    let reply = check.send(check.draft(&subject)).await;
+    let effects = check.count(&subject).await?;
+    let mut judge = Judge::default();
+    match (&reply, effects) {
+        (_, Some(2..)) => judge.fail(Severity::Note, "after its window a key is executed again"),
+        (Ok(answer), _) if answer.is_refusal() => judge.remark("an expired key is refused"),
+        (Ok(answer), _) if answer.is_success() => judge.unseen("the answer is still replayed: --expire expired nothing"),
+        (other, _) => judge.fail(Severity::Note, format!("after its window a key gets {}", told(other))),
+    }
+    Ok(judge)
+}

@@ -1,0 +1,324 @@
+//! What cases work with: subjects, requests, counts, and what was learned on the way.
+
+use crate::answer::{Answer, Reply, told};
+use crate::effects::{Effects, Identities};
+use crate::request::{Draft, Request, Subject};
+use crate::settings::Settings;
+use crate::target::{Raced, Target};
+use crate::trial::Trials;
+use crate::verdict::{Ended, Judge, Severity};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::OnceCell;
+
+/// So many answers in a row that are 5xx to new keys end the run: something is wrong that duplicates did not cause.
+const SERVER_ERRORS: u32 = 5;
+/// So many exchanges of a case are kept for its report.
+const TRANSCRIPT: usize = 6;
+
+/// One run against one API.
+pub(crate) struct Check<'p> {
+    pub(crate) plan: &'p Settings,
+    pub(crate) target: Target,
+    pub(crate) effects: Option<Effects>,
+    pub(crate) trials: OnceCell<Trials>,
+    state: Mutex<State>,
+}
+
+struct State {
+    random: fastrand::Rng,
+    case: &'static str,
+    watched: Vec<Watched>,
+    transcript: Vec<Exchange>,
+    identities: Identities,
+    /// Whether the varied body is accepted under a key of its own; `None` if that was not tried.
+    varied_is_accepted: Option<bool>,
+    latency: Duration,
+    server_errors: u32,
+}
+
+/// A reference whose effects are counted again at the end.
+#[derive(Clone)]
+pub(crate) struct Watched {
+    pub(crate) case: &'static str,
+    pub(crate) subject: Subject,
+    baseline: u64,
+    allowed: u64,
+    seen: u64,
+}
+
+/// One request and what it came to, for a report.
+#[derive(Clone)]
+pub(crate) struct Exchange {
+    pub(crate) request: Request,
+    pub(crate) reply: String,
+}
+
+impl<'p> Check<'p> {
+    pub(crate) fn new(plan: &'p Settings) -> Result<Self, String> {
+        let places = plan.identity.iter().cloned().collect();
+        let state = State {
+            random: fastrand::Rng::with_seed(plan.seed),
+            case: "",
+            watched: Vec::new(),
+            transcript: Vec::new(),
+            identities: Identities { places, is_given: plan.identity.is_some() },
+            varied_is_accepted: None,
+            latency: Duration::from_millis(10),
+            server_errors: 0,
+        };
+        Ok(Self {
+            plan,
+            target: Target::new(plan).map_err(|error| error.to_string())?,
+            effects: Effects::new(plan)?,
+            trials: OnceCell::new(),
+            state: Mutex::new(state),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn begin_case(&self, name: &'static str) {
+        let mut state = self.state();
+        state.case = name;
+        state.transcript.clear();
+    }
+
+    pub(crate) fn transcript(&self) -> Vec<Exchange> {
+        self.state().transcript.clone()
+    }
+
+    pub(crate) fn learn_identities(&self, places: Vec<String>) {
+        let mut state = self.state();
+        if !state.identities.is_given {
+            state.identities.places = places;
+        }
+    }
+
+    pub(crate) fn identities(&self) -> Identities {
+        self.state().identities.clone()
+    }
+
+    pub(crate) fn learn_varied(&self, is_accepted: bool) {
+        self.state().varied_is_accepted = Some(is_accepted);
+    }
+
+    pub(crate) fn learn_latency(&self, latency: Duration) {
+        self.state().latency = latency;
+    }
+
+    pub(crate) fn latency(&self) -> Duration {
+        self.state().latency
+    }
+
+    pub(crate) fn varied_is_accepted(&self) -> bool {
+        self.state().varied_is_accepted == Some(true)
+    }
+
+    /// A key and a reference that were never used, and how many effects there are before anything is sent.
+    pub(crate) async fn subject(&self) -> Result<Subject, Ended> {
+        let subject = {
+            let random = &mut self.state().random;
+            let (high, low) = (random.u64(..), random.u64(..));
+            // A UUID of version 4: some APIs take nothing else.
+            let key = format!(
+                "{:08x}-{:04x}-4{:03x}-{:x}{:03x}-{:012x}",
+                high >> 32,
+                (high >> 16) & 0xffff,
+                high & 0xfff,
+                8 + (low >> 62),
+                (low >> 48) & 0xfff,
+                low & 0xffff_ffff_ffff
+            );
+            Subject { key, reference: format!("chk-{:010x}", random.u64(..) >> 24) }
+        };
+        let baseline = match &self.effects {
+            None => 0,
+            Some(effects) => effects.read(&subject.reference).await.map_err(Ended::Abort)?,
+        };
+        let mut state = self.state();
+        let case = state.case;
+        state.watched.push(Watched { case, subject: subject.clone(), baseline, allowed: 1, seen: 0 });
+        Ok(subject)
+    }
+
+    /// More than one effect is right for this subject.
+    pub(crate) fn allow(&self, subject: &Subject, effects: u64) {
+        let mut state = self.state();
+        if let Some(watched) = state.watched.iter_mut().find(|watched| watched.subject.key == subject.key) {
+            watched.allowed = effects;
+        }
+    }
+
+    pub(crate) fn draft(&self, subject: &Subject) -> Draft<'p> {
+        Draft::new(self.plan, subject)
+    }
+
+    /// The other body under the subject's key.
+    pub(crate) fn varied(&self, subject: &Subject) -> Result<Draft<'p>, Ended> {
+        let draft = self.draft(subject).varied(subject);
+        draft.ok_or_else(|| Ended::NotRun("give --vary or --other-body".into()))
+    }
+
+    pub(crate) async fn send(&self, draft: Draft<'_>) -> Reply {
+        let request = built(draft)?;
+        let reply = self.target.send(&request).await;
+        self.note(&request, &reply);
+        reply
+    }
+
+    fn note(&self, request: &Request, reply: &Reply) {
+        let mut state = self.state();
+        if state.transcript.len() < TRANSCRIPT {
+            state.transcript.push(Exchange { request: request.clone(), reply: told(reply) });
+        }
+    }
+
+    /// Sends the subject's request for the first time. Anything but success ends the case.
+    pub(crate) async fn first(&self, subject: &Subject) -> Result<Answer, Ended> {
+        self.first_of(self.draft(subject)).await
+    }
+
+    /// Sends a request with a new key. Anything but success ends the case.
+    pub(crate) async fn first_of(&self, draft: Draft<'_>) -> Result<Answer, Ended> {
+        let reply = self.send(draft).await;
+        let is_server_error = reply.as_ref().is_ok_and(Answer::is_server_error);
+        let errors = {
+            let mut state = self.state();
+            state.server_errors = if is_server_error { state.server_errors + 1 } else { 0 };
+            state.server_errors
+        };
+        if errors >= SERVER_ERRORS {
+            return Err(Ended::Abort(format!(
+                "{errors} first requests in a row were answered with 5xx: the API is in trouble, and nothing more is sent"
+            )));
+        }
+        match reply {
+            Ok(answer) if answer.is_success() => Ok(answer),
+            other => {
+                Err(Ended::Inconclusive(format!("the first request did not succeed ({})", told(&other))))
+            }
+        }
+    }
+
+    /// Sends all at the same moment.
+    pub(crate) async fn race(&self, drafts: Vec<Draft<'_>>) -> Result<Raced, Ended> {
+        let unsendable = |_| Ended::Inconclusive("the request cannot be sent".into());
+        let requests: Vec<Request> =
+            drafts.into_iter().map(built).collect::<Result<_, _>>().map_err(unsendable)?;
+        let raced = self.target.race(&requests).await;
+        for (request, reply) in requests.iter().zip(&raced.replies) {
+            self.note(request, reply);
+        }
+        Ok(raced)
+    }
+
+    /// How many effects the subject had, once the count stands still. `None` if effects are not counted.
+    pub(crate) async fn count(&self, subject: &Subject) -> Result<Option<u64>, Ended> {
+        let Some(effects) = &self.effects else { return Ok(None) };
+        let counted = effects.settled(&subject.reference).await;
+        self.since_baseline(subject, counted.map_err(Ended::Inconclusive)?)
+    }
+
+    /// The same, without waiting. Errors count as nothing seen: the API may be on its way down.
+    pub(crate) async fn count_now(&self, subject: &Subject) -> u64 {
+        let Some(effects) = &self.effects else { return 0 };
+        let Ok(counted) = effects.read(&subject.reference).await else { return 0 };
+        self.since_baseline(subject, counted).ok().flatten().unwrap_or(0)
+    }
+
+    #[allow(clippy::unnecessary_wraps, reason = "what `count` returns")]
+    fn since_baseline(&self, subject: &Subject, counted: u64) -> Result<Option<u64>, Ended> {
+        let mut state = self.state();
+        let watched = state.watched.iter_mut().find(|watched| watched.subject.key == subject.key);
+        Ok(watched.map(|watched| {
+            watched.seen = counted.saturating_sub(watched.baseline);
+            watched.seen
+        }))
+    }
+
+    /// Judges whether the subject's request happened once: by the count, or else by what the answers say was made. Returns the count.
+    pub(crate) async fn at_most_once(
+        &self,
+        judge: &mut Judge,
+        subject: &Subject,
+        replies: &[Reply],
+    ) -> Result<Option<u64>, Ended> {
+        if let Some(effects) = self.count(subject).await? {
+            if effects > 1 {
+                judge.fail(Severity::DoubleExecution, format!("one key had {effects} effects"));
+            } else if effects == 0 && replies.iter().flatten().any(Answer::is_success) {
+                judge.unseen("an answer says success, and no effect was counted");
+            }
+            return Ok(Some(effects));
+        }
+        let identities = self.identities();
+        match (identities.count(replies), identities.is_given) {
+            (several @ 2.., true) => {
+                judge.fail(Severity::DoubleExecution, format!("answers under one key name {several} things that were made"));
+            }
+            (several @ 2.., false) => judge.suspect(format!(
+                "answers under one key differ in {}, {several} times: it looks as if it had happened more than once. \
+                 Give --count or --identity to be sure",
+                identities.places.join(", ")
+            )),
+            _ => judge.unseen("effects were not counted: give --count, --count-cmd or --ledger"),
+        }
+        Ok(None)
+    }
+
+    /// Whether an answer is the first one again, and not one of its own.
+    pub(crate) fn is_first_again(&self, first: &Answer, later: &Answer) -> bool {
+        if !later.is_success() {
+            return false;
+        }
+        let identities = self.identities();
+        match (identities.of(first), identities.of(later)) {
+            (Some(first), Some(later)) => first == later,
+            _ => !first.body.is_empty() && first.has_same_body_as(later),
+        }
+    }
+
+    /// Counts the effects of a case's subjects as it ends, so that what comes later can be told from what it left uncounted.
+    pub(crate) async fn end_case(&self) {
+        if self.effects.is_none() || self.plan.mark.is_none() {
+            return;
+        }
+        let case = self.state().case;
+        let own = self.state().watched.clone().into_iter().filter(|watched| watched.case == case);
+        for watched in own.collect::<Vec<_>>() {
+            self.count_now(&watched.subject).await;
+        }
+    }
+
+    /// What was seen of late: references with more effects now than their cases saw, and than is right.
+    pub(crate) async fn late_effects(&self) -> Vec<(Watched, u64)> {
+        let Some(effects) = &self.effects else { return Vec::new() };
+        if self.plan.mark.is_none() {
+            return Vec::new();
+        }
+        let watched = self.state().watched.clone();
+        let mut late = Vec::new();
+        for watched in watched {
+            if let Ok(counted) = effects.read(&watched.subject.reference).await {
+                let now = counted.saturating_sub(watched.baseline);
+                if now > watched.allowed && now > watched.seen {
+                    late.push((watched, now));
+                }
+            }
+        }
+        late
+    }
+
+    /// All references that were used.
+    pub(crate) fn references(&self) -> Vec<String> {
+        self.state().watched.iter().map(|watched| watched.subject.reference.clone()).collect()
+    }
+}
+
+fn built(draft: Draft<'_>) -> Result<Request, crate::answer::NoAnswer> {
+    let unsendable = || crate::answer::NoAnswer::Broken("no header can have these bytes".into());
+    draft.build().ok_or_else(unsendable)
+}

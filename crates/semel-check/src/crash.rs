@@ -1,0 +1,229 @@
+//! Crashes: the API is killed at different moments of a request, started again, and asked until it says what happened.
+
+use crate::answer::{Answer, NoAnswer, Reply};
+use crate::check::Check;
+use crate::request::{Draft, Request, Subject};
+use crate::settings::Crash;
+use crate::shell;
+use crate::target::Partly;
+use crate::trial::{End, Moment, Trial, Trials};
+use crate::verdict::Ended;
+use std::time::{Duration, Instant};
+
+/// Seconds after the restart at which a retry is sent. Locks of 30, 60 and 120 seconds are common: each of these is just past one.
+const RETRIES: [u64; 8] = [0, 1, 2, 5, 10, 31, 61, 121];
+/// How long a killed process may take to be gone, and a started one to be ready.
+const DYING: Duration = Duration::from_secs(10);
+const STARTING: Duration = Duration::from_secs(60);
+/// Points over the measured latency at which to kill, where the effect cannot be watched.
+const SWEEP: u32 = 10;
+
+impl Check<'_> {
+    /// The crashes, which are made once and judged by several cases.
+    pub(crate) async fn trials(&self) -> Result<&Trials, Ended> {
+        self.trials.get_or_try_init(|| self.crash_at_every_moment()).await
+    }
+
+    async fn crash_at_every_moment(&self) -> Result<Trials, Ended> {
+        let mut trials = vec![self.killed_before().await?, self.killed_after(Duration::ZERO).await?];
+        let mut saw_effect = false;
+        for _ in 0..3 {
+            if saw_effect {
+                break;
+            }
+            let trial = self.killed_at_effect().await?;
+            saw_effect = trial.moment == Moment::Effect;
+            trials.push(trial);
+        }
+        for point in 1..=SWEEP {
+            if saw_effect {
+                break;
+            }
+            let trial = self.killed_after(self.latency() * point / SWEEP).await?;
+            saw_effect = trial.moment == Moment::Effect;
+            trials.push(trial);
+        }
+        trials.push(self.killed_after_answer().await?);
+        for trial in &mut trials {
+            self.retry_on(trial).await;
+        }
+        for trial in &mut trials {
+            trial.effects = self.count(&trial.subject).await?.unwrap_or(0);
+        }
+        Ok(Trials { trials })
+    }
+
+    /// Killed while the body was still on its way.
+    async fn killed_before(&self) -> Result<Trial, Ended> {
+        let subject = self.subject().await?;
+        let request = self.request(self.slowed(&subject))?;
+        let begun = self.target.begin(&request, Partly::Half).await;
+        self.restart().await?;
+        drop(begun);
+        self.trial(subject, None, true).await
+    }
+
+    /// Killed as soon as the effect is seen.
+    async fn killed_at_effect(&self) -> Result<Trial, Ended> {
+        let subject = self.subject().await?;
+        let request = self.request(self.slowed(&subject))?;
+        let answering = self.target.send(&request);
+        let seeing = async {
+            let deadline = Instant::now() + self.plan.timeout;
+            while self.count_now(&subject).await == 0 && Instant::now() < deadline {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        tokio::pin!(answering);
+        let early = tokio::select! {
+            reply = &mut answering => Some(reply),
+            () = seeing => None,
+        };
+        let kill = self.kill();
+        // The answer may come while the API is being killed.
+        let (killed, reply) = match early {
+            Some(reply) => (kill.await, reply),
+            None => tokio::join!(kill, answering),
+        };
+        killed?;
+        self.start().await?;
+        self.trial(subject, answered(reply), true).await
+    }
+
+    /// Killed so long after the request was sent.
+    async fn killed_after(&self, wait: Duration) -> Result<Trial, Ended> {
+        let subject = self.subject().await?;
+        let request = self.request(self.slowed(&subject))?;
+        let killing = async {
+            tokio::time::sleep(wait).await;
+            self.kill().await
+        };
+        let (killed, reply) = tokio::join!(killing, self.target.send(&request));
+        killed?;
+        self.start().await?;
+        self.trial(subject, answered(reply), true).await
+    }
+
+    async fn killed_after_answer(&self) -> Result<Trial, Ended> {
+        let subject = self.subject().await?;
+        let first = self.first(&subject).await?;
+        self.restart().await?;
+        self.trial(subject, Some(first), false).await
+    }
+
+    /// What is known right after the restart, and the first retry.
+    async fn trial(&self, subject: Subject, first: Option<Answer>, slowed: bool) -> Result<Trial, Ended> {
+        let effects = self.count(&subject).await?.unwrap_or(0);
+        let moment = match (&first, effects) {
+            (Some(_), _) => Moment::Answered,
+            (None, 0) => Moment::Before,
+            (None, _) => Moment::Effect,
+        };
+        let end = End::Stuck("never asked".into());
+        let mut trial =
+            Trial { subject, moment, first, retried: None, end, effects, restarted: Instant::now(), slowed };
+        self.retry(&mut trial).await;
+        Ok(trial)
+    }
+
+    async fn retry(&self, trial: &mut Trial) {
+        let reply = self.send(self.like_the_first(trial)).await;
+        trial.end = match &reply {
+            Ok(answer) if answer.is_success() => {
+                trial.retried = Some(answer.clone());
+                End::Answered
+            }
+            Ok(answer) if answer.is_doubt(self.plan.profile.doubt) => End::Doubt,
+            other => End::Stuck(crate::answer::told(other)),
+        };
+    }
+
+    fn like_the_first(&self, trial: &Trial) -> Draft<'_> {
+        if trial.slowed { self.slowed(&trial.subject) } else { self.draft(&trial.subject) }
+    }
+
+    /// Retries by the schedule until it ends, or patience does.
+    async fn retry_on(&self, trial: &mut Trial) {
+        for seconds in RETRIES {
+            let at = Duration::from_secs(seconds).min(self.plan.patience);
+            if matches!(trial.end, End::Answered | End::Doubt) {
+                return;
+            }
+            tokio::time::sleep_until((trial.restarted + at).into()).await;
+            self.retry(trial).await;
+            if at == self.plan.patience {
+                return;
+            }
+        }
+    }
+
+    /// The subject's request, slowed down if there is a way.
+    pub(crate) fn slowed(&self, subject: &Subject) -> Draft<'_> {
+        let draft = self.draft(subject);
+        match &self.plan.slow {
+            Some(slow) => draft.with(slow),
+            None => draft,
+        }
+    }
+
+    pub(crate) fn request(&self, draft: Draft<'_>) -> Result<Request, Ended> {
+        draft.build().ok_or_else(|| Ended::Inconclusive("the request cannot be sent".into()))
+    }
+
+    fn crash(&self) -> Result<&Crash, Ended> {
+        self.plan.crash.as_ref().ok_or_else(|| Ended::NotRun("give --kill and --start".into()))
+    }
+
+    pub(crate) async fn restart(&self) -> Result<(), Ended> {
+        self.kill().await?;
+        self.start().await
+    }
+
+    /// Kills the API, and sees that it is dead.
+    pub(crate) async fn kill(&self) -> Result<(), Ended> {
+        shell::output(&self.crash()?.kill, "", DYING).await.map_err(Ended::Abort)?;
+        let deadline = Instant::now() + DYING;
+        while self.is_alive().await {
+            if Instant::now() > deadline {
+                return Err(Ended::Inconclusive(
+                    "after --kill the API still accepts connections: its death was not seen".into(),
+                ));
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn start(&self) -> Result<(), Ended> {
+        shell::start(&self.crash()?.start, Duration::from_secs(1)).await.map_err(Ended::Abort)?;
+        let deadline = Instant::now() + STARTING;
+        while !self.is_alive().await {
+            if Instant::now() > deadline {
+                return Err(Ended::Abort("after --start the API is not ready".into()));
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        Ok(())
+    }
+
+    async fn is_alive(&self) -> bool {
+        if !self.target.accepts().await {
+            return false;
+        }
+        let Some(ready) = self.plan.crash.as_ref().and_then(|crash| crash.ready.as_ref()) else {
+            return true;
+        };
+        let nobody = Subject { key: String::new(), reference: String::new() };
+        let draft = self.draft(&nobody).call(ready).body(crate::body::Body::Empty).keys([]);
+        let Some(request) = draft.build() else { return false };
+        matches!(self.target.send(&request).await, Ok(answer) if answer.is_success())
+    }
+}
+
+/// The API's own answer, if it succeeded. A 502 or 504 comes from a proxy and does not count.
+fn answered(reply: Reply) -> Option<Answer> {
+    match reply {
+        Ok(answer) if answer.is_success() => Some(answer),
+        Ok(_) | Err(NoAnswer::Connect(_) | NoAnswer::Broken(_) | NoAnswer::TimedOut(_)) => None,
+    }
+}

@@ -1,0 +1,22 @@
+// Parse Server, a whole application, with its idempotency switched on for objects; on PostgreSQL.
+const { createRequire } = require('module');
+const installed = createRequire(process.env.PACKAGES + '/');
+const express = installed('express');
+const { ParseServer } = installed('parse-server');
+
+const server = new ParseServer({
+  databaseURI: process.env.POSTGRES,
+  appId: 'shop',
+  masterKey: 'master',
+  serverURL: `http://127.0.0.1:${process.env.PORT}`,
+  allowClientClassCreation: true,
+  idempotencyOptions: { paths: ['classes/.*'], ttl: 3600 },
+  logLevel: 'error',
+  silent: true,
+});
+server.start().then(() => {
+  const app = express();
+  app.get('/up', (_, response) => response.send('ok'));
+  app.use('/', server.app);
+  app.listen(Number(process.env.PORT), '127.0.0.1');
+});

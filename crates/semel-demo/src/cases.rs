@@ -32,7 +32,7 @@ impl Case {
 
 pub(super) const FIRST: Case = Case {
     title: "A first request",
-    shows: "The service charged. The gateway has kept its answer before passing it on.",
+    shows: "The service charged. The gateway stored its answer before passing it on.",
     judge: |seen, faults| {
         faults.unless_charges_grew_by(1, seen);
         if let Some([first]) = faults.answers(seen) {
@@ -43,7 +43,7 @@ pub(super) const FIRST: Case = Case {
 
 pub(super) const REPLAY: Case = Case {
     title: "The same request again",
-    shows: "A retry gets the first answer byte for byte, marked; nobody is charged.",
+    shows: "A retry gets the first answer byte for byte, marked as a replay. No charge.",
     judge: |seen, faults| {
         faults.unless_charges_grew_by(0, seen);
         if let Some([first, retry]) = faults.answers(seen) {
@@ -57,7 +57,7 @@ pub(super) const RACERS: usize = 50;
 
 pub(super) const RACE: Case = Case {
     title: "50 at once",
-    shows: "One executes. The others are told so at once, and when to come back.",
+    shows: "One executes. The others get 409 at once, with Retry-After.",
     judge: |seen, faults| {
         faults.unless_charges_grew_by(1, seen);
         let (done, told): (Vec<_>, Vec<_>) =
@@ -92,7 +92,7 @@ pub(super) const REUSED: Case = Case {
 
 pub(super) const MISSING: Case = Case {
     title: "No key",
-    shows: "Where a key is compulsory, nothing is executed without one.",
+    shows: "Where a key is required, nothing is executed without one.",
     judge: |seen, faults| {
         faults.unless_charges_grew_by(0, seen);
         if let Some([refused]) = faults.answers(seen) {
@@ -103,7 +103,7 @@ pub(super) const MISSING: Case = Case {
 
 pub(super) const TENANTS: Case = Case {
     title: "The same key from another account",
-    shows: "A key belongs to its account. Nobody gets another's answer.",
+    shows: "A key belongs to its account. No account sees another's answer.",
     judge: |seen, faults| {
         faults.unless_charges_grew_by(1, seen);
         if let Some([theirs, ours]) = faults.answers(seen) {
@@ -116,7 +116,7 @@ pub(super) const TENANTS: Case = Case {
 
 pub(super) const DECLINED: Case = Case {
     title: "A card that is declined",
-    shows: "A refusal is an outcome too: the retry gets it, and is not tried again.",
+    shows: "A refusal is an outcome too: the retry gets it, and nothing is executed.",
     judge: |seen, faults| {
         faults.unless_charges_grew_by(0, seen);
         if let Some([first, retry]) = faults.answers(seen) {
@@ -127,8 +127,8 @@ pub(super) const DECLINED: Case = Case {
 };
 
 pub(super) const HANG_UP: Case = Case {
-    title: "A client that hangs up in the middle",
-    shows: "The work goes on without its client, and the retry gets its answer.",
+    title: "A client that disconnects",
+    shows: "The work goes on without the client, and the retry gets its answer.",
     judge: |seen, faults| {
         faults.unless_charges_grew_by(1, seen);
         if let Some([retry]) = faults.answers(seen) {
@@ -139,8 +139,8 @@ pub(super) const HANG_UP: Case = Case {
 };
 
 pub(super) const SILENT: Case = Case {
-    title: "A provider that charges and hangs up",
-    shows: "Nobody knew, and nobody guessed. Evidence settled it; one charge.",
+    title: "A provider that charges and disconnects",
+    shows: "The outcome was unknown until evidence settled it. One charge.",
     judge: |seen, faults| {
         faults.unless_charges_grew_by(1, seen);
         if let Some([first, retry, settled]) = faults.answers(seen) {
@@ -152,7 +152,7 @@ pub(super) const SILENT: Case = Case {
 };
 
 pub(super) const KILLED: Case = Case {
-    title: "A service that is killed in the middle",
+    title: "A service that is killed",
     shows: "It was killed after the charge. No retry makes a second one.",
     judge: |seen, faults| {
         faults.unless_charges_grew_by(1, seen);
@@ -164,7 +164,7 @@ pub(super) const KILLED: Case = Case {
 
 pub(super) const NOT_RUNNING: Case = Case {
     title: "A service that is not running",
-    shows: "Nothing was sent, and that is certain: here a retry executes.",
+    shows: "Nothing was sent for certain, so a retry executes.",
     judge: |seen, faults| {
         faults.unless_charges_grew_by(1, seen);
         if let Some([refused, retry]) = faults.answers(seen) {
@@ -177,7 +177,7 @@ pub(super) const NOT_RUNNING: Case = Case {
 
 pub(super) const GATEWAY_KILLED: Case = Case {
     title: "A gateway that is killed",
-    shows: "Answers and doubts are on disk before anybody is told of them.",
+    shows: "Outcomes are on disk before the client gets them. A restart loses none.",
     judge: |seen, faults| {
         faults.unless_charges_grew_by(0, seen);
         if let Some([first, retry, doubted]) = faults.answers(seen) {

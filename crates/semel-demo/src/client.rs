@@ -90,9 +90,9 @@ impl Answer {
 pub(super) enum ClientError {
     #[error(transparent)]
     Exchange(#[from] ExchangeError),
-    #[error("the request could not be made: {0}")]
+    #[error("cannot build the request: {0}")]
     Request(#[from] http::Error),
-    #[error("the answer makes no sense: {0}")]
+    #[error("invalid answer: {0}")]
     Senseless(String),
 }
 

@@ -17,7 +17,7 @@ pub(crate) enum ExchangeError {
     Connect(#[from] std::io::Error),
     #[error("the connection broke: {0}")]
     Broken(#[from] hyper::Error),
-    #[error("the answer broke off, or is longer than {LONGEST} bytes: {0}")]
+    #[error("the answer was cut off, or is longer than {LONGEST} bytes: {0}")]
     Body(Box<dyn std::error::Error + Send + Sync>),
     #[error("no answer within {0:?}")]
     TooLate(Duration),

@@ -1,66 +1,65 @@
-//! What `semel demo` walks through: a gateway, a payment service and a provider on this machine, and everything that can happen to a request.
+//! `semel demo`: a gateway, a payment service and a provider on this machine, and every case that a request can meet.
 //!
 //! - `part/`: what each of the three processes does;
-//! - `process.rs`, `place.rs`, `stage.rs`: one of them, its port, and all of them, so that they can really be killed;
+//! - `process.rs`, `reserved_port.rs`, `environment.rs`: one of them, its port, and all of them, so that they can really be killed;
 //! - `exchange.rs`, `client.rs`, `ledger.rs`: one request, one connection; what the provider's ledger says;
 //! - `walk.rs`: what is done in each case;
 //! - `cases.rs`: what each case shows, and whether it came out right: pure functions of what was seen;
-//! - `report.rs`, `invitation.rs`: what is printed.
+//! - `report.rs`, `suggestions.rs`: what is printed.
 //!
 //! The provider is a crate of its own, `provider/`: the fault campaign and the example use it too.
 
 mod cases;
 mod client;
+mod environment;
 mod exchange;
-mod invitation;
 mod ledger;
 mod part;
-mod place;
 mod process;
 mod report;
-mod stage;
+mod reserved_port;
+mod suggestions;
 mod walk;
 
 pub use part::{GatewayArguments, Part, ProviderArguments, ServiceArguments, run as run_part};
 
 use clap::Args;
+use environment::{Environment, Wanted};
 use report::Report;
-use stage::{Stage, Wanted};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// See every case on this machine: retried, raced, cut off, killed.
+/// Run every case on this machine: retried, raced, cut off, killed.
 ///
-/// Starts a gateway, a payment service behind it and a provider that misbehaves:
-/// processes of their own on loopback, with files in a temporary directory. Sends
-/// real requests, and shows for each case what was sent, what came back and how
-/// many charges the provider's ledger has. Then it goes on serving, with lines to
-/// paste, until Ctrl-C. The processes and their files are gone afterwards.
+/// Starts three processes on loopback, with files in a temporary directory: a
+/// gateway, a payment service behind it, and a provider that misbehaves. Sends
+/// real requests and shows for each case what was sent, what came back and how
+/// many charges the provider's ledger has. Then it keeps serving until Ctrl-C,
+/// with commands to paste. Nothing is left behind.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
-    after_help = "\
-Examples:
+    after_help = "Examples:
   semel demo
-  semel demo --once && echo 'all as promised'
+  semel demo --once && echo 'all cases passed'
   semel demo --listen 127.0.0.1:0       any free port
 
-Exit status: 0 if every case came out right, 1 if one did not or the demo could not run.
+Exit status: 0 if every case passed, 1 if one failed or the demo could not run.
 Colours: on a terminal only, and not if NO_COLOR is set."
 )]
 pub struct Arguments {
-    /// End after the walk.
+    /// Exit after the last case.
     #[arg(long)]
     once: bool,
 
-    /// Where the gateway listens.
+    /// Address of the gateway.
     ///
-    /// Without it: 127.0.0.1:8080, or another port if that is taken.
+    /// Default: 127.0.0.1:8080, or another port if that is taken.
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
 
-    /// Tells the gateway of the service what is not true: then one case must go wrong, which shows that one can.
+    /// Misconfigure the gateway, so that one case fails: shows that a case can fail.
     #[arg(long, hide = true)]
     misconfigured: bool,
 }
@@ -75,37 +74,37 @@ const ABSENCE: Duration = Duration::from_secs(2);
 #[non_exhaustive]
 pub enum DemoError {
     /// No temporary directory could be made.
-    #[error("no temporary directory could be made for the demo's files (TMPDIR says where)")]
+    #[error("cannot create a temporary directory for the demo's files (set TMPDIR to choose where)")]
     Directory(#[source] std::io::Error),
     /// The gateway cannot listen there.
     #[error("cannot listen on {0} ({1}): choose another address with --listen, such as --listen 127.0.0.1:0")]
     Listen(SocketAddr, std::io::Error),
     /// A process could not be started.
-    #[error("the {0} could not be started")]
+    #[error("cannot start the {0}")]
     Start(&'static str, #[source] std::io::Error),
     /// A process does not come up.
-    #[error("the {0} does not come up: is the machine very busy? Try again")]
+    #[error("the {0} did not start in time: is the machine very busy? Try again")]
     NotUp(&'static str),
     /// A process has ended at its start. It has said why on the standard error that it shares with us.
-    #[error("a process of the demo has ended at its start")]
+    #[error("a process of the demo exited at start-up")]
     EndedAtStart,
     /// The provider could not be started.
-    #[error("the provider could not be started")]
+    #[error("cannot start the provider")]
     Provider(#[from] payment_provider::OpenError),
     /// The provider's ledger failed.
     #[error("the provider failed")]
     Ledger(#[from] payment_provider::LedgerFailed),
     /// The gateway's configuration is wrong.
-    #[error("the gateway's configuration is wrong")]
+    #[error("invalid gateway configuration")]
     Config(#[from] semel_gateway::config::ConfigErrors),
     /// The gateway could not be started.
-    #[error("the gateway could not be started")]
+    #[error("cannot start the gateway")]
     Gateway(#[from] semel_gateway::StartError),
     /// The provider does not do as it is told.
-    #[error("the provider does not do as it is told: {0}")]
+    #[error("the provider cannot be controlled: {0}")]
     Unruly(String),
     /// What holds the demo together failed.
-    #[error("the demo's own machinery failed")]
+    #[error("system error")]
     Machinery(#[from] std::io::Error),
 }
 
@@ -135,7 +134,7 @@ async fn demonstrate(
         misconfigured: arguments.misconfigured,
     };
     let mut stage = tokio::select! {
-        set = Stage::set(wanted) => set?,
+        set = Environment::set(wanted) => set?,
         () = interrupted() => return Ok(ExitCode::from(INTERRUPTED)),
     };
     let address = stage.gateway.address();
@@ -154,8 +153,8 @@ async fn demonstrate(
     report.summary(&walked)?;
     if !arguments.once {
         let unruly = |error: client::ClientError| DemoError::Unruly(error.to_string());
-        stage.ledger().keep_waiting_for(invitation::STALL).await.map_err(unruly)?;
-        invitation::print(&mut report, &stage, &walked)?;
+        stage.ledger().keep_waiting_for(suggestions::STALL).await.map_err(unruly)?;
+        suggestions::print(&mut report, &stage, &walked)?;
         loop {
             let (name, pid) = tokio::select! {
                 () = interrupted() => break,

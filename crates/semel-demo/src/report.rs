@@ -2,7 +2,7 @@
 
 use super::cases::Case;
 use super::client::{Answer, Request};
-use super::stage::Stage;
+use super::environment::Environment;
 use anstyle::{AnsiColor, Style};
 use std::io::{Result, Write};
 use std::time::Duration;
@@ -53,7 +53,7 @@ impl<W: Write> Report<W> {
         )
     }
 
-    pub(super) fn opening(&mut self, stage: &Stage) -> Result<()> {
+    pub(super) fn opening(&mut self, stage: &Environment) -> Result<()> {
         let out = &mut self.out;
         writeln!(out)?;
         writeln!(out, "{STRONG}Semel: retry anything; it happens once.{STRONG:#}")?;
@@ -62,16 +62,16 @@ impl<W: Write> Report<W> {
         writeln!(out, "client → gateway → service → provider. Each is a process of its own.")?;
         for (process, what) in [
             (&stage.gateway, "Semel, and its store in one file"),
-            (&stage.service, "could be in any language; does what it is sent"),
-            (&stage.provider, "charges as often as it is asked to"),
+            (&stage.service, "could be in any language; executes every request that it gets"),
+            (&stage.provider, "charges every time it is asked"),
         ] {
             let pid = process.pid().unwrap_or_default();
             writeln!(out, "  {:8}  http://{}, process {pid}", process.name(), process.address())?;
             writeln!(out, "            {FAINT}{what}{FAINT:#}")?;
         }
         writeln!(out, "  files     {}", stage.directory().display())?;
-        writeln!(out, "  X-Provider-Mode makes the provider misbehave; no retry sends it again")?;
-        writeln!(out, "  {SENT}→{SENT:#} sent, ← came back, = charged, ✓ as promised, ✗ not as promised")?;
+        writeln!(out, "  X-Provider-Mode makes the provider misbehave; retries do not send it")?;
+        writeln!(out, "  {SENT}→{SENT:#} sent, ← received, = charged, ✓ as promised, ✗ not as promised")?;
         out.flush()
     }
 
@@ -221,12 +221,12 @@ impl<W: Write> Report<W> {
 
     pub(super) fn revived(&mut self, name: &str, pid: Option<u32>) -> Result<()> {
         let pid = pid.unwrap_or_default();
-        writeln!(self.out, "   {NOTICE}·{NOTICE:#} the {name} was gone; it runs again, as process {pid}")?;
+        writeln!(self.out, "   {NOTICE}·{NOTICE:#} the {name} had stopped; it runs again, as process {pid}")?;
         self.out.flush()
     }
 
     pub(super) fn farewell(&mut self) -> Result<()> {
-        writeln!(self.out, "\nEverything has been stopped, and its files removed.")
+        writeln!(self.out, "\nAll processes are stopped and their files removed.")
     }
 }
 

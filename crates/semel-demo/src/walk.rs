@@ -3,11 +3,11 @@
 use super::DemoError;
 use super::cases::{self, Case, RACERS, Seen, UNKNOWN, is_in_progress};
 use super::client::{Answer, Begun, Client, ClientError, Request};
+use super::environment::Environment;
 use super::ledger::Ledger;
 use super::part::ADMIN_TOKEN;
 use super::part::service::{Order, Payment};
 use super::report::{Ended, Report, Walked};
-use super::stage::Stage;
 use std::io::Write;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -49,7 +49,10 @@ impl From<DemoError> for Astray {
 }
 
 /// Walks through all cases.
-pub(super) async fn all<W: Write>(stage: &mut Stage, report: &mut Report<W>) -> Result<Walked, DemoError> {
+pub(super) async fn all<W: Write>(
+    stage: &mut Environment,
+    report: &mut Report<W>,
+) -> Result<Walked, DemoError> {
     let began = Instant::now();
     let client = Client { address: stage.gateway.address() };
     let ledger = stage.ledger();
@@ -85,7 +88,7 @@ pub(super) async fn all<W: Write>(stage: &mut Stage, report: &mut Report<W>) -> 
 struct Walk<'w, W> {
     client: Client,
     ledger: Ledger,
-    stage: &'w mut Stage,
+    stage: &'w mut Environment,
     report: &'w mut Report<W>,
     /// The answer to the first request.
     first: Option<Answer>,
@@ -167,7 +170,7 @@ impl<W: Write> Walk<'_, W> {
     async fn race(&mut self) -> Step {
         let request = invoice(RACE_KEY, "20.00", "invoice-1002").with_provider("stall-after");
         self.report.sent(RACERS, &request)?;
-        self.report.note("whoever comes first is kept at the provider until all others are answered")?;
+        self.report.note("the provider holds the first request until all others are answered")?;
         let mut racing: Vec<Begun> = (0..RACERS).map(|_| self.client.begin(request.clone())).collect();
         self.ledger.until_one_waits().await?;
         let deadline = Instant::now() + PATIENCE;
@@ -210,7 +213,7 @@ impl<W: Write> Walk<'_, W> {
         let begun = self.client.begin(request.clone());
         self.ledger.until_one_waits().await?;
         begun.hang_up().await;
-        self.report.note("the client closes its connection while the provider is at work")?;
+        self.report.note("the client disconnects while the provider works")?;
         // Time for the gateway to notice that nobody listens any more, and to drop what it would drop.
         tokio::time::sleep(Duration::from_millis(100)).await;
         self.ledger.let_go().await?;
@@ -234,7 +237,7 @@ impl<W: Write> Walk<'_, W> {
         let Some(charge) = self.ledger.charge_of(&operation).await? else {
             return Err(Astray::Otherwise("the ledger does not have one charge of this operation".into()));
         };
-        self.report.note("somebody looks into the provider's ledger, and finds the charge")?;
+        self.report.note("an operator looks into the provider's ledger and finds the charge")?;
         self.settle(&operation, &Payment::made(&operation, order, charge.id.clone()), &charge.id).await?;
         Ok(vec![first, retry, self.repeat(&request).await?])
     }
@@ -274,7 +277,7 @@ impl<W: Write> Walk<'_, W> {
         let begun = self.client.begin(request.clone());
         self.ledger.until_one_waits().await?;
         self.stage.service.kill().await?;
-        self.report.note("SIGKILL to the service: the provider has charged, and was about to say so")?;
+        self.report.note("SIGKILL to the service: the provider has charged, and was about to answer")?;
         let first = begun.answer().await?;
         self.report.got(&first)?;
         self.doubted = first.member("operation_id");
@@ -288,7 +291,7 @@ impl<W: Write> Walk<'_, W> {
         }
         let refused = self.exchange(&request).await?;
         self.stage.restart_service().await?;
-        self.report.note("the service is started again")?;
+        self.report.note("the service restarts")?;
         Ok(vec![refused, self.repeat(&request).await?])
     }
 
@@ -297,7 +300,7 @@ impl<W: Write> Walk<'_, W> {
         self.stage.gateway.kill().await?;
         self.report.note("SIGKILL to the gateway")?;
         self.stage.restart_gateway().await?;
-        self.report.note("it is started again: the first request of all, and the one in doubt")?;
+        self.report.note("it restarts: the very first request again, and the one in doubt")?;
         let retry = self.repeat(&invoice_1001()).await?;
         let doubted = self.repeat(&invoice(KILLED_KEY, "60.00", "invoice-1006")).await?;
         Ok(vec![first, retry, doubted])

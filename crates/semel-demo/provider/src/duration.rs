@@ -16,7 +16,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     match parsed {
         Some(duration) if duration <= LONGEST => Ok(duration),
         Some(_) => Err(format!("{text:?} is longer than {}s", LONGEST.as_secs())),
-        None => Err(format!("{text:?} is no duration: write it as \"1500ms\" or \"60s\"")),
+        None => Err(format!("{text:?} is not a duration: write it as \"1500ms\" or \"60s\"")),
     }
 }
 

@@ -6,7 +6,7 @@
 
 use crate::book::Book;
 use crate::entry::Entry;
-use crate::settings::InvalidWebhook;
+use crate::secret::InvalidWebhook;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{BufRead as _, BufReader, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
@@ -69,10 +69,10 @@ pub(crate) struct Ledger {
 struct State {
     book: Book,
     /// Without a bound of its own: no more waits here than requests are under way, and these are bounded.
-    lines: Option<mpsc::Sender<Line>>,
+    lines: Option<mpsc::Sender<LedgerLine>>,
 }
 
-struct Line {
+struct LedgerLine {
     sequence: u64,
     bytes: Vec<u8>,
 }
@@ -145,7 +145,7 @@ impl State {
         // Where this fails the ledger stays closed: the book would be ahead of the file.
         for entry in self.book.after(before) {
             let bytes = entry.line().map_err(|error| LedgerFailed(error.to_string().into()))?;
-            let sent = lines.send(Line { sequence: entry.sequence, bytes });
+            let sent = lines.send(LedgerLine { sequence: entry.sequence, bytes });
             sent.map_err(|_| LedgerFailed("its writer has ended".into()))?;
         }
         self.lines = Some(lines);
@@ -207,8 +207,12 @@ fn read(path: &Path, file: &mut File) -> Result<Book, OpenError> {
     Ok(book)
 }
 
-fn write_all_that_waits(mut file: File, waiting: &mpsc::Receiver<Line>, durable: &watch::Sender<Durable>) {
-    while let Ok(Line { mut sequence, mut bytes }) = waiting.recv() {
+fn write_all_that_waits(
+    mut file: File,
+    waiting: &mpsc::Receiver<LedgerLine>,
+    durable: &watch::Sender<Durable>,
+) {
+    while let Ok(LedgerLine { mut sequence, mut bytes }) = waiting.recv() {
         while bytes.len() < LARGEST_WRITE {
             let Ok(next) = waiting.try_recv() else { break };
             bytes.extend_from_slice(&next.bytes);

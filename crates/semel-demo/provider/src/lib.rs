@@ -27,13 +27,15 @@ mod order;
 mod provider;
 mod receipt;
 mod run;
+mod secret;
 mod settings;
 mod stall;
+mod state;
 mod webhook;
 
 pub use ledger::{LedgerFailed, OpenError};
 pub use misbehaviour::{InvalidMisbehaviour, Misbehaviour, Mode};
 pub use provider::Provider;
 pub use run::{Arguments, RunError, run};
-pub use settings::{InvalidWebhook, Settings, Webhook};
-pub use webhook::Secret;
+pub use secret::{InvalidWebhook, Secret};
+pub use settings::{Settings, Webhook};

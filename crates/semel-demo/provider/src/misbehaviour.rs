@@ -122,7 +122,9 @@ impl Misbehaviour {
         }
         match Mode::named(name) {
             Some(mode) => self.with_rate(mode, number),
-            None => Err(InvalidMisbehaviour(format!("{name:?} is no misbehaviour: there are {}", names()))),
+            None => {
+                Err(InvalidMisbehaviour(format!("{name:?} is not a misbehaviour: use one of {}", names())))
+            }
         }
     }
 

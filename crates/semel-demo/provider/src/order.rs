@@ -90,7 +90,7 @@ impl Order {
 
 fn identity(headers: &HeaderMap) -> Result<String, Malformed> {
     let Some(value) = headers.get(IDENTITY) else {
-        return malformed("identity_missing", "say what this request is known by: send an Idempotency-Key");
+        return malformed("identity_missing", "this request has no identity: send an Idempotency-Key");
     };
     check_identity(value.as_bytes())
 }

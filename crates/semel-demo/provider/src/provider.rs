@@ -6,6 +6,7 @@ use crate::ledger::{Ledger, LedgerFailed, OpenError};
 use crate::misbehaviour::Fates;
 use crate::settings::Settings;
 use crate::stall::Stalls;
+use crate::state::ProviderState;
 use crate::webhook;
 use std::future::Future;
 use std::path::Path;
@@ -13,14 +14,6 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-
-/// What the handlers share.
-pub(crate) struct Shared {
-    pub(crate) ledger: Ledger,
-    pub(crate) settings: watch::Sender<Settings>,
-    pub(crate) fates: Fates,
-    pub(crate) stalls: Stalls,
-}
 
 /// A payment provider that is ready to serve.
 ///
@@ -42,7 +35,7 @@ pub(crate) struct Shared {
 /// # }
 /// ```
 pub struct Provider {
-    shared: Arc<Shared>,
+    shared: Arc<ProviderState>,
 }
 
 impl Provider {
@@ -54,7 +47,12 @@ impl Provider {
         let settings = watch::channel(settings.check()?).0;
         let ledger = Ledger::open(path.as_ref())?;
         Ok(Self {
-            shared: Arc::new(Shared { ledger, settings, fates: Fates::default(), stalls: Stalls::default() }),
+            shared: Arc::new(ProviderState {
+                ledger,
+                settings,
+                fates: Fates::default(),
+                stalls: Stalls::default(),
+            }),
         })
     }
 

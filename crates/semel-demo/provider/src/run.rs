@@ -4,8 +4,8 @@ use crate::duration;
 use crate::ledger::{LedgerFailed, OpenError};
 use crate::misbehaviour::Misbehaviour;
 use crate::provider::Provider;
-use crate::settings::{InvalidWebhook, Settings, Webhook};
-use crate::webhook::Secret;
+use crate::secret::{InvalidWebhook, Secret};
+use crate::settings::{Settings, Webhook};
 use clap::Args;
 use clap::builder::FalseyValueParser;
 use std::io::{Read as _, Write as _};
@@ -14,51 +14,51 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tokio::net::TcpListener;
 
-/// A payment provider that misbehaves on purpose, and whose ledger tells what happened.
+/// A payment provider that misbehaves on purpose, with a ledger of what happened.
 ///
-/// It charges, refunds, declines, recognises a request that comes again by its
-/// Idempotency-Key, can be asked what became of one, and sends webhooks. Its ledger
-/// is the truth: an entry is on disk before anybody is told of it.
+/// It charges, refunds, declines, deduplicates by Idempotency-Key, answers lookups
+/// and sends webhooks. Its ledger is the truth: an entry is on disk before the
+/// client gets an answer.
 #[derive(Args, Clone, Debug)]
 #[command(verbatim_doc_comment, after_long_help = HELP)]
 pub struct Arguments {
-    /// Where to listen; port 0 takes any that is free
+    /// Address to listen on; port 0 takes any free port
     #[arg(long, env = "PROVIDER_LISTEN", default_value = "127.0.0.1:9100", value_name = "ADDRESS")]
     listen: SocketAddr,
-    /// The ledger: a file of JSON lines, begun if it is not there
+    /// The ledger: a file of JSON lines, created if missing
     #[arg(long, env = "PROVIDER_LEDGER", default_value = "provider.ledger", value_name = "FILE")]
     ledger: PathBuf,
-    /// Make every request that gets through another effect, even under the same identity
+    /// Execute every request, even under an identity that was used before
     #[arg(long, env = "PROVIDER_NO_DEDUPLICATION", value_parser = FalseyValueParser::new())]
     no_deduplication: bool,
-    /// Answer 501 to whoever asks what became of a request
+    /// Answer 501 to lookups
     #[arg(long, env = "PROVIDER_NO_QUERY", value_parser = FalseyValueParser::new())]
     no_query: bool,
     /// What goes wrong, and how often: drop-after=0.1,error-after=0.05,lose-every=7
     #[arg(long, env = "PROVIDER_MISBEHAVE", default_value_t, value_name = "RATES")]
     misbehave: Misbehaviour,
-    /// What the dice are seeded with: the same requests in the same order fare the same way
+    /// Random seed: the same requests in the same order get the same faults
     #[arg(long, env = "PROVIDER_SEED", default_value_t = 0, value_name = "NUMBER")]
     seed: u64,
     /// How long a stall is
     #[arg(long, env = "PROVIDER_STALL", default_value = "60s", value_name = "DURATION", value_parser = duration::parse)]
     stall: Duration,
-    /// Tell every outcome to this URL, as a Standard Webhooks message
+    /// Send every outcome to this URL, as a Standard Webhooks message
     #[arg(long, env = "PROVIDER_WEBHOOK_URL", value_name = "URL", requires = "webhook_secret")]
     webhook_url: Option<String>,
-    /// What webhooks are signed with: env:NAME, or whsec_... itself
+    /// Webhook secret: env:NAME, or whsec_... itself
     #[arg(long, env = "PROVIDER_WEBHOOK_SECRET", value_name = "SECRET", hide_env_values = true)]
     webhook_secret: Option<SecretSource>,
     /// The share of webhooks that are sent twice, from 0 to 1
     #[arg(long, env = "PROVIDER_WEBHOOK_DUPLICATE", default_value_t = 0.0, value_name = "RATE")]
     webhook_duplicate: f64,
-    /// Hold each webhook back at random, for up to this long
+    /// Delay each webhook at random, up to this long
     #[arg(long, env = "PROVIDER_WEBHOOK_DELAY", default_value = "0s", value_name = "DURATION", value_parser = duration::parse)]
     webhook_delay: Duration,
     /// Send webhooks in blocks of this many, in random order; 0 sends them as they come
     #[arg(long, env = "PROVIDER_WEBHOOK_SHUFFLE", default_value_t = 0, value_name = "NUMBER")]
     webhook_shuffle: usize,
-    /// End when the standard input does, and so never outlive whoever started this
+    /// Exit when standard input closes, so as not to outlive the parent process
     #[arg(long)]
     end_with_input: bool,
 }
@@ -74,7 +74,7 @@ What can go wrong with POST /charges and POST /refunds:
   drop-before   no effect, the connection is closed without an answer
   lose-every=N  drop-before for every Nth request
 Choose by rate with --misbehave, or for one request with the header X-Provider-Mode
-(none: a good day, whatever the rates say).
+(none: no fault, whatever the rates say).
 
 Try it:
   payment-provider --listen 127.0.0.1:9100 --ledger /tmp/provider.ledger
@@ -125,13 +125,13 @@ pub enum RunError {
     #[error(transparent)]
     Webhook(#[from] InvalidWebhook),
     /// The secret is to be in a variable, and is not.
-    #[error("--webhook-secret env:{0}: there is no such variable in the environment")]
+    #[error("--webhook-secret env:{0}: the variable is not set")]
     NoSecret(String),
     /// There is no listening at this address.
-    #[error("cannot listen at {0}")]
+    #[error("cannot listen on {0}")]
     Listen(SocketAddr, #[source] std::io::Error),
     /// Nobody can be told where it listens, or it cannot be told to end.
-    #[error("the surroundings of the process cannot be used")]
+    #[error("system error")]
     Surroundings(#[source] std::io::Error),
     /// The ledger could not be written any more.
     #[error(transparent)]

@@ -3,7 +3,7 @@
 
 use crate::duration;
 use crate::misbehaviour::Misbehaviour;
-use crate::webhook::Secret;
+use crate::secret::{InvalidWebhook, Secret};
 use axum::http::Uri;
 use axum::http::uri::Scheme;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -67,11 +67,6 @@ pub struct Webhook {
     pub shuffle: usize,
 }
 
-/// Why there cannot be such a webhook.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct InvalidWebhook(pub(crate) String);
-
 impl Webhook {
     /// A webhook to this URL, signed with this secret.
     ///
@@ -82,7 +77,7 @@ impl Webhook {
         let usable = parsed.filter(|url| url.scheme() == Some(&Scheme::HTTP) && url.host().is_some());
         let Some(url) = usable else {
             let detail = format!(
-                "{url:?} is no URL for a webhook: write it as \"http://127.0.0.1:8081/v1/webhooks/provider\""
+                "{url:?} is not a webhook URL: write it as \"http://127.0.0.1:8081/v1/webhooks/provider\""
             );
             return Err(InvalidWebhook(detail));
         };
@@ -105,7 +100,8 @@ impl Webhook {
             return Err(InvalidWebhook(detail.to_owned()));
         }
         if !(0.0..=1.0).contains(&self.duplicate) {
-            let detail = format!("the share of duplicate webhooks is from 0 to 1, not {}", self.duplicate);
+            let detail =
+                format!("the share of duplicate webhooks must be from 0 to 1, not {}", self.duplicate);
             return Err(InvalidWebhook(detail));
         }
         Ok(self)

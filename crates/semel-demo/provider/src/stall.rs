@@ -13,25 +13,25 @@ const LONGEST_WATCH: Duration = Duration::from_secs(10);
 
 /// How many requests wait where.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
-pub(crate) struct Waiting {
+pub(crate) struct StalledRequest {
     before: usize,
     after: usize,
 }
 
-impl Waiting {
+impl StalledRequest {
     fn all(self) -> usize {
         self.before + self.after
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum StallPoint {
     Before,
     After,
 }
 
 pub(crate) struct Stalls {
-    waiting: watch::Sender<Waiting>,
+    waiting: watch::Sender<StalledRequest>,
     /// How often all were let go.
     let_go: watch::Sender<u64>,
 }
@@ -39,28 +39,28 @@ pub(crate) struct Stalls {
 /// A request that is being kept waiting. Its end, whichever it is, takes it off the count.
 pub(crate) struct Stall<'a> {
     stalls: &'a Stalls,
-    place: Place,
+    place: StallPoint,
     let_go: watch::Receiver<u64>,
 }
 
 impl Default for Stalls {
     fn default() -> Self {
-        Self { waiting: watch::channel(Waiting::default()).0, let_go: watch::channel(0).0 }
+        Self { waiting: watch::channel(StalledRequest::default()).0, let_go: watch::channel(0).0 }
     }
 }
 
 impl Stalls {
     /// Begins a stall; none if too many wait already.
-    pub(crate) fn begin(&self, place: Place) -> Option<Stall<'_>> {
+    pub(crate) fn begin(&self, place: StallPoint) -> Option<Stall<'_>> {
         // Before it is counted: who sees it counted and lets all go has let this one go as well.
         let let_go = self.let_go.subscribe();
         let begun = self.waiting.send_if_modified(|waiting| match place {
-            Place::Before if waiting.before >= MOST_BEFORE => false,
-            Place::Before => {
+            StallPoint::Before if waiting.before >= MOST_BEFORE => false,
+            StallPoint::Before => {
                 waiting.before += 1;
                 true
             }
-            Place::After => {
+            StallPoint::After => {
                 waiting.after += 1;
                 true
             }
@@ -69,7 +69,7 @@ impl Stalls {
     }
 
     /// Waits until at least so many requests wait, for a while, and tells how many do.
-    pub(crate) async fn at_least(&self, number: usize) -> Waiting {
+    pub(crate) async fn at_least(&self, number: usize) -> StalledRequest {
         let mut waiting = self.waiting.subscribe();
         let reached = timeout(LONGEST_WATCH, waiting.wait_for(|waiting| waiting.all() >= number)).await;
         match reached {
@@ -79,7 +79,7 @@ impl Stalls {
     }
 
     /// Lets all go that wait now, and tells how many these were.
-    pub(crate) fn let_go(&self) -> Waiting {
+    pub(crate) fn let_go(&self) -> StalledRequest {
         let waiting = *self.waiting.borrow();
         self.let_go.send_modify(|times| *times += 1);
         waiting
@@ -96,8 +96,8 @@ impl Stall<'_> {
 impl Drop for Stall<'_> {
     fn drop(&mut self) {
         self.stalls.waiting.send_modify(|waiting| match self.place {
-            Place::Before => waiting.before -= 1,
-            Place::After => waiting.after -= 1,
+            StallPoint::Before => waiting.before -= 1,
+            StallPoint::After => waiting.after -= 1,
         });
     }
 }

@@ -3,7 +3,7 @@
 use super::{end_of_input, tell};
 use crate::DemoError;
 use clap::Args;
-use semel_gateway::{Config, Running, StartError};
+use semel_gateway::{Config, GatewayProcess, StartError};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -103,12 +103,12 @@ pub(super) async fn serve(arguments: &GatewayArguments) -> Result<(), DemoError>
     Ok(())
 }
 
-async fn start(arguments: &GatewayArguments) -> Result<Running, DemoError> {
+async fn start(arguments: &GatewayArguments) -> Result<GatewayProcess, DemoError> {
     let mut first_taken = None;
     for listen in arguments.candidates() {
         let config = arguments.config(listen, arguments.admin_listen);
         let config = Config::from_toml(&config, Path::new(CONFIG))?;
-        match Running::start(config).await {
+        match GatewayProcess::start(config).await {
             Err(StartError::Listen { address, error })
                 if address == listen && error.kind() == ErrorKind::AddrInUse =>
             {

@@ -97,7 +97,7 @@ async fn create_payment(
             told(StatusCode::BAD_REQUEST, "order_invalid", why["detail"].as_str().unwrap_or_default())
         }
         // The charge may have been made. Saying anything else would be a guess.
-        _ => told(StatusCode::GATEWAY_TIMEOUT, "provider_silent", "The provider has not answered."),
+        _ => told(StatusCode::GATEWAY_TIMEOUT, "provider_silent", "The provider did not answer."),
     }
 }
 

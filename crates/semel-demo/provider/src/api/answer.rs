@@ -80,19 +80,19 @@ impl IntoResponse for ApiError {
             Self::Malformed(Malformed { code, detail }) => (StatusCode::BAD_REQUEST, code, detail),
             Self::Refused(Refusal::Sealed { up_to }) => {
                 let detail = format!(
-                    "It was said that nothing is known of this identity: attempts up to {up_to} have no effect any more."
+                    "This identity was reported as unknown: attempts up to {up_to} no longer have an effect."
                 );
                 (StatusCode::CONFLICT, "sealed", detail)
             }
             Self::Refused(Refusal::OtherTerms) => {
-                let detail = "This identity stands for something else: use another one for other terms.";
+                let detail = "This identity was used with other terms: use another one.";
                 (StatusCode::UNPROCESSABLE_ENTITY, "identity_reused", detail.to_owned())
             }
             Self::Refused(Refusal::NoSuchCharge) => {
-                (StatusCode::NOT_FOUND, "charge_not_found", "No charge with this id was made.".to_owned())
+                (StatusCode::NOT_FOUND, "charge_not_found", "No charge has this id.".to_owned())
             }
             Self::Refused(Refusal::MoreThanTheCharge) => {
-                let detail = "A refund is in the currency of its charge, and no more than that.";
+                let detail = "A refund needs the currency of its charge and may not exceed its amount.";
                 (StatusCode::UNPROCESSABLE_ENTITY, "refund_too_large", detail.to_owned())
             }
             Self::NothingKnown { attempt, .. } => {
@@ -100,7 +100,7 @@ impl IntoResponse for ApiError {
                 (StatusCode::NOT_FOUND, "not_found", detail)
             }
             Self::NotSupported => {
-                let detail = "This provider cannot be asked what became of a request.";
+                let detail = "This provider has no lookup by identity.";
                 (StatusCode::NOT_IMPLEMENTED, "not_supported", detail.to_owned())
             }
             Self::Rejected => (
@@ -112,7 +112,7 @@ impl IntoResponse for ApiError {
                 (StatusCode::INTERNAL_SERVER_ERROR, "internal_error", "Something went wrong.".to_owned())
             }
             Self::TooManyStalls => {
-                let detail = "Nothing was done: too many requests are kept waiting already.";
+                let detail = "Nothing was done: too many requests are stalled already.";
                 (StatusCode::SERVICE_UNAVAILABLE, "too_many_stalls", detail.to_owned())
             }
             Self::Ledger(failed) => (StatusCode::INTERNAL_SERVER_ERROR, "ledger_failed", failed.to_string()),

@@ -3,7 +3,7 @@
 use super::answer::ApiError;
 use crate::book::{Deeds, Summary};
 use crate::entry::{self, Entry};
-use crate::provider::Shared;
+use crate::state::ProviderState;
 use axum::Json;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
@@ -34,7 +34,7 @@ pub(super) struct Entries {
 }
 
 pub(super) async fn list(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ProviderState>>,
     page: Result<Query<Page>, QueryRejection>,
 ) -> Result<Json<Entries>, ApiError> {
     let Query(Page { after, limit }) = page?;
@@ -47,12 +47,12 @@ pub(super) async fn list(
     Ok(Json(listed.await?))
 }
 
-pub(super) async fn summary(State(shared): State<Arc<Shared>>) -> Result<Json<Summary>, ApiError> {
+pub(super) async fn summary(State(shared): State<Arc<ProviderState>>) -> Result<Json<Summary>, ApiError> {
     Ok(Json(shared.ledger.decide(|book, _| book.summary()).await?))
 }
 
 pub(super) async fn by_identity(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ProviderState>>,
     identity: Result<Path<String>, PathRejection>,
 ) -> Result<Json<Deeds>, ApiError> {
     let Path(identity) = identity?;

@@ -6,7 +6,7 @@ mod orders;
 mod settings;
 mod stalls;
 
-use crate::provider::Shared;
+use crate::state::ProviderState;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Enough for an order and the two answers that it may bring along.
 const LARGEST_BODY: usize = 64 * 1024;
 
-pub(crate) fn routes(shared: Arc<Shared>) -> Router {
+pub(crate) fn routes(shared: Arc<ProviderState>) -> Router {
     Router::new()
         .route("/charges", post(orders::charge))
         .route("/refunds", post(orders::refund))

@@ -6,8 +6,8 @@ use crate::connection::Closed;
 use crate::entry::Object;
 use crate::misbehaviour::{MODE_HEADER, Mode};
 use crate::order::{Command, Malformed, Order, check_identity};
-use crate::provider::Shared;
-use crate::stall::Place;
+use crate::stall::StallPoint;
+use crate::state::ProviderState;
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 type Body = Result<Json<Command>, JsonRejection>;
 
 pub(super) async fn charge(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ProviderState>>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -27,7 +27,7 @@ pub(super) async fn charge(
 }
 
 pub(super) async fn refund(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ProviderState>>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -35,7 +35,7 @@ pub(super) async fn refund(
 }
 
 async fn take(
-    shared: Arc<Shared>,
+    shared: Arc<ProviderState>,
     object: Object,
     headers: &HeaderMap,
     body: Body,
@@ -59,7 +59,7 @@ async fn take(
         Some(Mode::StallAfter) => {
             let length = shared.settings.borrow().stall;
             // A client that goes away takes this future with it, and that ends the stall.
-            shared.stalls.begin(Place::After).ok_or(ApiError::TooManyStalls)?.end(length).await;
+            shared.stalls.begin(StallPoint::After).ok_or(ApiError::TooManyStalls)?.end(length).await;
             answer
         }
         _ => answer,
@@ -68,7 +68,7 @@ async fn take(
 
 /// What goes wrong this time: as the header says, or else as the dice fall. A request takes its throw in any case, so that a
 /// header does not shift what becomes of the others.
-fn mode(shared: &Shared, headers: &HeaderMap) -> Result<Option<Mode>, ApiError> {
+fn mode(shared: &ProviderState, headers: &HeaderMap) -> Result<Option<Mode>, ApiError> {
     let drawn = {
         let settings = shared.settings.borrow();
         shared.fates.draw(&settings.misbehave, settings.seed)
@@ -80,14 +80,14 @@ fn mode(shared: &Shared, headers: &HeaderMap) -> Result<Option<Mode>, ApiError> 
             Some(mode) => Ok(Some(mode)),
             None => {
                 let modes = Mode::ALL.map(Mode::name).join(", ");
-                let detail = format!("X-Provider-Mode is none or one of {modes}");
+                let detail = format!("X-Provider-Mode must be none or one of {modes}");
                 Err(Malformed { code: "mode_unknown", detail }.into())
             }
         },
     }
 }
 
-async fn place(shared: &Shared, order: Order, declines: bool) -> Result<Response, ApiError> {
+async fn place(shared: &ProviderState, order: Order, declines: bool) -> Result<Response, ApiError> {
     let rules = {
         let settings = shared.settings.borrow();
         Rules { deduplicates: settings.deduplicates, declines, notifies: settings.webhook.is_some() }
@@ -100,18 +100,18 @@ async fn place(shared: &Shared, order: Order, declines: bool) -> Result<Response
 }
 
 /// The effect comes late, and it comes even if its client has gone: as with a request that was long on its way.
-async fn place_late(shared: &Arc<Shared>, order: Order) -> Result<Response, ApiError> {
+async fn place_late(shared: &Arc<ProviderState>, order: Order) -> Result<Response, ApiError> {
     let shared = Arc::clone(shared);
     let late = tokio::spawn(async move {
         let length = shared.settings.borrow().stall;
-        shared.stalls.begin(Place::Before).ok_or(ApiError::TooManyStalls)?.end(length).await;
+        shared.stalls.begin(StallPoint::Before).ok_or(ApiError::TooManyStalls)?.end(length).await;
         place(&shared, order, false).await
     });
     late.await.unwrap_or_else(|error| Err(ApiError::Broken(error.to_string())))
 }
 
 #[derive(Deserialize)]
-pub(super) struct Asked {
+pub(super) struct AttemptQuery {
     #[serde(default = "first")]
     attempt: u32,
 }
@@ -121,10 +121,10 @@ fn first() -> u32 {
 }
 
 type Identity = Result<Path<String>, PathRejection>;
-type Attempt = Result<Query<Asked>, QueryRejection>;
+type Attempt = Result<Query<AttemptQuery>, QueryRejection>;
 
 pub(super) async fn ask_for_charge(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ProviderState>>,
     identity: Identity,
     attempt: Attempt,
 ) -> Result<Response, ApiError> {
@@ -132,7 +132,7 @@ pub(super) async fn ask_for_charge(
 }
 
 pub(super) async fn ask_for_refund(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ProviderState>>,
     identity: Identity,
     attempt: Attempt,
 ) -> Result<Response, ApiError> {
@@ -140,7 +140,7 @@ pub(super) async fn ask_for_refund(
 }
 
 async fn ask(
-    shared: &Shared,
+    shared: &ProviderState,
     object: Object,
     identity: Identity,
     attempt: Attempt,
@@ -148,7 +148,7 @@ async fn ask(
     if !shared.settings.borrow().queryable {
         return Err(ApiError::NotSupported);
     }
-    let (Path(identity), Query(Asked { attempt })) = (identity?, attempt?);
+    let (Path(identity), Query(AttemptQuery { attempt })) = (identity?, attempt?);
     if attempt == 0 {
         return Err(
             Malformed { code: "attempt_invalid", detail: "attempt is a number from 1 up".into() }.into()

@@ -1,20 +1,20 @@
 //! Changing how the provider behaves while it runs.
 
 use super::answer::ApiError;
-use crate::provider::Shared;
 use crate::settings::{Change, Settings};
+use crate::state::ProviderState;
 use axum::Json;
 use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
 use std::sync::Arc;
 
 /// The settings in force; the secret of the webhook is not shown.
-pub(super) async fn show(State(shared): State<Arc<Shared>>) -> Json<Settings> {
+pub(super) async fn show(State(shared): State<Arc<ProviderState>>) -> Json<Settings> {
     Json(shared.settings.borrow().clone())
 }
 
 pub(super) async fn change(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ProviderState>>,
     change: Result<Json<Change>, JsonRejection>,
 ) -> Result<Json<Settings>, ApiError> {
     let Json(change) = change?;

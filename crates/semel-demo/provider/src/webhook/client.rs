@@ -24,7 +24,7 @@ pub(super) async fn post(webhook: &Webhook, message: Message) -> Result<(), BoxE
 
 async fn send(webhook: &Webhook, message: Message) -> Result<(), BoxError> {
     let Message { id, body } = message;
-    let host = webhook.url.host().ok_or("the URL names no host")?;
+    let host = webhook.url.host().ok_or("the URL has no host")?;
     let address = (host.trim_matches(['[', ']']), webhook.url.port_u16().unwrap_or(80));
     // The time of this try, and not of the effect: whoever listens refuses what is old, so that nothing can be played to it again.
     let timestamp = ledger::now() / 1000;

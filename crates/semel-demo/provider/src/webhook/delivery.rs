@@ -3,14 +3,14 @@
 use super::client::post;
 use super::message::Message;
 use super::schedule::{Job, Schedule};
-use crate::provider::Shared;
 use crate::settings::Webhook;
+use crate::state::ProviderState;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 /// Delivers until it is dropped, or until the ledger cannot be written.
-pub(crate) async fn deliver(shared: Arc<Shared>) {
+pub(crate) async fn deliver(shared: Arc<ProviderState>) {
     let mut durable = shared.ledger.durable();
     let mut changes = shared.settings.subscribe();
     let mut schedule = Schedule::default();
@@ -55,19 +55,19 @@ fn conclude(schedule: &mut Schedule, job: Job, taken: bool, webhook: &Webhook, s
     if taken {
         schedule.taken(job, webhook, seed, now);
     } else if !schedule.not_taken(job, webhook, now) {
-        tracing::warn!(entry = job.entry, "a webhook was not taken, and is left for the next start");
+        tracing::warn!(entry = job.entry, "a webhook was not accepted, and is kept for the next start");
     }
 }
 
 /// Tries once, and notes it in the ledger if the message was taken.
-async fn attempt(shared: Arc<Shared>, webhook: Webhook, job: Job) -> (Job, bool) {
+async fn attempt(shared: Arc<ProviderState>, webhook: Webhook, job: Job) -> (Job, bool) {
     let message = shared.ledger.peek(|book| book.entry(job.entry).and_then(|entry| Message::of(entry)));
     let Ok(Some(Ok(message))) = message else {
         tracing::error!(entry = job.entry, "an entry that nothing can be told of");
         return (job, false);
     };
     if let Err(error) = post(&webhook, message).await {
-        tracing::debug!(entry = job.entry, tried = job.tried, %error, "a webhook was not taken");
+        tracing::debug!(entry = job.entry, tried = job.tried, %error, "a webhook was not accepted");
         return (job, false);
     }
     // A kill before this is on disk delivers it once more; that is what the webhook-id is for.

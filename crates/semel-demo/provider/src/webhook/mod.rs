@@ -7,7 +7,5 @@ mod client;
 mod delivery;
 mod message;
 mod schedule;
-mod secret;
 
 pub(crate) use delivery::deliver;
-pub use secret::Secret;

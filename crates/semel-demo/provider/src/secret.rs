@@ -1,6 +1,5 @@
 //! The secret that messages are signed with.
 
-use crate::settings::InvalidWebhook;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -12,6 +11,11 @@ use std::fmt;
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Secret(Vec<u8>);
+
+/// Why a webhook or its secret is invalid.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidWebhook(pub(crate) String);
 
 impl Secret {
     /// Reads a secret.
@@ -31,7 +35,7 @@ impl Secret {
     }
 
     /// The value of `webhook-signature`.
-    pub(super) fn sign(&self, id: &str, timestamp: u64, body: &str) -> Result<String, InvalidWebhook> {
+    pub(crate) fn sign(&self, id: &str, timestamp: u64, body: &str) -> Result<String, InvalidWebhook> {
         let mut hmac = Hmac::<Sha256>::new_from_slice(&self.0)
             .map_err(|_| InvalidWebhook("the secret has no length that can sign".to_owned()))?;
         hmac.update(format!("{id}.{timestamp}.{body}").as_bytes());

@@ -6,12 +6,12 @@ use tokio::net::TcpSocket;
 
 /// A socket that is bound and never listens. Whoever connects is refused while nobody else listens there; a process that is told the
 /// address can; and the system gives the port to nobody who asks for any.
-pub(super) struct Place {
+pub(super) struct ReservedPort {
     address: SocketAddr,
     _socket: TcpSocket,
 }
 
-impl Place {
+impl ReservedPort {
     /// Any free port of this machine.
     pub(super) fn any() -> Result<Self, DemoError> {
         Self::any_at(Ipv4Addr::LOCALHOST.into())
@@ -39,14 +39,14 @@ impl Place {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "what goes wrong here is a failed test")]
 
-    use super::Place;
+    use super::ReservedPort;
     use std::io::ErrorKind;
     use std::net::{TcpListener, TcpStream};
     use tokio::net::TcpSocket;
 
     #[tokio::test]
     async fn a_place_is_for_whoever_is_told_of_it_and_nobody_listens_until_then() {
-        let place = Place::any().unwrap();
+        let place = ReservedPort::any().unwrap();
         assert!(TcpStream::connect(place.address()).is_err(), "nobody listens");
         for _killed in 0..3 {
             let listener = TcpListener::bind(place.address()).unwrap();
@@ -58,7 +58,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_place_is_taken_for_whoever_has_not_been_told_of_it() {
-        let place = Place::any().unwrap();
+        let place = ReservedPort::any().unwrap();
         let stranger = TcpSocket::new_v4().unwrap();
         assert_eq!(stranger.bind(place.address()).unwrap_err().kind(), ErrorKind::AddrInUse);
     }

@@ -1,8 +1,8 @@
 //! What to try next: lines that can be pasted as they stand.
 
+use super::environment::Environment;
 use super::part::ADMIN_TOKEN;
 use super::report::{Report, Walked};
-use super::stage::Stage;
 use super::walk::ANNA;
 use std::io::{Result, Write};
 use std::net::SocketAddr;
@@ -22,8 +22,8 @@ struct Surroundings {
     doubted: Option<String>,
 }
 
-/// Prints the invitation.
-pub(super) fn print<W: Write>(report: &mut Report<W>, stage: &Stage, walked: &Walked) -> Result<()> {
+/// Prints the suggestions.
+pub(super) fn print<W: Write>(report: &mut Report<W>, stage: &Environment, walked: &Walked) -> Result<()> {
     let surroundings = Surroundings {
         gateway: stage.gateway.address(),
         admin: stage.gateway.admin_address(),
@@ -32,7 +32,7 @@ pub(super) fn print<W: Write>(report: &mut Report<W>, stage: &Stage, walked: &Wa
         semel: quoted(&std::env::current_exe()?.to_string_lossy()),
         doubted: walked.doubted.clone(),
     };
-    report.heading("Now you. All of it goes on until Ctrl-C; paste into another terminal:")?;
+    report.heading("Your turn. Everything runs until Ctrl-C; paste into another terminal:")?;
     for (what, lines) in surroundings.suggestions() {
         report.line("")?;
         report.line(what)?;
@@ -69,21 +69,21 @@ impl Surroundings {
                 ),
             ),
             (
-                "The provider charges and hangs up: 504, unknown. The same line again: 409.",
+                "The provider charges and disconnects: 504, unknown. The same line again: 409.",
                 self.pay(CURL, "drop-after", "2003", "7.00"),
             ),
             (
-                "The service is killed in the middle, and comes back after 2 s: 504; again: 409.",
+                "The service is killed, and restarts after 2 s: 504; the same line again: 409.",
                 format!(
                     "{} &\n  sleep 1; kill -9 {service_pid}; wait",
                     self.pay(CURL, "stall-after", "2004", "8.00")
                 ),
             ),
-            ("What nobody knows.", self.operations("list --state unknown")),
+            ("List unknown outcomes.", self.operations("list --state unknown")),
         ];
         if let Some(doubted) = &self.doubted {
             suggestions.push((
-                "Settle the one of the walk, whose charge is in the ledger.",
+                "Settle the unknown outcome from the demo: its charge is in the ledger.",
                 self.operations(&format!(
                     "resolve {doubted} \\\n    --outcome completed --reason 'it is in the ledger' \\\n    \
                      --status 201 --body '{{\"status\":\"completed\"}}' --yes"
@@ -92,15 +92,15 @@ impl Surroundings {
         }
         suggestions.extend([
             (
-                "How often anybody was charged, by the provider's own ledger.",
+                "The provider's own count of charges.",
                 format!("  curl -w '\\n' http://{provider}/ledger/summary"),
             ),
             (
-                "What the gateway promises its clients; in a browser, a page.",
+                "The contract that the gateway publishes (a page in a browser).",
                 format!("  curl -w '\\n' http://{gateway}/.well-known/idempotency"),
             ),
             (
-                "What it counts.",
+                "Metrics.",
                 format!("  curl -s http://{}/metrics | grep create_payment | grep _total", self.admin),
             ),
         ]);

@@ -3,20 +3,20 @@
 use super::DemoError;
 use super::ledger::Ledger;
 use super::part::{GatewayArguments, Part, ProviderArguments, ServiceArguments};
-use super::place::Place;
 use super::process::Process;
+use super::reserved_port::ReservedPort;
 use std::net::SocketAddr;
 use std::path::Path;
 use tempfile::TempDir;
 
 /// Everything is gone when this is dropped: however the demo ends.
-pub(super) struct Stage {
+pub(super) struct Environment {
     pub(super) provider: Process,
     pub(super) service: Process,
     pub(super) gateway: Process,
     directory: TempDir,
     /// Nobody else gets the port of a process that is away for a while.
-    _places: Vec<Place>,
+    _ports: Vec<ReservedPort>,
 }
 
 /// What the gateway is asked for.
@@ -27,14 +27,15 @@ pub(super) struct Wanted {
     pub(super) misconfigured: bool,
 }
 
-impl Stage {
+impl Environment {
     pub(super) async fn set(wanted: Wanted) -> Result<Self, DemoError> {
         let directory = tempfile::Builder::new().prefix("semel-demo-").tempdir();
         let directory = directory.map_err(DemoError::Directory)?;
         let at = directory.path();
-        let [provider_at, service_at, admin_at] = [Place::any()?, Place::any()?, Place::any()?];
+        let [provider_at, service_at, admin_at] =
+            [ReservedPort::any()?, ReservedPort::any()?, ReservedPort::any()?];
         let listen = match wanted.listen.port() {
-            0 => Some(Place::any_at(wanted.listen.ip())?),
+            0 => Some(ReservedPort::any_at(wanted.listen.ip())?),
             _given => None,
         };
         let provider = ProviderArguments { listen: provider_at.address() };
@@ -43,14 +44,14 @@ impl Stage {
         let service = Process::start(Part::Service(service), at).await?;
         let gateway = GatewayArguments {
             upstream: service.address(),
-            listen: listen.as_ref().map_or(wanted.listen, Place::address),
+            listen: listen.as_ref().map_or(wanted.listen, ReservedPort::address),
             or_another: wanted.or_another,
             admin_listen: admin_at.address(),
             misconfigured: wanted.misconfigured,
         };
         let gateway = Process::start(Part::Gateway(gateway), at).await?;
-        let places = [provider_at, service_at, admin_at].into_iter().chain(listen).collect();
-        Ok(Self { provider, service, gateway, directory, _places: places })
+        let ports = [provider_at, service_at, admin_at].into_iter().chain(listen).collect();
+        Ok(Self { provider, service, gateway, directory, _ports: ports })
     }
 
     pub(super) fn directory(&self) -> &Path {

@@ -1,4 +1,4 @@
-//! `semel check-config`: says what is wrong with a configuration, or what it comes to.
+//! `semel check-config`: shows the errors of a configuration, or its summary.
 
 use anstyle::Style;
 use clap::Args;
@@ -21,11 +21,11 @@ const FAINT: Style = Style::new().dimmed();
 
 /// Check a gateway's configuration, without starting anything
 ///
-/// Shows everything that is wrong with the file, each with its line and what would be
-/// right; or, if nothing is, what it comes to. No store is opened and nobody is called,
-/// but environment variables, keys and certificates that the file names have to be there.
+/// Shows every error in the file with its line and a fix, or a summary of a valid file's
+/// settings. Opens no store and calls nothing, but the environment variables,
+/// keys and certificates that the file names must exist.
 ///
-/// Status 0: it is right. 1: it is not, or cannot be read. 2: wrong arguments.
+/// Exit status: 0 valid, 1 invalid or not readable, 2 usage error.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Box<dyn Error>> {
     match Config::from_file(&arguments.file) {
         Ok(config) => {
             // Whoever reads along may have had enough (`| head`); the status says the rest.
-            let _ = write!(anstream::stdout(), "{STRONG}{file} is right.{STRONG:#}\n\n{}", summary(&config));
+            let _ = write!(anstream::stdout(), "{STRONG}{file}: OK{STRONG:#}\n\n{}", summary(&config));
             Ok(ExitCode::SUCCESS)
         }
         Err(LoadError::Wrong(errors)) => {
@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Box<dyn Error>> {
     }
 }
 
-/// What the configuration comes to.
+/// A summary of the configuration.
 pub(crate) fn summary(config: &Config) -> String {
     let mut text = String::new();
     for (name, value) in overview(config) {
@@ -72,9 +72,14 @@ pub(crate) fn summary(config: &Config) -> String {
 }
 
 fn overview(config: &Config) -> Vec<(&'static str, String)> {
-    let token = match config.admin.token {
-        Some(_) => "with a token",
-        None => "without a token: read only",
+    let people = &config.admin.people;
+    let guard = match (people.token.is_some(), people.users.len(), people.proxy.is_some()) {
+        (false, 0, false) => "without a token: read only".to_owned(),
+        (true, 0, false) => "with a token".to_owned(),
+        (_, users, proxy) => {
+            let proxy = if proxy { ", identities from a proxy" } else { "" };
+            format!("users with tokens: {}{proxy}", users + usize::from(people.token.is_some()))
+        }
     };
     let tenant = match config.scope.tenant.as_slice() {
         [] => "credential; callers without one share a tenant".to_owned(),
@@ -89,7 +94,7 @@ fn overview(config: &Config) -> Vec<(&'static str, String)> {
     let mut lines = vec![
         ("upstream", format!("{}{protocol}", config.upstream)),
         ("listen", format!("{}{}", config.listen, config.tls.as_ref().map_or("", told_of_tls))),
-        ("admin", format!("{} ({admin_tls}{token})", config.admin.listen)),
+        ("admin", format!("{} ({admin_tls}{guard})", config.admin.listen)),
         ("store", format!("{}{durable}", config.store)),
         ("tenant", tenant),
     ];
@@ -112,13 +117,13 @@ fn overview(config: &Config) -> Vec<(&'static str, String)> {
 /// Which keys seal and open.
 fn sealing(keyring: &Keyring) -> String {
     let seals = match keyring.seals_with() {
-        Some(id) => format!("by the key {id}"),
+        Some(id) => format!("with the key {id}"),
         None => "nothing yet".to_owned(),
     };
     let others: Vec<&str> = keyring.ids().filter(|id| Some(*id) != keyring.seals_with()).collect();
     let opens = if others.is_empty() { String::new() } else { format!("; opens {}", others.join(", ")) };
     let plain = if keyring.refuses_plain() { "refused" } else { "accepted" };
-    format!("{seals}{opens}; what is stored plain is {plain}")
+    format!("{seals}{opens}; plain records are {plain}")
 }
 
 /// How many keys a tenant may have and make, where that is limited.
@@ -126,15 +131,15 @@ fn quota(config: &Config) -> Option<String> {
     let keys = &config.quota.keys;
     let mut words = Vec::new();
     if let Some(most) = keys.default.live_keys {
-        words.push(format!("{most} live keys a tenant"));
+        words.push(format!("{most} live keys per tenant"));
     }
     if let Some(rate) = keys.default.new_keys {
-        words.push(format!("{} new keys a second and tenant ({} at once)", rate.per_second, rate.burst));
+        words.push(format!("{} new keys per second and tenant (burst {})", rate.per_second, rate.burst));
     }
     match keys.tenants.len() {
         0 => {}
-        1 => words.push("1 tenant has its own".into()),
-        several => words.push(format!("{several} tenants have their own")),
+        1 => words.push("1 tenant with its own quota".into()),
+        several => words.push(format!("{several} tenants with their own quotas")),
     }
     (!words.is_empty()).then(|| words.join(", "))
 }
@@ -142,14 +147,14 @@ fn quota(config: &Config) -> Option<String> {
 fn told_of_tls(tls: &ServerTlsFiles) -> &'static str {
     match (&tls.client_ca, tls.client_certificates) {
         (None, _) => " (TLS)",
-        (Some(_), ClientCertificates::Required) => " (TLS, with certificates of clients)",
-        (Some(_), ClientCertificates::Optional) => " (TLS, with or without certificates of clients)",
+        (Some(_), ClientCertificates::Required) => " (TLS, client certificates required)",
+        (Some(_), ClientCertificates::Optional) => " (TLS, client certificates optional)",
     }
 }
 
 /// How doubt comes to an end, and who forgets.
 fn settling(config: &Config) -> Vec<(&'static str, String)> {
-    let who = if config.worker.in_gateway { "in the gateway" } else { "`semel worker` alone" };
+    let who = if config.worker.in_gateway { "in the gateway" } else { "`semel worker` only" };
     let forget = match config.worker.forget {
         Forget::Hard => "",
         Forget::Soft => "; expired keys are kept for ever",

@@ -1,4 +1,4 @@
-//! `semel clock`: what time it is by the store, and an operator's word that it is right.
+//! `semel clock`: shows the store's clock, and ends a clock hold.
 
 use crate::admin::{self, Admin, Common, Failure};
 use clap::{Args, ValueEnum};
@@ -9,26 +9,26 @@ use std::process::ExitCode;
 
 /// Show the store's clock, or accept it
 ///
-/// A clock that jumps ahead would end windows that still run, so it is not believed: a
-/// clock hold is open, nothing is purged, and what is over only by the jump is still
-/// replayed. It ends when the kernel reports a synchronised clock for as long as
-/// `[clock] hold` says, when the clock comes back, or by `semel clock accept`.
+/// A clock that jumps ahead would end windows too early, so it is not trusted: a clock
+/// hold opens, nothing is purged, and keys that would have expired only by the jump are
+/// still replayed. The hold ends when the kernel has reported a synchronised clock for
+/// `[clock] hold`, when the clock comes back, or by `semel clock accept`.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
     after_help = "\
 Examples:
   semel clock                 both times, and whether a clock hold is open
-  semel clock accept          the clock is right: end the hold
+  semel clock accept          trust the clock and end the hold
 
-Look at the clock before you accept it (`date -u`): what is over by it is purged at once,
-and its keys are new work. It needs the admin token: set SEMEL_ADMIN_TOKEN.
+Check the clock (`date -u`) before you accept it: records that have expired by it are
+purged at once, and their keys execute again. The admin token is required: set
+SEMEL_ADMIN_TOKEN.
 
-Exit status: 0 done, 1 refused, 2 a mistake in the command, 3 the admin API cannot be
-reached or cannot answer now: try again."
+Exit status: 0 done, 1 refused, 2 usage error, 3 the admin API is unavailable: try again."
 )]
 pub(crate) struct Arguments {
-    /// What to do; without it, the clock is shown
+    /// Without a command, the clock is shown
     action: Option<Action>,
     #[command(flatten)]
     common: Common,
@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Action {
-    /// End a clock hold: the clock is right
+    /// Trust the clock and end the hold
     Accept,
 }
 
@@ -75,11 +75,11 @@ async fn clock(arguments: &Arguments) -> Result<(), Failure> {
     let synchronised = match clock.synchronised {
         Some(true) => "synchronised",
         Some(false) => "not synchronised",
-        None => "cannot be asked",
+        None => "unknown",
     };
     writeln!(out, "kernel    {synchronised} (trust = \"{}\")", clock.trust)?;
     if let Some(wrong) = &clock.wrong {
-        writeln!(out, "This instance serves nothing: {wrong}.")?;
+        writeln!(out, "This instance serves no requests: {wrong}.")?;
     } else if clock.held {
         writeln!(
             out,

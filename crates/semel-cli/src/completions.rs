@@ -1,4 +1,4 @@
-//! `semel completions`: what a shell needs to complete command lines.
+//! `semel completions`: shell completion scripts.
 
 use crate::Cli;
 use crate::output::print;
@@ -6,7 +6,7 @@ use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;
 use std::process::ExitCode;
 
-/// Print what a shell needs to complete command lines of semel
+/// Print a shell completion script
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,

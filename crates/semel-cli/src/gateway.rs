@@ -1,20 +1,20 @@
 //! `semel gateway`: any service, in any language, behind one command.
 
-use crate::hangups::Hangups;
-use crate::interrupts::Interrupts;
 use crate::logs::log_as;
 use crate::output::announce;
+use crate::shutdown::ShutdownSignals;
+use crate::sighup::Sighup;
 use clap::Args;
 use semel_gateway::config::{LoadError, QuickStart, QuickStartErrors};
-use semel_gateway::{Config, Running, StartError, Stopped};
+use semel_gateway::{Config, GatewayProcess, StartError, Stopped};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Put a service behind Semel: every write with an Idempotency-Key happens once.
+/// Run the gateway in front of a service: a write with an Idempotency-Key happens once.
 ///
-/// Passes requests on to the service and its answers back. A POST or PATCH with
-/// an Idempotency-Key is protected: it is executed once, and its retries get the
-/// same answer. Everything else passes untouched.
+/// The gateway is a reverse proxy. A POST or PATCH with an Idempotency-Key is
+/// protected: it is executed once, and its retries get the same answer. All other
+/// requests pass unchanged.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
@@ -24,24 +24,24 @@ Examples:
   semel gateway --upstream http://localhost:3000 --require-key
   semel gateway --config semel.toml
 
-SIGTERM or Ctrl-C: accepts nothing more and lets what is under way end; a second one ends at once.
-SIGHUP, with --config: reads the file anew, as `semel reload` does.
-Exit status: 0 if everything under way had ended, 1 if not or if it could not start."
+SIGTERM or Ctrl-C: stop accepting, finish requests in flight; a second signal stops at once.
+SIGHUP, with --config: reload the file, as `semel reload` does.
+Exit status: 0 if all requests in flight finished, 1 if not or if the gateway could not start."
 )]
 pub(crate) struct Arguments {
     /// The service, such as http://localhost:3000.
     #[arg(long, value_name = "URL", required_unless_present = "config")]
     upstream: Option<String>,
 
-    /// Where clients are served.
+    /// Address to serve clients on.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     listen: String,
 
-    /// Where the admin API, health and metrics are served.
+    /// Address for the admin API, health and metrics.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8081")]
     admin_listen: String,
 
-    /// Where it is remembered what was done: sqlite:FILE, postgres://…, or memory: for trying things out.
+    /// Store for keys and answers: sqlite:FILE, postgres://…, or memory: (lost on restart).
     #[arg(long, value_name = "URL", default_value = "sqlite:semel.db")]
     store: String,
 
@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     require_key: bool,
 
-    /// Everything from a file instead.
+    /// Read all settings from this file instead of flags.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["upstream", "listen", "admin_listen", "store", "require_key"])]
     config: Option<PathBuf>,
 }
@@ -64,7 +64,7 @@ pub(crate) enum GatewayError {
     Flags(#[from] QuickStartErrors),
     #[error(transparent)]
     Start(#[from] StartError),
-    #[error("the gateway's own machinery failed")]
+    #[error("system error")]
     Machinery(#[from] std::io::Error),
 }
 
@@ -83,25 +83,25 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, GatewayError> {
     let _logs = log_as(&config.logs)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let ended = runtime.block_on(serve(config, arguments.config));
-    // What is still under way was given up on.
+    // Requests still in flight are abandoned.
     runtime.shutdown_background();
     ended
 }
 
 async fn serve(config: Config, file: Option<PathBuf>) -> Result<ExitCode, GatewayError> {
-    let (stop, force) = Interrupts::listen()?.first_and_second();
+    let (stop, force) = ShutdownSignals::listen()?.first_and_second();
     // Without a config file there is nothing to reload, and SIGHUP from a closed terminal ends the process.
-    let hangups = file.as_ref().map(|_| Hangups::listen()).transpose()?;
+    let sighup = file.as_ref().map(|_| Sighup::listen()).transpose()?;
     let (upstream, store) = (config.upstream.clone(), config.store.to_string());
     let scheme = |tls: bool| if tls { "https" } else { "http" };
     let (scheme, admin_scheme) = (scheme(config.tls.is_some()), scheme(config.admin.tls.is_some()));
-    let mut running = Running::start(config).await?;
-    if let (Some(file), Some(hangups)) = (file, hangups) {
+    let mut running = GatewayProcess::start(config).await?;
+    if let (Some(file), Some(sighup)) = (file, sighup) {
         running = running.reading(file);
-        hangups.reload(running.reload());
+        sighup.reload(running.reload());
     }
     let told = format!(
-        "semel gateway: {scheme}://{} protects {upstream}, and remembers in {store}\nadmin API:     {admin_scheme}://{}\n",
+        "semel gateway: {scheme}://{} in front of {upstream}, store {store}\nadmin API:     {admin_scheme}://{}\n",
         running.address(),
         running.admin_address()
     );

@@ -1,29 +1,29 @@
-//! `semel health`: for whoever starts and stops containers, and has no curl in them.
+//! `semel health`: a health check for containers that have no curl.
 
 use crate::admin::{Admin, Connection, Failure};
-use crate::harmless::harmless_lines;
+use crate::escape::escape_lines;
 use clap::Args;
 use std::process::ExitCode;
 
-/// Ask a running gateway or worker whether it is alive
+/// Check whether a running gateway or worker is healthy
 ///
-/// Says nothing if it is. For HEALTHCHECK lines and scripts: a container of Semel has no
-/// other program in it that could ask.
+/// Prints nothing if it is. For HEALTHCHECK lines and scripts: Semel's container image has
+/// no other program that could ask.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
     after_help = "\
 Examples:
   semel health
-  semel health --ready                           until the store answers
+  semel health --ready                           whether it can take requests
   semel health --admin http://127.0.0.1:8082     a worker with --admin-listen
 
-Exit status: 0 yes, 1 no or no answer, 2 a mistake in the command."
+Exit status: 0 healthy, 1 unhealthy or no answer, 2 usage error."
 )]
 pub(crate) struct Arguments {
-    /// Ask whether requests should come here: the store answers, and nobody has told it to stop.
+    /// Check readiness instead: the store is available, and the process is not stopping.
     ///
-    /// Restart nothing because of this: a store that is away does not come back by it.
+    /// Not a reason to restart: that does not bring an unavailable store back.
     #[arg(long)]
     ready: bool,
 
@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     match asked {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            anstream::eprintln!("semel: {}", harmless_lines(&failure.to_string()));
+            anstream::eprintln!("semel: {}", escape_lines(&failure.to_string()));
             match failure {
                 Failure::Usage(_) => ExitCode::from(2),
                 _ => ExitCode::FAILURE,

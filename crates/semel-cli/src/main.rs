@@ -1,15 +1,14 @@
 //! `semel`: the idempotency layer of a write API, as one binary.
 
 mod admin;
+mod check;
 mod check_config;
 mod clock;
 mod completions;
 mod demo;
+mod escape;
 mod gateway;
-mod hangups;
-mod harmless;
 mod health;
-mod interrupts;
 mod logs;
 mod man;
 mod migrate;
@@ -18,6 +17,8 @@ mod outbox;
 mod output;
 mod rekey;
 mod reload;
+mod shutdown;
+mod sighup;
 mod worker;
 
 use clap::{Parser, Subcommand};
@@ -31,9 +32,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Retry anything; it happens once.
 ///
-/// Semel is the idempotency layer of a write API: for each Idempotency-Key one
-/// execution, one answer for all its retries, and a plain "unknown" where nobody
-/// can know what was done.
+/// Semel is the idempotency layer of a write API: one execution per
+/// Idempotency-Key, the same answer for every retry, and a clear "unknown" when
+/// the outcome cannot be known.
 #[derive(Parser)]
 #[command(name = "semel", version, verbatim_doc_comment, arg_required_else_help = true, after_help = EXAMPLES)]
 struct Cli {
@@ -44,27 +45,30 @@ struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   semel gateway --upstream http://localhost:3000
-                                        protect the service that listens there
-  semel demo                            see every case, then try it with curl
-  semel demo --once                     as a check: status 0 if all came out right
+                                        protect the service at this URL
+  semel demo                            watch every case, then try it with curl
+  semel demo --once                     as a check: exit status 0 if all pass
   semel demo --listen 127.0.0.1:9000    at another address
-  semel worker --config semel.toml      settle doubt beside gateways, and forget on time
-  semel check-config semel.toml         see what is wrong with a configuration
-  semel reload                          put a changed one in force, and lose no request
-  semel clock                           whether the store's clock is believed
-  semel operations list --state unknown what waits for somebody to find out
+  semel check http://localhost:3000 --send 'POST /payments' --dry-run
+                                        find out whether an API is idempotent
+  semel worker --config semel.toml      run background work in its own process
+  semel check-config semel.toml         check a configuration
+  semel reload                          put a changed one in force, without losing a request
+  semel clock                           whether the store's clock is trusted
+  semel operations list --state unknown outcomes that are unknown
   semel outbox list --dead-letter       events that their receiver refused
   semel migrate --store postgres://owner@localhost/payments
-                                        make the tables, or update them
-  semel rekey --config semel.toml       seal by the newest key what is stored
+                                        create or migrate the tables
+  semel rekey --config semel.toml       seal stored records with the newest key
 
-`semel help COMMAND` says what a command does, and what its exit status means.";
+`semel help COMMAND` explains a command and its exit status.";
 
 #[derive(Subcommand)]
 enum Command {
     Demo(demo::Arguments),
     Gateway(gateway::Arguments),
     Worker(worker::Arguments),
+    Check(Box<check::Arguments>),
     CheckConfig(check_config::Arguments),
     Reload(reload::Arguments),
     Clock(clock::Arguments),
@@ -85,6 +89,7 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => demo::run(&arguments).map_err(Into::into),
         Command::Gateway(arguments) => gateway::run(arguments).map_err(Into::into),
         Command::Worker(arguments) => worker::run(&arguments).map_err(Into::into),
+        Command::Check(arguments) => return check::run(&arguments),
         Command::CheckConfig(arguments) => check_config::run(&arguments),
         Command::Reload(arguments) => return reload::run(&arguments),
         Command::Clock(arguments) => return clock::run(&arguments),

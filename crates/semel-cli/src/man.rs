@@ -1,4 +1,4 @@
-//! `semel man`: the manual pages, made of the same words as `--help`.
+//! `semel man`: manual pages, generated from `--help`.
 
 use crate::Cli;
 use crate::output::print;
@@ -18,14 +18,14 @@ Examples:
   semel man gateway | man -l -          read semel-gateway(1)
   semel man --into /usr/local/share/man/man1
 
-Exit status: 0 done, 1 not, 2 there is no such command."
+Exit status: 0 done, 1 failed, 2 no such command."
 )]
 pub(crate) struct Arguments {
-    /// Whose page: `gateway`, `operations list` …; none: that of semel itself.
+    /// Command, such as `gateway` or `operations list`; without one, the page of semel.
     #[arg(value_name = "COMMAND", conflicts_with = "into")]
     of: Vec<String>,
 
-    /// Write all pages into this directory, which is made if it is not there.
+    /// Write all pages into this directory; it is created if missing.
     #[arg(long, value_name = "DIRECTORY")]
     into: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! `semel migrate`: the tables that the records are kept in.
+//! `semel migrate`: creates or migrates the store's tables.
 
 use crate::output::print;
 use clap::Args;
@@ -8,14 +8,12 @@ use semel_sqlite::SqliteStore;
 use std::io;
 use std::process::ExitCode;
 
-/// Make the tables that Semel keeps its records in, or bring them to the newest
-/// version.
+/// Create the store's tables, or migrate them to the newest version.
 ///
-/// Every instance does this by itself when it starts. Do it beforehand where the
-/// role that the service runs as may not create tables, or where a deploy shall
-/// not begin before it is done. It can be repeated, and several may do it at once:
-/// what is there already is left alone. Instances of the version before go on
-/// working meanwhile, unless the changelog names the step as an exception.
+/// Every instance does this when it starts. Run it beforehand if the role of the
+/// service may not create tables, or if a deploy must not begin before the migration
+/// is done. It may be repeated and run concurrently. Instances of the previous
+/// version keep working meanwhile, unless the changelog names an exception.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
@@ -27,13 +25,12 @@ Examples:
   semel migrate --store sqlite:semel.db
 
 The tables, all named semel_…, go into the first schema of the role's search_path.
-In the variable a password is not seen by whoever lists the machine's processes.
+Set SEMEL_STORE to keep a password out of the process list.
 
-Exit status: 0 if the tables are there, 1 if they are not, 2 if the command line is wrong."
+Exit status: 0 the tables have the newest version, 1 they do not, 2 usage error."
 )]
 pub(crate) struct Arguments {
-    /// Where the records are: postgres://user:password@host:5432/database, or
-    /// sqlite:path.
+    /// The store: postgres://user:password@host:5432/database or sqlite:FILE.
     #[arg(
         long,
         value_name = "URL",
@@ -44,11 +41,11 @@ pub(crate) struct Arguments {
     )]
     store: Option<String>,
 
-    /// Print the SQL for PostgreSQL, and run nothing.
+    /// Print the SQL for PostgreSQL and run nothing.
     ///
-    /// For teams that run their own migrations. It is one statement, so that it
-    /// happens as a whole or not at all, and it can be run again. Services that are
-    /// to leave the tables alone are then told so (`without_migrating`).
+    /// For teams that run their own migrations. The script is one statement, so that
+    /// it happens as a whole or not at all, and may be run again. Then start services
+    /// with `without_migrating`.
     #[arg(long, verbatim_doc_comment)]
     print: bool,
 }
@@ -57,18 +54,18 @@ pub(crate) struct Arguments {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum MigrateError {
-    #[error("a store in memory has no tables: name one that lasts, as postgres://… or sqlite:path")]
+    #[error("a memory: store has no tables: use postgres://… or sqlite:FILE")]
     Memory,
     // The URL itself is not repeated: it may hold a password.
-    #[error("this names no store")]
+    #[error("not a valid store URL")]
     Url(#[from] StoreUrlError),
     #[error(transparent)]
     Postgres(#[from] semel_postgres::OpenError),
     #[error(transparent)]
     Sqlite(#[from] semel_sqlite::OpenError),
-    #[error("the standard output cannot be written")]
+    #[error("cannot write to standard output")]
     Output(#[source] io::Error),
-    #[error("the command's own machinery failed")]
+    #[error("system error")]
     Machinery(#[source] io::Error),
 }
 
@@ -97,19 +94,18 @@ async fn migrate(store: &StoreUrl) -> Result<String, MigrateError> {
     };
     let new = !path.exists();
     SqliteStore::open(path).await?.close().await;
-    let what = if new { "was made, with" } else { "has" };
+    let what = if new { "was created with" } else { "has" };
     Ok(format!("{} {what} the newest tables: opening a SQLite file migrates it.\n", path.display()))
 }
 
 fn told(Migrated { from, to, .. }: Migrated) -> String {
     let known = migrations().last().map_or(0, |migration| migration.version);
     match from {
-        0 => format!("The tables were made, at version {to}.\n"),
+        0 => format!("Created the tables, version {to}.\n"),
         _ if from > known => format!(
-            "Nothing to do: the tables have version {from}. That is newer than this program, which knows version \
-             {known} and can work on it.\n"
+            "Nothing to do: the tables have version {from}, newer than this program's {known}, which can work with it.\n"
         ),
-        _ if from == to => format!("Nothing to do: the tables have version {to}, the newest.\n"),
-        _ => format!("The tables were migrated from version {from} to version {to}.\n"),
+        _ if from == to => format!("Nothing to do: the tables have the newest version, {to}.\n"),
+        _ => format!("Migrated the tables from version {from} to version {to}.\n"),
     }
 }

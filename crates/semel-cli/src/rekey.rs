@@ -1,4 +1,4 @@
-//! `semel rekey`: what is stored, sealed by the newest key.
+//! `semel rekey`: seals all stored records with the newest key.
 
 use crate::logs::log_as;
 use anstream::{eprint, eprintln};
@@ -13,23 +13,22 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// Seal by the newest key what is stored, beside running gateways
+/// Seal all stored records with the newest key, while gateways run
 ///
-/// Goes through all records and rewrites those that are sealed by an older key, or were
-/// stored before anything was sealed, by the key that seals in the file's [encryption].
-/// Clients notice nothing: the same answers are replayed, for just as long. Records that
-/// change meanwhile are read again, so that gateways and workers may run on, and it may
-/// be stopped at any time: run it again, and it does what is left.
+/// Reads all records and rewrites those that are plain or sealed with an older key, using
+/// the `seal_with` key of the file's [encryption]. Clients notice nothing: the same answers
+/// are replayed, for just as long. Gateways and workers may keep running. It may be stopped
+/// at any time; run it again to do the rest.
 ///
-/// First give the key to every gateway and worker, then make it the one that seals, then
-/// run this. An operation that began before that ends by the older key: those that are
-/// still under way, or in doubt, are counted. Run it again once they have ended. Once it
-/// says that nothing is left, the older keys can be taken out of the file.
+/// First give the new key to every gateway and worker, then make it `seal_with`, then run
+/// this. Operations that began before may still be sealed with the older key: those in
+/// flight or in doubt are counted. Run it again once they have ended. When nothing is
+/// left, remove the older keys from the file.
 ///
-/// With --keys it seals the keys of clients too, in a store that was used before they
-/// were sealed, or, with --decrypt, writes them in plain text again. For that, stop every
-/// gateway, worker and service that uses the store: it refuses while an operation is
-/// under way, and whatever still runs is refused by the store afterwards.
+/// With --keys it also seals client keys in a store that was used before they were sealed,
+/// or, with --decrypt, writes them in plain text again. For that, stop every gateway,
+/// worker and service on the store: it refuses while an operation is in flight, and the
+/// store refuses processes that still run afterwards.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
@@ -41,27 +40,27 @@ Examples:
   semel rekey --config semel.toml --keys           client keys too; stop everything first
 
 Exit status: 0 if every record is as the file says and will stay so, 1 if some are not,
-if operations are under way that may still end by an older key, or if it could not go
-on, 2 if the command line is wrong."
+if operations in flight may still be sealed with an older key, or if it had to stop,
+2 usage error."
 )]
 pub(crate) struct Arguments {
     /// The gateways' configuration.
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
 
-    /// At most so many records in one commit, and answers in memory.
+    /// Maximum number of records in one commit, and of answers in memory.
     #[arg(long, value_name = "RECORDS", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=1000))]
     batch: u16,
 
-    /// Pause between two batches, at least; it is never shorter than a batch took.
+    /// Minimum pause between two batches; it is never shorter than the batch took.
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(0..=60_000))]
     pause_ms: u64,
 
-    /// Take the seals off instead: the file has to say seal_with = "none".
+    /// Remove the seals instead; needs seal_with = "none" in the file.
     #[arg(long)]
     decrypt: bool,
 
-    /// Seal the keys of clients too; with --decrypt, write them in plain text again.
+    /// Seal client keys too; with --decrypt, write them in plain text again.
     #[arg(long)]
     keys: bool,
 
@@ -70,7 +69,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// Why it could not be done.
+/// Why records could not be rewritten.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum RekeyError {
@@ -78,33 +77,31 @@ pub(crate) enum RekeyError {
     Config(#[from] LoadError),
     #[error("{0} has no [encryption]: without keys nothing can be sealed or opened")]
     NoKeys(String),
-    #[error(
-        "{0} says seal_with = \"none\": name the key that is to seal, or take the seals off with --decrypt"
-    )]
+    #[error("{0} says seal_with = \"none\": name a key to seal with, or remove the seals with --decrypt")]
     SealsNothing(String),
-    #[error(
-        "{0} seals by the key {1}, and would go on doing so: write seal_with = \"none\" before --decrypt, for every gateway"
-    )]
+    #[error("{0} still seals with the key {1}: set seal_with = \"none\" for every gateway before --decrypt")]
     SealsStill(String, String),
-    #[error("{0}: a store in memory ends with its gateway, and nobody else can read it")]
+    #[error("{0}: only the gateway itself can read a memory: store")]
     NotShared(String),
     #[error(transparent)]
     Open(#[from] OpenStoreError),
-    #[error("it went no further: {0}. What was rewritten stays so; run it again")]
+    #[error("stopped: {0}. What was rewritten stays rewritten; run this again")]
     Store(StoreError),
-    #[error("client keys stay as they are: {0}")]
+    #[error("client keys were not changed: {0}")]
     Keys(StoreError),
     #[error(
-        "client keys stay as they are: {0} operations are under way. Stop every gateway, worker and service on this store, wait until their leases are over, and run it again"
+        "client keys were not changed: {0} operations are in flight. Stop every gateway, worker and service on this store, \
+         wait until their leases have expired, and run this again"
     )]
     UnderWay(u64),
-    #[error("client keys stay as they are: {0}")]
+    #[error("client keys were not changed: {0}")]
     NotAllowed(String),
     #[error(
-        "client keys are sealed still: stop every gateway, worker and service on this store, and add --keys, before you take [encryption] out of the file"
+        "client keys are still sealed: before you remove [encryption] from the file, stop every gateway, worker and \
+         service on this store and run this with --keys"
     )]
     KeysSealed,
-    #[error("the command's own machinery failed")]
+    #[error("system error")]
     Machinery(#[from] std::io::Error),
 }
 
@@ -156,7 +153,7 @@ async fn rewrite(config: &Config, arguments: &Arguments) -> Result<(Rekeyed, boo
     Ok((done, engine.seals_client_keys().await.map_err(RekeyError::Store)?))
 }
 
-/// A line on a terminal that changes; nothing elsewhere.
+/// A progress line, on a terminal only.
 struct Progress {
     on: bool,
     shown: Option<Instant>,
@@ -175,7 +172,7 @@ impl Progress {
             return;
         }
         self.shown = Some(Instant::now());
-        eprint!("\r{} looked at, {} rewritten ", done.looked_at, done.rewritten);
+        eprint!("\r{} read, {} rewritten ", done.looked_at, done.rewritten);
     }
 
     fn end(&self) {
@@ -199,27 +196,29 @@ fn tell(done: &Rekeyed, sealed_by: Option<&str>, keys_sealed: bool, as_json: boo
         })
         .to_string()
     } else {
-        let seal = sealed_by.map_or("without a seal".to_owned(), |id| format!("sealed by the key {id}"));
-        let mut words = format!("Records looked at: {looked_at}, rewritten: {rewritten}. ");
+        let seal = sealed_by.map_or("without a seal".to_owned(), |id| format!("sealed with the key {id}"));
+        let mut words = format!("Records read: {looked_at}, rewritten: {rewritten}. ");
         words += &match damaged + held {
             0 if under_way == 0 => format!("All are {seal}."),
             0 => format!("All that have ended are {seal}."),
             left => format!("Not {seal}: {left}"),
         };
         if damaged > 0 {
-            words += &format!("\n  do not open: {damaged} (the log says which, and which key they need)");
+            words += &format!(
+                "\n  cannot be decrypted: {damaged} (the log names them and the key that they need)"
+            );
         }
         if held > 0 {
-            words += &format!("\n  held by an open transaction all the time: {held} (run this again)");
+            words += &format!("\n  locked by an open transaction: {held} (run this again)");
         }
         if under_way > 0 {
             words += &format!(
-                "\n  under way or in doubt, and may still end by an older key: {under_way} (run this again once they have ended)"
+                "\n  in flight or in doubt, and may still be sealed with an older key: {under_way} (run this again once \
+                 they have ended)"
             );
         }
         if sealed_by.is_some() && !keys_sealed {
-            words +=
-                "\n  client keys are in plain text: stop everything on this store, and run this with --keys";
+            words += "\n  client keys are in plain text: stop everything that uses this store, and run this with --keys";
         }
         words
     };

@@ -1,4 +1,4 @@
-//! `semel reload`: has a running gateway or worker read its configuration anew, and tells what came of it.
+//! `semel reload`: reloads the configuration of a running gateway or worker.
 
 use crate::admin::{self, Admin, Common, Failure};
 use clap::Args;
@@ -7,19 +7,19 @@ use serde_json::json;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-/// Have a running gateway or worker read its configuration anew
+/// Reload the configuration of a running gateway or worker
 ///
-/// The file that it was started with is read and checked, everything is built beside
-/// what is in force, and takes its place between two requests. No connection is cut, and
-/// requests under way end by the rules that they began with. If anything is wrong with
-/// the file, the old configuration stays in force, and you are told what and where.
+/// The process reads and checks the file that it was started with, builds the new
+/// configuration beside the current one, and switches between two requests. No connection
+/// is closed, and requests in flight end under the old rules. If the file has an error,
+/// the current configuration stays in force and the error is shown.
 ///
 /// `listen`, `[admin] listen`, `store`, `store_timeout`, `[logs]`, `[telemetry]`, and
-/// `waiters` and `waiters_per_tenant` in `[quota]` cannot change so: that needs a restart,
-/// and the whole file is refused until they are as before. Environment variables are those
-/// that the process was started with.
+/// `waiters` and `waiters_per_tenant` in `[quota]` need a restart: if one of them changed,
+/// the whole file is refused. Environment variables are those that the process was
+/// started with.
 ///
-/// SIGHUP does the same, and tells the log alone.
+/// SIGHUP does the same and reports to the log only.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
@@ -29,11 +29,11 @@ Examples:
   semel reload --admin http://127.0.0.1:8082     a worker with --admin-listen
   kill -HUP $(pidof semel)                       without the admin API
 
-It needs the admin token: set SEMEL_ADMIN_TOKEN rather than --token, which other users of
-this machine can see in the list of processes.
+The admin token is required: set SEMEL_ADMIN_TOKEN rather than --token, which other users
+of this machine can see in the process list.
 
-Exit status: 0 the new configuration is in force, 1 refused: the old one is,
-2 a mistake in the command, 3 the admin API cannot be reached."
+Exit status: 0 the new configuration is in force, 1 refused, the current one stays in
+force, 2 usage error, 3 the admin API is unavailable."
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -60,7 +60,7 @@ async fn reload(arguments: &Arguments) -> Result<(), Failure> {
     let Reloaded { file, operations } = reply.document()?;
     let operations = match operations.as_slice() {
         [] => "every POST and PATCH with a key is protected".to_owned(),
-        operations => format!("it protects {}", operations.join(", ")),
+        operations => format!("protects {}", operations.join(", ")),
     };
     let mut out = anstream::stdout().lock();
     writeln!(out, "{file} is in force: {operations}.")?;

@@ -1,26 +1,25 @@
-//! `semel worker`: what is done beside the requests, as a process of its own.
+//! `semel worker`: background work as a process of its own.
 
-use crate::hangups::Hangups;
-use crate::interrupts::Interrupts;
 use crate::logs::log_as;
 use crate::output::announce;
+use crate::shutdown::ShutdownSignals;
+use crate::sighup::Sighup;
 use clap::Args;
 use semel_gateway::config::LoadError;
-use semel_gateway::{Config, StartError, Working};
+use semel_gateway::{Config, StartError, WorkerProcess};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Watch leases, settle doubt and close windows, beside gateways on the same store
+/// Run background work alone: watch leases, settle doubt, purge expired records
 ///
-/// A gateway does this by itself. A worker does it without serving anybody: for gateways
-/// whose configuration says `in_gateway = false` under [worker], or so that it goes on
-/// while none of them runs. There may be any number of workers: for each operation one
-/// of them acts, and any may be killed at any time.
+/// A gateway does this work itself. Use a worker for gateways with `in_gateway = false`
+/// under [worker], or to continue while no gateway runs. Any number of workers may share
+/// a store: for each operation one of them acts, and any may be killed at any time.
 ///
-/// It reads the file of the gateways: the store, the routes with their [route.reconcile],
-/// [[webhook]] and [worker]. It listens nowhere, unless --admin-listen says where: then it
-/// serves health, metrics, the admin API and webhooks there, by the token of the file.
+/// A worker reads the gateways' file: the store, the routes with their [route.reconcile],
+/// [[webhook]] and [worker]. With --admin-listen it serves health, metrics, the admin API
+/// and webhooks, under the file's token; without it, it does not listen.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
@@ -28,18 +27,18 @@ use std::process::ExitCode;
 Examples:
   semel worker --config semel.toml
   semel worker --config semel.toml --admin-listen 127.0.0.1:8082
-  semel check-config semel.toml         see what is wrong with the file first
+  semel check-config semel.toml         check the file first
 
-SIGTERM or Ctrl-C: asks nobody anything more and waits for answers that are due; a second one ends at once.
-SIGHUP: reads the file anew, as `semel reload` does.
-Exit status: 0 if it ended so, 1 if it was ended at once or could not start."
+SIGTERM or Ctrl-C: start no more polls and wait for those in flight; a second signal stops at once.
+SIGHUP: reload the file, as `semel reload` does.
+Exit status: 0 after a clean stop, 1 if it was stopped at once or could not start."
 )]
 pub(crate) struct Arguments {
     /// The gateways' configuration.
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
 
-    /// Where health, metrics and the admin API are served; nowhere without it.
+    /// Address for health, metrics and the admin API; without it, none is opened.
     #[arg(long, value_name = "ADDRESS")]
     admin_listen: Option<SocketAddr>,
 }
@@ -50,7 +49,7 @@ pub(crate) struct Arguments {
 pub(crate) enum WorkerError {
     #[error(transparent)]
     Config(#[from] LoadError),
-    #[error("{0}: a worker of its own needs a store that its gateways share, sqlite:FILE or postgres://…")]
+    #[error("{0}: a worker needs a store that it shares with its gateways, sqlite:FILE or postgres://…")]
     NotShared(String),
     #[error(
         "--admin-listen {0} is open to the network, and the file has no [admin] token: set one, or listen on 127.0.0.1"
@@ -58,7 +57,7 @@ pub(crate) enum WorkerError {
     Open(SocketAddr),
     #[error(transparent)]
     Start(#[from] StartError),
-    #[error("the worker's own machinery failed")]
+    #[error("system error")]
     Machinery(#[from] std::io::Error),
 }
 
@@ -69,7 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, WorkerError> {
         return Err(WorkerError::NotShared(config.store.to_string()));
     }
     if let Some(address) = arguments.admin_listen
-        && config.admin.token.is_none()
+        && config.admin.people.is_empty()
         && !address.ip().is_loopback()
     {
         return Err(WorkerError::Open(address));
@@ -83,11 +82,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, WorkerError> {
 }
 
 async fn work(config: Config, arguments: &Arguments) -> Result<ExitCode, WorkerError> {
-    let (stop, force) = Interrupts::listen()?.first_and_second();
-    let hangups = Hangups::listen()?;
+    let (stop, force) = ShutdownSignals::listen()?.first_and_second();
+    let sighup = Sighup::listen()?;
     let scheme = if config.admin.tls.is_some() { "https" } else { "http" };
-    let working = Working::start(config, arguments.admin_listen).await?.reading(arguments.config.clone());
-    hangups.reload(working.reload());
+    let working =
+        WorkerProcess::start(config, arguments.admin_listen).await?.reading(arguments.config.clone());
+    sighup.reload(working.reload());
     if let Some(address) = working.admin_address() {
         announce(format!("semel worker, admin API: {scheme}://{address}\n"));
     }

@@ -72,7 +72,7 @@ fn a_right_file_is_told_what_it_comes_to() {
     assert_eq!(
         out(&output),
         "\
-semel.toml is right.
+semel.toml: OK
 
   upstream  http://127.0.0.1:9000/
   listen    127.0.0.1:8080
@@ -115,7 +115,7 @@ fn a_wrong_file_is_shown_like_by_a_compiler() {
     assert_eq!(
         err(&output),
         "\
-error: there is no `upstream`
+error: `upstream` is missing
  --> semel.toml
   = help: add upstream = \"http://127.0.0.1:9000\"
 
@@ -160,14 +160,14 @@ fn keys_are_told_by_their_names_alone() {
         )
     };
     for (more, told) in [
-        ("", "  sealing   by the key 2026-11; opens 2026-05; what is stored plain is accepted\n"),
+        ("", "  sealing   with the key 2026-11; opens 2026-05; plain records are accepted\n"),
         (
             "plain = \"refused\"",
-            "  sealing   by the key 2026-11; opens 2026-05; what is stored plain is refused\n",
+            "  sealing   with the key 2026-11; opens 2026-05; plain records are refused\n",
         ),
         (
             "seal_with = \"none\"",
-            "  sealing   nothing yet; opens 2026-11, 2026-05; what is stored plain is accepted\n",
+            "  sealing   nothing yet; opens 2026-11, 2026-05; plain records are accepted\n",
         ),
     ] {
         let output = check(&file(more), &secrets);
@@ -196,7 +196,7 @@ fn rekeying_needs_a_key_to_seal_with() {
     for (sections, more, told) in [
         ("", &[][..], "semel.toml has no [encryption]"),
         (none.as_str(), &[], "semel.toml says seal_with = \"none\""),
-        (keys, &["--decrypt"], "semel.toml seals by the key 2026-11"),
+        (keys, &["--decrypt"], "semel.toml still seals with the key 2026-11"),
     ] {
         let output = run(sections, more);
         assert_eq!(output.status.code(), Some(1));
@@ -206,6 +206,6 @@ fn rekeying_needs_a_key_to_seal_with() {
     let done = run(keys, &[]);
     assert_eq!(
         (done.status.code(), out(&done)),
-        (Some(0), "Records looked at: 0, rewritten: 0. All are sealed by the key 2026-11.\n")
+        (Some(0), "Records read: 0, rewritten: 0. All are sealed with the key 2026-11.\n")
     );
 }

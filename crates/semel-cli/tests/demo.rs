@@ -36,9 +36,9 @@ const TITLES: [&str; 12] = [
     "5  No key",
     "6  The same key from another account",
     "7  A card that is declined",
-    "8  A client that hangs up in the middle",
-    "9  A provider that charges and hangs up",
-    "10  A service that is killed in the middle",
+    "8  A client that disconnects",
+    "9  A provider that charges and disconnects",
+    "10  A service that is killed",
     "11  A service that is not running",
     "12  A gateway that is killed",
 ];
@@ -119,7 +119,7 @@ fn a_walk_that_goes_wrong_says_so_and_fails() {
         assert_eq!(case.contains('✓'), !wrong, "{printed}");
     }
     let summary = &printed[printed.find("11 of 12 cases").unwrap()..];
-    let fault = "✗ 9  A provider that charges and hangs up: there are 6 charges, and there should be 5";
+    let fault = "✗ 9  A provider that charges and disconnects: there are 6 charges, and there should be 5";
     assert!(summary.contains(fault), "{summary}");
 }
 
@@ -187,16 +187,16 @@ fn it_goes_on_serving_until_ctrl_c_and_leaves_nothing_behind() {
     let mut demo = demo().stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(demo.stdout.take().unwrap()).lines();
     let directory = directory(&mut lines);
-    let killing = suggestion(&mut lines, "The service is killed in the middle");
+    let killing = suggestion(&mut lines, "The service is killed, and restarts");
     let service = killing.split("kill -9 ").nth(1).unwrap().split(';').next().unwrap().parse().unwrap();
-    let listing = suggestion(&mut lines, "What nobody knows");
-    let settling = suggestion(&mut lines, "Settle the one of the walk");
+    let listing = suggestion(&mut lines, "List unknown outcomes");
+    let settling = suggestion(&mut lines, "Settle the unknown outcome");
     assert!(paste(&listing).contains("inv-1006"), "{}", paste(&listing));
     assert!(paste(&settling).contains("is completed now"));
     assert!(!paste(&listing).contains("inv-1006"));
 
     signal(service, "-KILL");
-    assert!(lines.any(|line| line.unwrap().contains("the service was gone; it runs again")));
+    assert!(lines.any(|line| line.unwrap().contains("the service had stopped; it runs again")));
     assert_eq!(processes_in(&directory), 3);
 
     assert!(demo.try_wait().unwrap().is_none(), "it goes on");

@@ -143,7 +143,7 @@ fn a_second_signal_ends_it_at_once() {
     }
     gateway.is_told_to_stop();
     let mut line = String::new();
-    while !line.contains("waiting for what is under way") {
+    while !line.contains("waiting for requests in flight") {
         line.clear();
         assert!(gateway.log.read_line(&mut line).unwrap() > 0);
     }

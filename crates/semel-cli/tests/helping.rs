@@ -23,7 +23,7 @@ fn help_teaches() {
         (
             "reload",
             &[
-                "no connection is cut",
+                "no connection\nis closed",
                 "`[admin] listen`",
                 "`[telemetry]`",
                 "`waiters_per_tenant`",

@@ -61,9 +61,9 @@ async fn an_empty_database_gets_the_tables_and_the_second_time_there_is_nothing_
     let refused = open(&url).await;
     assert!(matches!(refused, Err(OpenError::NotMigrated { found: 0, .. })), "{refused:?}");
     let (said, _) = ends(&mut semel(["migrate", "--store", &url]), 0);
-    assert_eq!(said, format!("The tables were made, at version {}.\n", newest()));
+    assert_eq!(said, format!("Created the tables, version {}.\n", newest()));
     let (said, _) = ends(semel(["migrate"]).env("SEMEL_STORE", &url), 0);
-    assert_eq!(said, format!("Nothing to do: the tables have version {}, the newest.\n", newest()));
+    assert_eq!(said, format!("Nothing to do: the tables have the newest version, {}.\n", newest()));
     open(&url).await.unwrap();
 }
 
@@ -93,7 +93,7 @@ fn tables_of_a_newer_version_are_left_alone_or_refused() {
     ends(&mut semel(["migrate", "--store", &url]), 0);
     psql(&url, "UPDATE semel_meta SET value = value + 1 WHERE name = 'schema_version'");
     let (said, _) = ends(&mut semel(["migrate", "--store", &url]), 0);
-    assert!(said.contains("newer than this program") && said.contains("can work on it"), "{said}");
+    assert!(said.contains("newer than this program") && said.contains("can work with it"), "{said}");
     let alone = "UPDATE semel_meta SET value = (SELECT value FROM semel_meta WHERE name = 'schema_version')
                  WHERE name = 'compatible_with'";
     psql(&url, alone);
@@ -108,7 +108,7 @@ fn a_sqlite_file_is_made_and_migrated_by_opening_it() {
     let path = directory.path().join("semel.db");
     let store = format!("sqlite:{}", path.display());
     let (said, _) = ends(&mut semel(["migrate", "--store", &store]), 0);
-    assert!(said.contains("was made") && path.is_file(), "{said}");
+    assert!(said.contains("was created") && path.is_file(), "{said}");
     let (said, _) = ends(&mut semel(["migrate", "--store", &store]), 0);
     assert!(said.contains("has the newest tables"), "{said}");
 }
@@ -117,13 +117,13 @@ fn a_sqlite_file_is_made_and_migrated_by_opening_it() {
 fn what_cannot_be_migrated_is_told_in_one_line_without_the_password() {
     let directory = tempfile::tempdir().unwrap();
     for (store, words) in [
-        ("mysql://root:s3cret@localhost/payments", "there is no store of that kind"),
-        ("payments", "a store begins with its kind"),
+        ("mysql://root:s3cret@localhost/payments", "unknown kind of store"),
+        ("payments", "a store URL begins with its kind"),
         ("sqlite:", "the file is missing"),
         ("sqlite:semel.db?mode=ro", "takes no options"),
         ("sqlite://semel.db", "two slashes"),
         ("memory:", "has no tables"),
-        ("postgres://root:s3cret@localhost:no-port/payments", "names no PostgreSQL database"),
+        ("postgres://root:s3cret@localhost:no-port/payments", "not a PostgreSQL URL"),
         // Nobody listens there.
         ("postgres://root:s3cret@127.0.0.1:1/payments", "onnection refused"),
         ("sqlite:/no/such/directory/semel.db", "does not exist"),
@@ -146,7 +146,7 @@ fn without_a_store_it_says_what_is_missing() {
 #[test]
 fn help_teaches() {
     let (help, _) = ends(semel(["migrate", "--help"]).env("SEMEL_STORE", "postgres://root:s3cret@db/x"), 0);
-    for words in ["Examples:", "--print", "SEMEL_STORE", "psql", "sqlite:path", "changelog", "Exit status"] {
+    for words in ["Examples:", "--print", "SEMEL_STORE", "psql", "sqlite:FILE", "changelog", "Exit status"] {
         assert!(help.contains(words), "{words} is missing in {help}");
     }
     assert!(!help.contains("s3cret"), "{help}");

@@ -15,19 +15,19 @@ use tokio::runtime::Runtime;
 const TOKEN: &str = "the-admin-token";
 
 /// An admin API, for as long as it lives.
-struct Office {
+struct AdminApi {
     address: SocketAddr,
     engine: Engine,
     runtime: Runtime,
 }
 
-impl Office {
+impl AdminApi {
     fn open(token: Option<&str>) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let engine = Engine::new(MemoryStore::new());
         let mut admin = Admin::new(engine.clone(), Arc::new(Metrics::new(["create_payment"])));
-        admin.token = token.map(|token| Secret::new(token).unwrap());
+        admin.people.token = token.map(|token| Secret::new(token).unwrap());
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
@@ -98,13 +98,13 @@ fn json(output: &Output) -> Value {
 
 #[test]
 fn a_list_is_a_table_for_people_and_json_for_programs() {
-    let office = Office::open(Some(TOKEN));
-    let doubtful = office.doubtful("key-of-the-doubtful-1");
-    let done = office.insert(State::Completed, "key-of-the-done-00001", |draft| {
+    let admin = AdminApi::open(Some(TOKEN));
+    let doubtful = admin.doubtful("key-of-the-doubtful-1");
+    let done = admin.insert(State::Completed, "key-of-the-done-00001", |draft| {
         draft.times.created = When::At(semel::Timestamp::from_millis(0));
     });
-    let dead = office.insert(State::Unknown, "key-of-the-dead-00001", |draft| draft.dead_letter = true);
-    let listed = office.operations(&["list"]);
+    let dead = admin.insert(State::Unknown, "key-of-the-dead-00001", |draft| draft.dead_letter = true);
+    let listed = admin.operations(&["list"]);
     assert_eq!(listed.status.code(), Some(0), "{}", err(&listed));
     let printed = out(&listed);
     let lines: Vec<&str> = printed.lines().collect();
@@ -123,44 +123,44 @@ fn a_list_is_a_table_for_people_and_json_for_programs() {
     assert!(!printed.contains('\x1b'), "colours are for terminals");
     assert_eq!(err(&listed), "");
 
-    let page = json(&office.operations(&["list", "--state", "unknown", "--dead-letter=false", "--json"]));
+    let page = json(&admin.operations(&["list", "--state", "unknown", "--dead-letter=false", "--json"]));
     assert_eq!(page["operations"].as_array().unwrap().len(), 1);
     assert_eq!(page["operations"][0]["operation_id"], doubtful.to_string());
-    let page = json(&office.operations(&["list", "--dead-letter", "--json"]));
+    let page = json(&admin.operations(&["list", "--dead-letter", "--json"]));
     assert_eq!(page["operations"][0]["operation_id"], dead.to_string());
-    let coloured = office.command(&["list"]).env("CLICOLOR_FORCE", "1").output().unwrap();
+    let coloured = admin.command(&["list"]).env("CLICOLOR_FORCE", "1").output().unwrap();
     assert!(out(&coloured).contains('\x1b'));
 }
 
 #[test]
 fn pages_lead_on_to_the_end() {
-    let office = Office::open(Some(TOKEN));
+    let admin = AdminApi::open(Some(TOKEN));
     for number in 0..7 {
-        office.insert(State::Completed, &format!("key-of-number-{number:07}"), |_| {});
+        admin.insert(State::Completed, &format!("key-of-number-{number:07}"), |_| {});
     }
-    let first = office.operations(&["list", "--limit", "3"]);
+    let first = admin.operations(&["list", "--limit", "3"]);
     assert_eq!(out(&first).lines().count(), 4);
     let said = err(&first);
     let cursor = said.split("--cursor ").nth(1).unwrap().split(',').next().unwrap();
-    let second = office.operations(&["list", "--limit", "3", "--cursor", cursor]);
+    let second = admin.operations(&["list", "--limit", "3", "--cursor", cursor]);
     assert_eq!(out(&second).lines().count(), 4);
     assert_ne!(out(&first), out(&second));
-    let all = office.operations(&["list", "--limit", "3", "--all", "--json"]);
+    let all = admin.operations(&["list", "--limit", "3", "--all", "--json"]);
     let pages: Vec<Value> = out(&all).lines().map(|page| serde_json::from_str(page).unwrap()).collect();
     let sizes: Vec<usize> = pages.iter().map(|page| page["operations"].as_array().unwrap().len()).collect();
     assert_eq!(sizes, [3, 3, 1]);
-    let none = office.operations(&["list", "--tenant", "nobody"]);
+    let none = admin.operations(&["list", "--tenant", "nobody"]);
     assert_eq!((none.status.code(), out(&none).as_str()), (Some(0), ""));
-    assert!(err(&none).contains("No such operation"));
+    assert!(err(&none).contains("No operation matches"));
 }
 
 #[test]
 fn filters_go_as_they_are_meant() {
-    let office = Office::open(Some(TOKEN));
-    let id = office.insert(State::Completed, "a&b=c d/é", |draft| draft.key.tenant = "x y".into());
-    office.insert(State::Completed, "another-key-00000001", |_| {});
+    let admin = AdminApi::open(Some(TOKEN));
+    let id = admin.insert(State::Completed, "a&b=c d/é", |draft| draft.key.tenant = "x y".into());
+    admin.insert(State::Completed, "another-key-00000001", |_| {});
     for filter in [["--key", "a&b=c d/é"], ["--tenant", "x y"]] {
-        let page = json(&office.operations(&["list", "--json", filter[0], filter[1]]));
+        let page = json(&admin.operations(&["list", "--json", filter[0], filter[1]]));
         assert_eq!(page["operations"].as_array().unwrap().len(), 1, "{filter:?}");
         assert_eq!(page["operations"][0]["operation_id"], id.to_string());
     }
@@ -168,44 +168,44 @@ fn filters_go_as_they_are_meant() {
 
 #[test]
 fn an_operation_is_shown_whole_and_says_what_to_do() {
-    let office = Office::open(Some(TOKEN));
-    let id = office.doubtful("key-of-the-doubtful-1").to_string();
-    let shown = office.operations(&["show", &id]);
+    let admin = AdminApi::open(Some(TOKEN));
+    let id = admin.doubtful("key-of-the-doubtful-1").to_string();
+    let shown = admin.operations(&["show", &id]);
     assert_eq!(shown.status.code(), Some(0), "{}", err(&shown));
     let printed = out(&shown);
     for part in ["unknown", "acme", "create_payment", "key-of-t…", "doubted", "owner", "timeout"] {
         assert!(printed.contains(part), "{part}: {printed}");
     }
     assert!(!printed.contains("key-of-the-doubtful-1"), "{printed}");
-    let printed_whole = out(&office.operations(&["show", &id, "--full-key"]));
+    let printed_whole = out(&admin.operations(&["show", &id, "--full-key"]));
     assert!(printed_whole.contains("key-of-the-doubtful-1"), "{printed_whole}");
     assert!(printed.contains(&format!("semel operations resolve {id} --outcome completed")), "{printed}");
-    let document = json(&office.operations(&["show", &id, "--json"]));
+    let document = json(&admin.operations(&["show", &id, "--json"]));
     assert_eq!(document["history"][0]["happening"], "doubted");
 
-    let done = office.insert(State::Completed, "key-of-the-done-00001", |_| {}).to_string();
-    let printed = out(&office.operations(&["show", &done]));
+    let done = admin.insert(State::Completed, "key-of-the-done-00001", |_| {}).to_string();
+    let printed = out(&admin.operations(&["show", &done]));
     assert!(printed.contains("201, body of 5 bytes, headers: content-type, location"), "{printed}");
     assert!(printed.contains("payment/pay_1") && !printed.contains("resolve"), "{printed}");
 }
 
 #[test]
 fn words_of_others_cannot_move_the_cursor() {
-    let office = Office::open(Some(TOKEN));
-    let id = office.insert(State::Unknown, "key-of-the-wicked-001", |draft| {
+    let admin = AdminApi::open(Some(TOKEN));
+    let id = admin.insert(State::Unknown, "key-of-the-wicked-001", |draft| {
         draft.last_error = Some("\x1b[2J\x07gone".into());
     });
     for arguments in [&["list"][..], &["show", &id.to_string()]] {
-        let printed = out(&office.operations(arguments));
+        let printed = out(&admin.operations(arguments));
         assert!(!printed.contains('\x1b') && printed.contains("\\u{1b}[2J"), "{printed}");
     }
 }
 
 #[test]
 fn an_outcome_is_resolved_with_a_response_and_a_reason() {
-    let office = Office::open(Some(TOKEN));
-    let id = office.doubtful("key-of-the-doubtful-1");
-    let resolved = office.operations(&[
+    let admin = AdminApi::open(Some(TOKEN));
+    let id = admin.doubtful("key-of-the-doubtful-1");
+    let resolved = admin.operations(&[
         "resolve",
         &id.to_string(),
         "--outcome",
@@ -223,22 +223,22 @@ fn an_outcome_is_resolved_with_a_response_and_a_reason() {
     ]);
     assert_eq!(resolved.status.code(), Some(0), "{}", err(&resolved));
     assert_eq!(out(&resolved), format!("{id} is completed now.\n"));
-    let record = office.record(id);
+    let record = admin.record(id);
     assert_eq!(record.state, State::Completed);
     let response = record.response.unwrap();
     assert_eq!(response.status, 201);
     assert_eq!(response.body, semel::Body::Stored(r#"{"id":"pay_1"}"#.into()));
     assert_eq!(response.headers, [("content-type".into(), "application/json".into())]);
     assert_eq!(record.resource.unwrap().id, "pay_1");
-    let document = json(&office.operations(&["show", &id.to_string(), "--json"]));
+    let document = json(&admin.operations(&["show", &id.to_string(), "--json"]));
     let line = &document["history"][1];
-    assert_eq!((&line["actor"], &line["note"]), (&"operator:ada".into(), &"the bank has it".into()));
+    assert_eq!((&line["actor"], &line["note"]), (&"operator:token:admin".into(), &"the bank has it".into()));
 }
 
 #[test]
 fn a_response_comes_from_a_file_too_and_json_is_the_apis() {
-    let office = Office::open(Some(TOKEN));
-    let id = office.doubtful("key-of-the-doubtful-1");
+    let admin = AdminApi::open(Some(TOKEN));
+    let id = admin.doubtful("key-of-the-doubtful-1");
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("declined.json");
     std::fs::write(
@@ -249,38 +249,38 @@ fn a_response_comes_from_a_file_too_and_json_is_the_apis() {
     let file = file.to_str().unwrap();
     let arguments =
         ["--outcome", "failed", "--attempt", "1", "--reason", "declined", "--response-file", file, "--json"];
-    let resolved = office.operations(&[&["resolve", &id.to_string()][..], &arguments].concat());
+    let resolved = admin.operations(&[&["resolve", &id.to_string()][..], &arguments].concat());
     assert_eq!(resolved.status.code(), Some(0), "{}", err(&resolved));
     assert_eq!(json(&resolved)["state"], "failed_replayable");
-    assert_eq!(office.record(id).response.unwrap().body, semel::Body::Stored(vec![0, 255].into()));
+    assert_eq!(admin.record(id).response.unwrap().body, semel::Body::Stored(vec![0, 255].into()));
 }
 
 #[test]
 fn too_late_and_not_there_are_refusals_that_say_which() {
-    let office = Office::open(Some(TOKEN));
-    let id = office.insert(State::Completed, "key-of-the-done-00001", |_| {}).to_string();
+    let admin = AdminApi::open(Some(TOKEN));
+    let id = admin.insert(State::Completed, "key-of-the-done-00001", |_| {}).to_string();
     let not_executed = ["--outcome", "not_executed", "--attempt", "1", "--reason", "never seen"];
-    let late = office.operations(&[&["resolve", &id][..], &not_executed].concat());
+    let late = admin.operations(&[&["resolve", &id][..], &not_executed].concat());
     assert_eq!(late.status.code(), Some(1));
     let said = err(&late);
     assert!(said.contains("only an unknown outcome can be settled"), "{said}");
     assert!(said.contains("It is now: completed (attempt 1, version 1)"), "{said}");
-    let late = office.operations(&[&["resolve", &id, "--json"][..], &not_executed].concat());
+    let late = admin.operations(&[&["resolve", &id, "--json"][..], &not_executed].concat());
     assert_eq!((late.status.code(), &json(&late)["operation"]["state"]), (Some(1), &"completed".into()));
 
     let nobodys = OperationId::random().to_string();
     for arguments in [vec!["show", &nobodys], [&["resolve", &nobodys][..], &not_executed].concat()] {
-        let gone = office.operations(&arguments);
+        let gone = admin.operations(&arguments);
         assert_eq!(gone.status.code(), Some(1));
-        assert!(err(&gone).contains("no operation with this id"), "{}", err(&gone));
+        assert!(err(&gone).contains("No operation has this id"), "{}", err(&gone));
     }
 }
 
 #[test]
 fn a_missing_or_wrong_token_is_a_refusal_that_says_what_to_set() {
-    let office = Office::open(Some(TOKEN));
+    let admin = AdminApi::open(Some(TOKEN));
     for token in [None, Some("wrong")] {
-        let mut command = office.command(&["list"]);
+        let mut command = admin.command(&["list"]);
         match token {
             Some(token) => command.env("SEMEL_ADMIN_TOKEN", token),
             None => command.env_remove("SEMEL_ADMIN_TOKEN"),
@@ -289,11 +289,11 @@ fn a_missing_or_wrong_token_is_a_refusal_that_says_what_to_set() {
         assert_eq!(refused.status.code(), Some(1));
         assert!(err(&refused).contains("SEMEL_ADMIN_TOKEN"), "{}", err(&refused));
     }
-    let mut command = office.command(&["list", "--token", "env:MY_TOKEN"]);
+    let mut command = admin.command(&["list", "--token", "env:MY_TOKEN"]);
     let given = command.env_remove("SEMEL_ADMIN_TOKEN").env("MY_TOKEN", TOKEN).output().unwrap();
     assert_eq!(given.status.code(), Some(0), "{}", err(&given));
 
-    let open = Office::open(None);
+    let open = AdminApi::open(None);
     let id = open.doubtful("key-of-the-doubtful-1").to_string();
     assert_eq!(open.operations(&["list"]).status.code(), Some(0), "this machine may read");
     let refused =
@@ -304,8 +304,8 @@ fn a_missing_or_wrong_token_is_a_refusal_that_says_what_to_set() {
 
 #[test]
 fn mistakes_are_told_from_refusals_and_from_silence() {
-    let office = Office::open(Some(TOKEN));
-    let id = office.doubtful("key-of-the-doubtful-1").to_string();
+    let admin = AdminApi::open(Some(TOKEN));
+    let id = admin.doubtful("key-of-the-doubtful-1").to_string();
     for arguments in [
         vec!["list", "--state", "done"],
         vec!["list", "--limit", "0"],
@@ -322,11 +322,11 @@ fn mistakes_are_told_from_refusals_and_from_silence() {
         vec!["resolve", &id, "--outcome", "completed", "--reason", "x", "--resource", "pay_1"],
         vec!["resolve", &id, "--outcome", "completed", "--reason", "x", "--response-file", "/no/such/file"],
     ] {
-        let mistaken = office.operations(&arguments);
+        let mistaken = admin.operations(&arguments);
         assert_eq!(mistaken.status.code(), Some(2), "{arguments:?}: {}", err(&mistaken));
         assert_ne!(err(&mistaken), "");
     }
-    assert_eq!(office.record(id.parse().unwrap()).state, State::Unknown);
+    assert_eq!(admin.record(id.parse().unwrap()).state, State::Unknown);
 
     // A port that was free a moment ago.
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -340,13 +340,13 @@ fn mistakes_are_told_from_refusals_and_from_silence() {
 
 /// A terminal, by the tool that records them.
 #[cfg(target_os = "linux")]
-fn on_a_terminal(office: &Office, line: &str, typed: &str) -> (Option<i32>, String) {
+fn on_a_terminal(admin: &AdminApi, line: &str, typed: &str) -> (Option<i32>, String) {
     use std::io::Write as _;
     use std::process::Stdio;
     let mut script = Command::new("script")
         .args(["--quiet", "--return", "--command", line, "/dev/null"])
         .env("SEMEL_ADMIN_TOKEN", TOKEN)
-        .env("SEMEL_ADMIN", format!("http://{}", office.address))
+        .env("SEMEL_ADMIN", format!("http://{}", admin.address))
         .env("USER", "ada")
         .env_remove("NO_COLOR")
         .stdin(Stdio::piped())
@@ -364,33 +364,33 @@ fn on_a_terminal(office: &Office, line: &str, typed: &str) -> (Option<i32>, Stri
 #[cfg(target_os = "linux")]
 #[test]
 fn on_a_terminal_it_asks_before_it_changes_anything() {
-    let office = Office::open(Some(TOKEN));
-    let id = office.doubtful("key-of-the-doubtful-1");
+    let admin = AdminApi::open(Some(TOKEN));
+    let id = admin.doubtful("key-of-the-doubtful-1");
     let binary = env!("CARGO_BIN_EXE_semel");
     let line =
         format!("{binary} operations resolve {id} --outcome not_executed --attempt 1 --reason never-seen");
-    let (code, printed) = on_a_terminal(&office, &line, "n\n");
+    let (code, printed) = on_a_terminal(&admin, &line, "n\n");
     assert_eq!(code, Some(1), "{printed}");
     assert!(
         printed.contains("Settle it as not_executed?") && printed.contains("nothing was changed"),
         "{printed}"
     );
     assert!(printed.contains("key-of-t…"), "it shows what it is about: {printed}");
-    assert_eq!(office.record(id).state, State::Unknown);
+    assert_eq!(admin.record(id).state, State::Unknown);
     // Nobody can tell whether the attempt that is shown is the one that was looked into.
-    let (code, printed) = on_a_terminal(&office, &line.replace("--attempt 1", ""), "y\n");
+    let (code, printed) = on_a_terminal(&admin, &line.replace("--attempt 1", ""), "y\n");
     assert_eq!(code, Some(2), "{printed}");
     assert!(printed.contains("--attempt 1") && !printed.contains("[y/N]"), "{printed}");
-    assert_eq!(office.record(id).state, State::Unknown);
-    let (code, printed) = on_a_terminal(&office, &line, "y\n");
+    assert_eq!(admin.record(id).state, State::Unknown);
+    let (code, printed) = on_a_terminal(&admin, &line, "y\n");
     assert_eq!(code, Some(0), "{printed}");
-    assert_eq!(office.record(id).state, State::FailedRetryable);
+    assert_eq!(admin.record(id).state, State::FailedRetryable);
 
-    let id = office.doubtful("key-of-the-doubtful-2");
+    let id = admin.doubtful("key-of-the-doubtful-2");
     let line = format!(
         "{binary} operations resolve {id} --outcome not_executed --attempt 1 --reason never-seen --yes"
     );
-    let (code, printed) = on_a_terminal(&office, &line, "");
+    let (code, printed) = on_a_terminal(&admin, &line, "");
     assert_eq!(code, Some(0), "{printed}");
     assert!(!printed.contains("[y/N]"), "{printed}");
 }
@@ -401,7 +401,7 @@ fn help_teaches() {
         (&["operations"][..], &["list", "show", "resolve", "Exit status"][..]),
         (&["operations", "list"], &["--state", "--dead-letter", "Examples:"]),
         (&["operations", "show"], &["Semel-Operation-Id", "Examples:"]),
-        (&["operations", "resolve"], &["not_executed", "--reason", "Examples:", "cannot be taken back"]),
+        (&["operations", "resolve"], &["not_executed", "--reason", "Examples:", "cannot be undone"]),
     ] {
         let output =
             semel().args(command).arg("--help").env("SEMEL_ADMIN_TOKEN", "secret-token").output().unwrap();
@@ -416,9 +416,9 @@ fn help_teaches() {
 
 #[test]
 fn a_settled_outcome_is_kept_for_a_whole_window() {
-    let office = Office::open(Some(TOKEN));
-    let id = office.doubtful("key-of-the-doubtful-1");
-    let resolved = office.operations(&[
+    let admin = AdminApi::open(Some(TOKEN));
+    let id = admin.doubtful("key-of-the-doubtful-1");
+    let resolved = admin.operations(&[
         "resolve",
         &id.to_string(),
         "--outcome",
@@ -429,23 +429,23 @@ fn a_settled_outcome_is_kept_for_a_whole_window() {
         "declined",
     ]);
     assert_eq!(resolved.status.code(), Some(0));
-    let times = office.record(id).times;
+    let times = admin.record(id).times;
     let kept = times.expires.unwrap().after(times.completed.unwrap());
     assert_eq!(kept, Policy::default().retention);
 }
 
 #[test]
 fn what_strangers_chose_is_shown_and_does_not_change_how_the_rest_is_shown() {
-    let office = Office::open(None);
-    let id = office.insert(State::Completed, "key\u{202e}100\u{200b}\u{9b}31m", |_| {}).to_string();
+    let admin = AdminApi::open(Some(TOKEN));
+    let id = admin.insert(State::Completed, "key\u{202e}100\u{200b}\u{9b}31m", |_| {}).to_string();
     for (arguments, rest) in
         [(&["list"][..], ("…", "")), (&["show", &id, "--full-key"], (r"\u{9b}31m", r"\u009b31m"))]
     {
-        let shown = office.operations(arguments);
+        let shown = admin.operations(arguments);
         let shown = String::from_utf8(shown.stdout).unwrap();
         assert!(shown.contains(&format!(r"key\u{{202e}}100\u{{200b}}{}", rest.0)), "{shown:?}");
         assert!(!shown.contains(['\u{202e}', '\u{200b}', '\u{9b}']), "{shown:?}");
-        let json = office.operations(&[arguments, &["--json"]].concat());
+        let json = admin.operations(&[arguments, &["--json"]].concat());
         let json = String::from_utf8(json.stdout).unwrap();
         assert!(json.contains(&format!(r"key\u202e100\u200b{}", rest.1)), "{json:?}");
         assert!(!json.contains(['\u{202e}', '\u{200b}', '\u{9b}']), "{json:?}");

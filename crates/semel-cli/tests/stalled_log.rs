@@ -161,7 +161,7 @@ fn once_the_log_is_read_again_it_says_how_many_lines_are_missing_and_goes_on_to_
         };
         let note = loop {
             let line = next();
-            if line.contains("log lines were lost") {
+            if line.contains("log lines dropped") {
                 break line;
             }
         };

@@ -2,7 +2,7 @@
 
 use super::Failure;
 use super::problem::Problem;
-use crate::harmless::harmless_json;
+use crate::escape::escape_json;
 use bytes::Bytes;
 use clap::Args;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
@@ -18,15 +18,15 @@ use std::time::Duration;
 #[derive(Args)]
 #[command(next_help_heading = "Admin API")]
 pub(crate) struct Connection {
-    /// Where the admin API listens.
+    /// URL of the admin API.
     #[arg(long, value_name = "URL", env = "SEMEL_ADMIN", default_value = "http://127.0.0.1:8081")]
     admin: String,
 
-    /// For https://: a PEM file of the authorities to trust, not the system's.
+    /// For https: PEM file of the authorities to trust instead of the system's.
     #[arg(long, value_name = "FILE", env = "SEMEL_ADMIN_CA")]
     admin_ca: Option<PathBuf>,
 
-    /// The admin token itself, or env:NAME for the variable that holds it.
+    /// The admin token, or env:NAME for the environment variable that holds it.
     #[arg(long, value_name = "TOKEN", env = "SEMEL_ADMIN_TOKEN", hide_env_values = true)]
     token: Option<String>,
 }
@@ -109,11 +109,12 @@ fn token(setting: Option<&str>) -> Result<Option<HeaderValue>, Failure> {
     let token = match setting.map(|setting| (setting, setting.strip_prefix("env:"))) {
         None | Some(("", _)) => return Ok(None),
         Some((_, Some(name))) => std::env::var(name)
-            .map_err(|_| Failure::Usage(format!("--token env:{name}: there is no such variable")))?,
+            .map_err(|_| Failure::Usage(format!("--token env:{name}: the variable is not set")))?,
         Some((token, None)) => token.to_owned(),
     };
-    let mut value = HeaderValue::try_from(format!("Bearer {token}"))
-        .map_err(|_| Failure::Usage("the token has characters that no header can carry".into()))?;
+    let mut value = HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| {
+        Failure::Usage("the token contains characters that are not allowed in a header".into())
+    })?;
     value.set_sensitive(true);
     Ok(Some(value))
 }
@@ -123,14 +124,14 @@ impl Reply {
     pub(crate) fn document<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         self.accepted()?;
         serde_json::from_slice(&self.body).map_err(|error| {
-            Failure::Unanswered(format!("the answer is not that of an admin API of this version: {error}"))
+            Failure::Unanswered(format!("the answer is not from an admin API of this version: {error}"))
         })
     }
 
     /// Prints the answer, and tells whether it was a refusal.
     pub(crate) fn print(&self) -> Result<(), Failure> {
         let mut out = std::io::stdout().lock();
-        out.write_all(&harmless_json(&self.body))?;
+        out.write_all(&escape_json(&self.body))?;
         if !self.body.ends_with(b"\n") {
             out.write_all(b"\n")?;
         }

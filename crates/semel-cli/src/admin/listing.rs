@@ -1,7 +1,7 @@
 //! Listings, page after page.
 
 use super::{Admin, Common, Failure};
-use crate::harmless::harmless;
+use crate::escape::escape;
 use clap::Args;
 use serde::de::DeserializeOwned;
 use std::io::{Result as Written, Write};
@@ -9,15 +9,15 @@ use std::io::{Result as Written, Write};
 /// How a listing is gone through.
 #[derive(Args)]
 pub(crate) struct Paging {
-    /// So many to a page, up to 1000.
+    /// Page size, up to 1000.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=1000))]
     limit: u16,
 
-    /// Where to go on: what the page before has said.
+    /// Continue after a page: the cursor that it printed.
     #[arg(long, conflicts_with = "all")]
     cursor: Option<String>,
 
-    /// Page after page, to the end; with --json, one line of JSON for each page.
+    /// Show all pages; with --json, one line of JSON per page.
     #[arg(long)]
     all: bool,
 
@@ -77,12 +77,12 @@ impl Paging {
             // Beside the rows, so that they can be counted and cut.
             if damaged > 0 {
                 anstream::eprintln!(
-                    "{damaged} more cannot be read: what is stored of them is damaged. The gateway's log names them."
+                    "{damaged} more cannot be read: their records are damaged. The gateway's log names them."
                 );
             }
             match cursor {
                 Some(cursor) => {
-                    anstream::eprintln!("{shown} shown. More: --cursor {}, or --all", harmless(&cursor))
+                    anstream::eprintln!("{shown} shown. More: --cursor {}, or --all", escape(&cursor))
                 }
                 None if shown + damaged == 0 => anstream::eprintln!("{}", P::NOTHING),
                 None => {}

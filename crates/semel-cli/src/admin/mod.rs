@@ -2,19 +2,22 @@
 //!
 //! - `api.rs`: asked over HTTP;
 //! - `problem.rs`: why it refused;
+//! - `operation.rs`: an operation, as it answers;
 //! - `listing.rs`: listings, page after page;
+//! - `operation.rs`: operations, as the API shows them;
 //! - `table.rs`, `age.rs`: how answers are shown.
 
 pub(crate) mod age;
 mod api;
 mod listing;
+pub(crate) mod operation;
 mod problem;
 pub(crate) mod table;
 
 pub(crate) use api::{Admin, Connection};
 pub(crate) use listing::{Page, Paging};
 
-use crate::harmless::harmless_lines;
+use crate::escape::escape_lines;
 use clap::Args;
 use std::process::ExitCode;
 
@@ -24,7 +27,7 @@ pub(crate) struct Common {
     #[command(flatten)]
     pub(crate) connection: Connection,
 
-    /// Print the API's JSON; characters that cannot be seen are escaped in it.
+    /// Print the API's JSON, with invisible characters escaped.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -42,7 +45,7 @@ pub(crate) enum Failure {
     #[error("{0}")]
     Unanswered(String),
     /// Nobody reads what we print any more.
-    #[error("the output cannot be written: {0}")]
+    #[error("cannot write the output: {0}")]
     Output(#[from] std::io::Error),
 }
 
@@ -59,8 +62,7 @@ impl Failure {
 /// Runs a command to its end.
 pub(crate) fn run_to(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime =
-        runtime.map_err(|error| Failure::Refused(format!("the runtime cannot be started: {error}")))?;
+    let runtime = runtime.map_err(|error| Failure::Refused(format!("cannot start the runtime: {error}")))?;
     runtime.block_on(command)
 }
 
@@ -71,7 +73,7 @@ pub(crate) fn run(command: impl Future<Output = Result<(), Failure>>) -> ExitCod
         // Whoever reads along has had enough (`semel operations list | head`): no reason to complain.
         Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(failure) => {
-            anstream::eprintln!("semel: {}", harmless_lines(&failure.to_string()));
+            anstream::eprintln!("semel: {}", escape_lines(&failure.to_string()));
             failure.exit_code()
         }
     }
@@ -83,14 +85,14 @@ pub(crate) fn path_of(place: &str, id: &str, what: &str) -> Result<String, Failu
         return Ok(format!("{place}/{id}"));
     }
     let like = "0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4";
-    Err(Failure::Usage(format!("{id:?} is no {what} id: it has to be like {like}")))
+    Err(Failure::Usage(format!("{id:?} is not a valid {what} id: use an id such as {like}")))
 }
 
 /// Asks before something is done that cannot be taken back; what was shown stands above.
 pub(crate) fn confirmed(question: &str) -> Result<(), Failure> {
     use std::io::Write as _;
     let mut out = anstream::stderr().lock();
-    write!(out, "\n{question} It cannot be taken back. [y/N] ")?;
+    write!(out, "\n{question} This cannot be undone. [y/N] ")?;
     out.flush()?;
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer)?;

@@ -1,6 +1,6 @@
 //! Why the API refused.
 
-use crate::operations::Operation;
+use super::operation::Operation;
 use serde::Deserialize;
 use std::fmt;
 
@@ -22,7 +22,7 @@ impl fmt::Display for Problem {
         }
         match &self.report {
             Some(report) => {
-                write!(f, "the configuration in force stays, as the file is not right:\n\n{report}")?
+                write!(f, "the file is invalid, and the current configuration stays in force:\n\n{report}")?
             }
             None => f.write_str(&self.detail)?,
         }

@@ -1,6 +1,6 @@
 //! Text in columns. Colours are for terminals: `anstream` takes them out elsewhere.
 
-use crate::harmless::harmless;
+use crate::escape::escape;
 use anstyle::{AnsiColor, Style};
 use std::io::{Result, Write};
 
@@ -28,7 +28,7 @@ impl Cell {
 
     /// A cell that is never cut.
     pub(crate) fn whole(text: &str) -> Self {
-        Self { text: harmless(text), style: Style::new() }
+        Self { text: escape(text), style: Style::new() }
     }
 
     /// What an operation's state looks like: what needs somebody stands out.
@@ -95,7 +95,7 @@ fn length(text: &str) -> usize {
 }
 
 fn fitting(text: &str) -> String {
-    let text = harmless(text);
+    let text = escape(text);
     if length(&text) <= WIDEST {
         return text;
     }

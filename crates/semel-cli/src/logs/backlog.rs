@@ -3,7 +3,7 @@
 //! A pipe whose reader stalls makes `write` wait for as long as the reader likes. Here only the writing thread waits. Everybody else appends to
 //! memory; once that is full, lines are dropped and counted, and a line says how many as soon as the reader is back.
 
-use crate::harmless::harmless_json;
+use crate::escape::escape_json;
 use semel_gateway::metrics::count_dropped_log_lines;
 use std::io::{self, ErrorKind, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -34,10 +34,10 @@ thread_local! {
 }
 
 /// The lines that wait, and the thread that writes them.
-pub(super) struct Backlog(Arc<Shared>);
+pub(super) struct Backlog(Arc<Inner>);
 
-struct Shared {
-    waiting: Mutex<Waiting>,
+struct Inner {
+    waiting: Mutex<Lines>,
     /// There is something to write, or nothing will come any more.
     wake: Condvar,
     /// Something was written.
@@ -46,7 +46,7 @@ struct Shared {
 }
 
 #[derive(Default)]
-struct Waiting {
+struct Lines {
     lines: Vec<u8>,
     /// Lines that came after those, and found no room. Until these are told of, all others are dropped too: the line that tells of them
     /// stands where they are missing.
@@ -65,7 +65,7 @@ impl Backlog {
     }
 
     fn with_room(out: impl Write + Send + 'static, room: usize) -> io::Result<Self> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(Inner {
             waiting: Mutex::default(),
             wake: Condvar::new(),
             written: Condvar::new(),
@@ -102,8 +102,8 @@ impl Backlog {
     }
 }
 
-impl Shared {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+impl Inner {
+    fn waiting(&self) -> MutexGuard<'_, Lines> {
         // Whole lines and numbers are put in under the lock: a poisoned one is as good as any.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -199,20 +199,20 @@ thread_local! {
 
 /// The line that tells of lost ones, as the log's format has it. Called by the writing thread, whose own lines are kept apart.
 fn note_of(lost: u64) -> Vec<u8> {
-    tracing::warn!(target: LINES_LOST, lost, "log lines were lost: whoever reads the log was too slow");
+    tracing::warn!(target: LINES_LOST, lost, "log lines dropped: the reader of standard error was too slow");
     NOTE.take()
 }
 
 /// Appends one line per call of `write`, as the subscriber makes them, with what cannot be seen in it spelt out.
 #[derive(Clone)]
-pub(super) struct Appender(Arc<Shared>);
+pub(super) struct Appender(Arc<Inner>);
 
 impl Write for &Appender {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         if WRITES.get() {
             NOTE.with_borrow_mut(|note| note.extend_from_slice(line));
         } else {
-            self.0.append(&harmless_json(line));
+            self.0.append(&escape_json(line));
         }
         Ok(line.len())
     }

@@ -1,6 +1,6 @@
 //! `semel operations list`
 
-use super::answer::Listed;
+use crate::admin::operation::Listed;
 use crate::admin::table::{Cell, Table};
 use crate::admin::{Failure, Page, Paging, age};
 use clap::Args;
@@ -24,19 +24,19 @@ pub(super) struct Arguments {
     ])]
     state: Option<String>,
 
-    /// Only this tenant's.
+    /// Only of this tenant.
     #[arg(long)]
     tenant: Option<String>,
 
-    /// Only the operation of this name, such as create_payment.
+    /// Only with this operation name, such as create_payment.
     #[arg(long, value_name = "NAME")]
     operation: Option<String>,
 
-    /// Only of this Idempotency-Key.
+    /// Only with this Idempotency-Key.
     #[arg(long)]
     key: Option<String>,
 
-    /// Only those that wait for a person; --dead-letter=false: only others.
+    /// Only dead letters, which wait for an operator; --dead-letter=false: only others.
     #[arg(long, value_name = "BOOL", hide_possible_values = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     dead_letter: Option<bool>,
 
@@ -57,7 +57,7 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 impl Page for Listed {
-    const NOTHING: &'static str = "No such operation.";
+    const NOTHING: &'static str = "No operation matches.";
 
     fn len(&self) -> usize {
         self.operations.len()

@@ -1,14 +1,10 @@
-//! `semel operations`: what the gateway remembers, and a person's word where nobody else knows.
+//! `semel operations`: lists, shows and settles operations.
 //!
-//! - `list.rs`, `show.rs`, `resolve.rs`: the commands;
-//! - `answer.rs`: the parts of the API's answers that people are shown.
+//! `list.rs`, `show.rs` and `resolve.rs` are the commands.
 
-mod answer;
 mod list;
 mod resolve;
 mod show;
-
-pub(crate) use answer::Operation;
 
 use crate::admin;
 use clap::{Args, Subcommand};
@@ -16,8 +12,8 @@ use std::process::ExitCode;
 
 /// List, show and settle operations, through the gateway's admin API.
 ///
-/// An operation is what one Idempotency-Key stands for. Most need nobody. One whose
-/// outcome is unknown may need a person who finds out what happened and says so.
+/// An operation is one execution under an Idempotency-Key. Most need no attention. One
+/// whose outcome is unknown may need an operator to find out what happened.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
@@ -30,10 +26,10 @@ Examples:
       --outcome not_executed --attempt 1 --reason 'the bank has no such transfer'
 
 The token: set SEMEL_ADMIN_TOKEN rather than --token, which other users of this machine
-can see in the list of processes.
+can see in the process list.
 
-Exit status: 0 done, 1 refused or not there, 2 a mistake in the command,
-3 the admin API cannot be reached or cannot answer now: try again."
+Exit status: 0 done, 1 refused or not found, 2 usage error,
+3 the admin API is unavailable: try again."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]

@@ -1,26 +1,26 @@
 //! `semel operations resolve`
 
-use super::answer::{Operation, Shown};
 use super::show;
+use crate::admin::operation::{Operation, Shown};
 use crate::admin::table::style_of;
 use crate::admin::{Admin, Common, Failure, confirmed};
-use crate::harmless::harmless;
+use crate::escape::escape;
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
 use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Settle an outcome that nobody knows, by what you have found out.
+/// Settle an unknown outcome with what you found out.
 ///
-/// Retries with the same key get the outcome from then on. It cannot be taken back.
+/// Retries with the same key get the outcome from then on. This cannot be undone.
 #[derive(Args)]
 #[command(after_help = "\
 Outcomes:
-  completed     it happened; retries get the response that you give, or are told that none was kept
+  completed     it happened; retries get the response that you give, or 409 if you give none
   failed        it was refused for good; likewise
-  not_executed  it did not happen, and nobody is left who could still make it happen:
+  not_executed  it did not happen, and nothing in flight can still make it happen:
                 the next retry executes. Not for 'nothing was found yet'.
-failed and not_executed are true of one attempt alone: say with --attempt which one you looked into.
+failed and not_executed apply to one attempt only: name the one that you checked with --attempt.
 
 Examples:
   semel operations resolve 0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4 --outcome completed \\
@@ -29,14 +29,14 @@ Examples:
   semel operations resolve 0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4 --outcome failed \\
       --attempt 1 --reason 'declined, says the bank' --response-file declined.json --yes
 
-A response file is as in the API: {\"status\": 402, \"headers\": {…}, \"body\": \"…\"}, with body_base64
-in place of body for bytes. On a terminal you are asked before anything is changed.")]
+A response file has the form of the API: {\"status\": 402, \"headers\": {…}, \"body\": \"…\"}, with body_base64
+instead of body for bytes. On a terminal you are asked to confirm.")]
 pub(super) struct Arguments {
     /// The operation's id.
     #[arg(value_name = "ID")]
     id: String,
 
-    /// What became of it.
+    /// The outcome.
     #[arg(long, value_enum)]
     outcome: Outcome,
 
@@ -44,7 +44,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "TEXT")]
     reason: String,
 
-    /// The response that retries get, as a JSON document in this file (- is the standard input).
+    /// JSON file with the response that retries get (- for standard input).
     #[arg(long, value_name = "FILE", conflicts_with_all = ["status", "body", "content_type"])]
     response_file: Option<PathBuf>,
 
@@ -52,19 +52,19 @@ pub(super) struct Arguments {
     #[arg(long)]
     status: Option<u16>,
 
-    /// Its body.
+    /// The body of that response.
     #[arg(long, value_name = "TEXT", requires = "status")]
     body: Option<String>,
 
-    /// Its content type.
+    /// The content type of that response.
     #[arg(long, value_name = "TYPE", requires = "status")]
     content_type: Option<String>,
 
-    /// What the operation made, as type/id.
+    /// The resource that was created, as TYPE/ID.
     #[arg(long, value_name = "TYPE/ID")]
     resource: Option<String>,
 
-    /// The attempt that you looked into; required for failed and not_executed.
+    /// The attempt that you checked; required for failed and not_executed.
     #[arg(long, value_name = "NUMBER")]
     attempt: Option<u32>,
 
@@ -72,7 +72,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "NAME", env = "USER")]
     operator: Option<String>,
 
-    /// Do not ask.
+    /// Do not ask for confirmation.
     #[arg(long, short)]
     yes: bool,
 
@@ -136,7 +136,7 @@ impl Arguments {
         if let Some(resource) = &self.resource {
             let Some((kind, id)) = resource.split_once('/') else {
                 return Err(Failure::Usage(format!(
-                    "--resource {resource}: it has to be like payment/pay_1"
+                    "--resource {resource}: write TYPE/ID, such as payment/pay_1"
                 )));
             };
             resolution.insert("resource".into(), json!({ "type": kind, "id": id }));
@@ -177,17 +177,15 @@ fn read(file: &Path) -> Result<Value, Failure> {
     };
     reading.map_err(|error| wrong(error.to_string()))?;
     serde_json::from_str(&text)
-        .map_err(|error| wrong(format!("it has to be a JSON document like {{\"status\": 201}}: {error}")))
+        .map_err(|error| wrong(format!("not a JSON document such as {{\"status\": 201}}: {error}")))
 }
 
-/// The outcome is true of one attempt alone, and the current one need not be the one that was looked into.
+/// The outcome applies to one attempt only, and the current one need not be the one that was checked.
 fn attempt_missing(operation: &Operation, outcome: Outcome) -> Failure {
-    let (id, attempt, outcome) = (harmless(&operation.operation_id), operation.attempt, outcome.as_str());
+    let (id, attempt, outcome) = (escape(&operation.operation_id), operation.attempt, outcome.as_str());
     Failure::Usage(format!(
-        "--outcome {outcome} is true of one attempt alone: say with --attempt which one you looked into.\n\
-         The operation is at attempt {attempt} now; for its history:\n  \
-         semel operations show {id}\n\
-         If you looked into attempt {attempt}:\n  \
+        "--outcome {outcome} applies to one attempt only: name the one that you checked with --attempt.\nThe operation is \
+         at attempt {attempt} now; for its history:\n  semel operations show {id}\nIf you checked attempt {attempt}:\n  \
          semel operations resolve {id} --outcome {outcome} --attempt {attempt} --reason '…'"
     ))
 }

@@ -1,9 +1,9 @@
 //! `semel operations show`
 
-use super::answer::{Operation, Response, Shown};
+use crate::admin::operation::{Operation, Response, Shown};
 use crate::admin::table::{Cell, Table, style_of};
 use crate::admin::{Admin, Common, Failure, age, path_of};
-use crate::harmless::harmless;
+use crate::escape::escape;
 use clap::Args;
 use jiff::Timestamp;
 use std::io::{Result as Written, Write};
@@ -18,14 +18,14 @@ Examples:
   semel operations show 0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4 --full-key
   semel operations show 0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4 --json | jq .state
 
-The answer's body is never shown: it is the client's business."
+The body of the stored answer is never shown."
 )]
 pub(super) struct Arguments {
     /// The operation's id: clients see it as Semel-Operation-Id.
     #[arg(value_name = "ID")]
     id: String,
 
-    /// Show all of the client's Idempotency-Key, not its first 8 characters alone.
+    /// Show the whole Idempotency-Key instead of its first 8 characters.
     #[arg(long)]
     full_key: bool,
 
@@ -61,11 +61,11 @@ pub(super) fn print(out: &mut impl Write, shown: &Shown) -> Written<()> {
     let Shown { now, operation, history } = shown;
     let standing = operation.standing();
     let style = style_of(&standing);
-    writeln!(out, "{:<NAMES$}{}", "operation id", harmless(&operation.operation_id))?;
-    writeln!(out, "{:<NAMES$}{style}{}{style:#}", "state", harmless(&standing))?;
+    writeln!(out, "{:<NAMES$}{}", "operation id", escape(&operation.operation_id))?;
+    writeln!(out, "{:<NAMES$}{style}{}{style:#}", "state", escape(&standing))?;
     for (name, value) in fields(operation).into_iter().chain(moments(operation, *now)) {
         if let Some(value) = value {
-            writeln!(out, "{name:<NAMES$}{}", harmless(&value))?;
+            writeln!(out, "{name:<NAMES$}{}", escape(&value))?;
         }
     }
     if history.is_empty() {
@@ -98,7 +98,7 @@ fn fields(operation: &Operation) -> Vec<Field> {
         ("reached", operation.recovery_point.clone()),
         ("made", operation.resource.as_ref().map(|made| format!("{}/{}", made.kind, made.id))),
         ("answer", operation.response.as_ref().map(answer)),
-        ("asked about", (asked > 0).then(|| format!("{asked} times"))),
+        ("polled", (asked > 0).then(|| format!("{asked} times"))),
     ]
 }
 
@@ -109,7 +109,7 @@ fn moments(operation: &Operation, now: Timestamp) -> [Field; 6] {
         ("began", Some(said(&times.created))),
         ("lease until", Some(said(&times.lease_until))),
         ("ended", times.completed.as_ref().map(said)),
-        ("next question", times.next_reconcile.as_ref().map(said)),
+        ("next poll", times.next_reconcile.as_ref().map(said)),
         ("replayed until", times.expires.as_ref().map(said)),
         ("known until", times.purge.as_ref().map(said)),
     ]
@@ -129,8 +129,8 @@ fn answer(response: &Response) -> String {
 }
 
 fn hint(out: &mut impl Write, operation: &Operation) -> Written<()> {
-    let id = harmless(&operation.operation_id);
-    writeln!(out, "\nNobody knows whether it happened. Find out, then say so:")?;
+    let id = escape(&operation.operation_id);
+    writeln!(out, "\nThe outcome is unknown. Find out whether it happened, then settle it:")?;
     let attempt = operation.attempt;
     writeln!(out, "  semel operations resolve {id} --outcome completed --reason '…'")?;
     writeln!(out, "  semel operations resolve {id} --outcome not_executed --attempt {attempt} --reason '…'")

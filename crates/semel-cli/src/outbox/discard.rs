@@ -3,35 +3,35 @@
 use super::answer::{Event, Shown};
 use super::show;
 use crate::admin::{Admin, Common, Failure, confirmed};
-use crate::harmless::harmless;
+use crate::escape::escape;
 use clap::Args;
 use serde_json::json;
 use std::io::{IsTerminal as _, Write as _};
 
-/// Take an event out of the outbox that its receiver refused.
+/// Drop a dead letter from the outbox.
 ///
-/// It is never published. The later events of its aggregate go on without it. It cannot be taken back.
+/// It is never published, and the later events of its aggregate follow without it. This cannot be undone.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   semel outbox drop 0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4 --reason 'the partner has closed: ticket 4711'
 
-On a terminal you are asked before anything is changed. What was dropped, by whom and why, is kept
-in the table semel_outbox_dropped.")]
+On a terminal you are asked to confirm. What was dropped, by whom and why, is kept in the table
+semel_outbox_dropped.")]
 pub(super) struct Arguments {
     /// The event's id.
     #[arg(value_name = "ID")]
     id: String,
 
-    /// Why nobody needs it; kept.
+    /// Why it is not needed; stored with the event.
     #[arg(long, value_name = "TEXT")]
     reason: String,
 
-    /// Your name; kept.
+    /// Your name; stored with the event.
     #[arg(long, value_name = "NAME", env = "USER")]
     operator: Option<String>,
 
-    /// Do not ask.
+    /// Do not ask for confirmation.
     #[arg(long, short)]
     yes: bool,
 
@@ -57,6 +57,6 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let event: Event = reply.document()?;
     let mut out = anstream::stdout().lock();
-    writeln!(out, "{} is dropped.", harmless(&event.event_id))?;
+    writeln!(out, "Dropped {}.", escape(&event.event_id))?;
     Ok(out.flush()?)
 }

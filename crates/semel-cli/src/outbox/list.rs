@@ -6,7 +6,7 @@ use crate::admin::{Failure, Page, Paging, age};
 use clap::Args;
 use std::io::{Result as Written, Write};
 
-/// List events that are not published yet, latest first.
+/// List events that are not published yet, newest first.
 #[derive(Args)]
 #[command(
     next_line_help = true,
@@ -17,7 +17,7 @@ Examples:
   semel outbox list --aggregate payment/pay_1 --all --json"
 )]
 pub(super) struct Arguments {
-    /// Only those that wait for a person; --dead-letter=false: only others.
+    /// Only dead letters, which wait for an operator; --dead-letter=false: only others.
     #[arg(long, value_name = "BOOL", hide_possible_values = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     dead_letter: Option<bool>,
 
@@ -44,7 +44,7 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 impl Page for Listed {
-    const NOTHING: &'static str = "No such event.";
+    const NOTHING: &'static str = "No event matches.";
 
     fn len(&self) -> usize {
         self.events.len()

@@ -1,4 +1,4 @@
-//! `semel outbox`: events that are not published yet, and a person's hand where their receiver refuses them.
+//! `semel outbox`: lists, shows, requeues and drops events that are not published yet.
 //!
 //! - `list.rs`, `show.rs`, `requeue.rs`, `discard.rs`: the commands;
 //! - `answer.rs`: the parts of the API's answers that people are shown.
@@ -17,7 +17,7 @@ use std::process::ExitCode;
 ///
 /// An event is in the outbox until its receiver has confirmed it. One that the receiver
 /// refuses again and again becomes a dead letter: it and the later events of its aggregate
-/// wait until somebody requeues it, or drops it.
+/// wait until an operator requeues or drops it.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
@@ -28,8 +28,8 @@ Examples:
   semel outbox requeue 0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4
   semel outbox drop 0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4 --reason 'the partner has closed: ticket 4711'
 
-Exit status: 0 done, 1 refused or not there, 2 a mistake in the command,
-3 the admin API cannot be reached or cannot answer now: try again."
+Exit status: 0 done, 1 refused or not found, 2 usage error,
+3 the admin API is unavailable: try again."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]

@@ -2,14 +2,14 @@
 
 use super::show;
 use crate::admin::{Admin, Common, Failure};
-use crate::harmless::harmless;
+use crate::escape::escape;
 use clap::Args;
 use serde_json::json;
 use std::io::Write as _;
 
-/// Send an event on its way again that its receiver refused.
+/// Publish a dead letter again.
 ///
-/// It has all its attempts before it, and the later events of its aggregate follow in order.
+/// It gets all its attempts again, and the later events of its aggregate follow in order.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -32,6 +32,6 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let event: super::answer::Event = reply.document()?;
     let mut out = anstream::stdout().lock();
-    writeln!(out, "{} is on its way again.", harmless(&event.event_id))?;
+    writeln!(out, "Requeued {}.", escape(&event.event_id))?;
     Ok(out.flush()?)
 }

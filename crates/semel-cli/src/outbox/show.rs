@@ -3,7 +3,7 @@
 use super::answer::Shown;
 use crate::admin::table::style_of;
 use crate::admin::{Admin, Common, Failure, age, path_of};
-use crate::harmless::harmless;
+use crate::escape::escape;
 use clap::Args;
 use std::io::{Result as Written, Write};
 
@@ -35,13 +35,13 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
     print(&mut out, &shown)?;
     if shown.event.dead_letter {
-        let id = harmless(&shown.event.event_id);
+        let id = escape(&shown.event.event_id);
         writeln!(
             out,
-            "\nIt and the later events of its aggregate wait for you. Once its receiver would take it:"
+            "\nThis event and the later ones of its aggregate wait for an operator. Once the receiver would accept it:"
         )?;
         writeln!(out, "  semel outbox requeue {id}")?;
-        writeln!(out, "or, if nobody needs it any more:")?;
+        writeln!(out, "or, if it is no longer needed:")?;
         writeln!(out, "  semel outbox drop {id} --reason '…'")?;
     }
     Ok(out.flush()?)
@@ -60,8 +60,8 @@ pub(super) fn print(out: &mut impl Write, shown: &Shown) -> Written<()> {
     let standing = event.standing();
     let style = style_of(&standing);
     let said = |moment: &String| format!("{moment} ({})", age::relative(moment, *now));
-    writeln!(out, "{:<NAMES$}{}", "event id", harmless(&event.event_id))?;
-    writeln!(out, "{:<NAMES$}{style}{}{style:#}", "state", harmless(&standing))?;
+    writeln!(out, "{:<NAMES$}{}", "event id", escape(&event.event_id))?;
+    writeln!(out, "{:<NAMES$}{style}{}{style:#}", "state", escape(&standing))?;
     let payload = payload.clone().or_else(|| payload_base64.as_ref().map(|text| format!("base64: {text}")));
     for (name, value) in [
         ("aggregate", Some(event.aggregate.clone())),
@@ -74,7 +74,7 @@ pub(super) fn print(out: &mut impl Write, shown: &Shown) -> Written<()> {
         ("payload", payload),
     ] {
         if let Some(value) = value {
-            writeln!(out, "{name:<NAMES$}{}", harmless(&value))?;
+            writeln!(out, "{name:<NAMES$}{}", escape(&value))?;
         }
     }
     Ok(())

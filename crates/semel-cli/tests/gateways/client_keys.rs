@@ -70,7 +70,7 @@ async fn neither_keys_nor_bodies_can_be_read_in_the_files_and_operators_find_key
     // Without the key nothing could be looked up: a reload is refused, and so is a start.
     gateway.is_given(&configuration(&service, &store, "", PAYMENTS));
     gateway.is_told_to_reload();
-    gateway.has_logged("client keys cannot be looked up in the store").await;
+    gateway.has_logged("cannot read from the store how client keys are kept").await;
     assert!(gateway.send(&payment("first-payment")).await.is_replay());
     ends(gateway).await;
     assert!(refused(&service, &store, PAYMENTS).contains("sealed by the key"));

@@ -55,7 +55,7 @@ async fn provoked(profile: &str) -> BTreeMap<String, Vec<u16>> {
 
     let without = ask("/payments", "").without("Idempotency-Key");
     seen.is("idempotency_key_missing", &gateway.send(&without).await);
-    seen.is("idempotency_key_invalid", &gateway.send(&without.key("k3y-short")).await);
+    seen.is("idempotency_key_invalid", &gateway.send(&without.key("k3y-with-a-\"-in-it")).await);
     let tenantless = ask("/payments", "payment-of-nobody").without("x-account-id");
     seen.is("idempotency_scope_unresolved", &gateway.send(&tenantless).await);
     let large = ask("/payments", "payment-too-large").body(vec![b'x'; 1025]);

@@ -86,7 +86,7 @@ fn a_worker_publishes_to_nats_even_if_that_is_started_later() {
     let log = shop.path().join("worker.log");
     let worker = Worker::start_logging(&config(shop.path(), &store, &outbox), File::create(&log).unwrap());
     let logged = || std::fs::read_to_string(&log).unwrap();
-    until("its word that nobody is there", || logged().contains("cannot be reached").then_some(()));
+    until("its word that nobody is there", || logged().contains("receiver unavailable").then_some(()));
 
     broker.start_again().unwrap();
     let told = until("the events", || {

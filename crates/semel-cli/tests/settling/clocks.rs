@@ -147,3 +147,61 @@ fn a_store_that_was_stopped_for_a_fortnight_serves_at_once_and_an_operator_ends_
     let retry = gateway.pay(DOUBTFUL, "answer");
     assert_eq!((retry.status, retry.header("idempotent-replayed")), (201, Some("true")), "{retry:?}");
 }
+
+/// The store was stopped for a fortnight, and is started with the right clock; then with one that is three days slow, which nobody can tell. What is
+/// answered meanwhile was forgotten once the hold ended, and a retry was executed a second time.
+#[test]
+fn what_is_answered_while_the_clock_is_set_back_during_a_hold_is_replayed_when_the_hold_ends() {
+    let service = Service::start();
+    let directory = tempfile::tempdir().unwrap();
+    let rest = "retention = \"24h\"\ntombstone = \"24h\"\n";
+    let file = config(directory.path(), "semel.toml", service.address, rest);
+    for (off, key) in [("-14d", KEPT), ("+0", QUICK), ("-3d", DOUBTFUL)] {
+        let gateway = Gateway::start_with(&file, ClockOff(off));
+        assert_eq!(gateway.pay(key, "answer").status, 201);
+        gateway.kill();
+    }
+
+    let gateway = Gateway::start(&file);
+    assert_eq!(gateway.ask("/v1/clock").json()["held"], true);
+    let admin = format!("http://{}", gateway.admin);
+    let accepted = semel().args(["clock", "accept", "--admin", &admin]).output().unwrap();
+    assert!(accepted.status.success(), "{accepted:?}");
+    until("what was over is forgotten", || gateway.operation(KEPT).is_none().then_some(()));
+    for key in [QUICK, DOUBTFUL] {
+        let retry = gateway.pay(key, "answer");
+        assert_eq!((retry.status, retry.header("idempotent-replayed")), (201, Some("true")), "{retry:?}");
+    }
+    assert_eq!(service.executions().len(), 3, "each of them once");
+}
+
+#[test]
+fn a_start_with_a_clock_far_behind_says_so_and_serves_nothing_until_it_is_accepted() {
+    let service = Service::start();
+    let directory = tempfile::tempdir().unwrap();
+    let file = config(directory.path(), "semel.toml", service.address, "");
+    let gateway = Gateway::start(&file);
+    assert_eq!(gateway.pay(KEPT, "answer").status, 201);
+    gateway.kill();
+
+    let gateway = Gateway::start_with(&file, ClockOff("-14d"));
+    let refused = gateway.pay(DOUBTFUL, "answer");
+    assert_eq!(
+        (refused.status, refused.code().as_str()),
+        (503, "idempotency_store_unavailable"),
+        "{refused:?}"
+    );
+    let ready = gateway.ask("/readyz");
+    assert_eq!(ready.status, 503, "{ready:?}");
+    assert!(ready.json()["why"].as_str().unwrap().contains("clock"), "{ready:?}");
+    let admin = format!("http://{}", gateway.admin);
+    let shown = semel().args(["clock", "--admin", &admin]).output().unwrap();
+    let text = String::from_utf8(shown.stdout).unwrap();
+    assert!(text.contains("This instance serves no requests") && text.contains("behind"), "{text}");
+    let accepted = semel().args(["clock", "accept", "--admin", &admin]).output().unwrap();
+    let text = String::from_utf8(accepted.stdout).unwrap();
+    assert!(accepted.status.success() && text.contains("No clock hold is open"), "{text}");
+    assert_eq!(gateway.pay(DOUBTFUL, "answer").status, 201);
+    let retry = gateway.pay(KEPT, "answer");
+    assert_eq!((retry.status, retry.header("idempotent-replayed")), (201, Some("true")), "{retry:?}");
+}

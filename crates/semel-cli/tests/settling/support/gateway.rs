@@ -218,7 +218,7 @@ impl Worker {
         let command = clock.on(&mut command).args(["worker", "--config"]).arg(config);
         let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut said = BufReader::new(process.stderr.take().unwrap()).lines().map(Result::unwrap);
-        let first = said.find(|line| line.contains("working")).expect("it says that it works");
+        let first = said.find(|line| line.contains("worker started")).expect("it says that it works");
         // Whatever else it says, somebody reads it.
         std::thread::spawn(move || said.for_each(drop));
         let time = first.split_whitespace().find_map(|word| word.parse().ok());

@@ -5,12 +5,12 @@ use semel_gateway::Reload;
 /// Signals to read the configuration anew.
 ///
 /// Listened for from the very beginning: until then, one of them ends the process on the spot.
-pub(crate) struct Hangups {
+pub(crate) struct Sighup {
     #[cfg(unix)]
     signal: tokio::signal::unix::Signal,
 }
 
-impl Hangups {
+impl Sighup {
     pub(crate) fn listen() -> std::io::Result<Self> {
         #[cfg(unix)]
         use tokio::signal::unix::{SignalKind, signal};

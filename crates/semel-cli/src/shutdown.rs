@@ -5,12 +5,12 @@ use tokio::sync::oneshot;
 /// Ctrl-C, or a polite request to end.
 ///
 /// Listened for from the very beginning: until then, either ends the process on the spot.
-pub(crate) struct Interrupts {
+pub(crate) struct ShutdownSignals {
     #[cfg(unix)]
     signals: [tokio::signal::unix::Signal; 2],
 }
 
-impl Interrupts {
+impl ShutdownSignals {
     pub(crate) fn listen() -> std::io::Result<Self> {
         #[cfg(unix)]
         use tokio::signal::unix::{SignalKind, signal};

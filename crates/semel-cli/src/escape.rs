@@ -7,12 +7,12 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// In one line.
-pub(crate) fn harmless(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     spelt_out(text, |_| false)
 }
 
 /// In as many lines as it has.
-pub(crate) fn harmless_lines(text: &str) -> String {
+pub(crate) fn escape_lines(text: &str) -> String {
     spelt_out(text, |next| next == '\n')
 }
 
@@ -29,7 +29,7 @@ fn spelt_out(text: &str, is_left: impl Fn(char) -> bool) -> String {
 
 /// In JSON, or in lines of the log, which may be JSON: spelt out as JSON has it, so that a document says what it said before. Line ends, tabs
 /// and the escapes of colours stay.
-pub(crate) fn harmless_json(text: &[u8]) -> Cow<'_, [u8]> {
+pub(crate) fn escape_json(text: &[u8]) -> Cow<'_, [u8]> {
     let is_left = |byte: &u8| matches!(byte, b'\n' | b'\t' | 0x1b);
     if text.iter().all(|byte| matches!(byte, b' '..=b'~') || is_left(byte)) {
         return Cow::Borrowed(text);
@@ -90,22 +90,22 @@ mod tests {
             (r#"it's "C:\x""#, r#"it's "C:\x""#),
             ("é e\u{301} नमस्ते 支払い €", "é e\u{301} नमस्ते 支払い €"),
         ] {
-            assert_eq!(harmless(text), shown);
+            assert_eq!(escape(text), shown);
         }
-        assert_eq!(harmless_lines("one\ntwo\u{202e}"), "one\ntwo\\u{202e}");
+        assert_eq!(escape_lines("one\ntwo\u{202e}"), "one\ntwo\\u{202e}");
     }
 
     #[test]
     fn json_says_what_it_said_before() {
         let document =
             serde_json::json!({ "key": "a\u{202e}b\u{e0001}\u{9b}é", "note": "\u{1b}" }).to_string();
-        let safe = harmless_json(document.as_bytes());
+        let safe = escape_json(document.as_bytes());
         assert!(safe.windows(6).any(|window| window == b"\\u202e"));
         let text = std::str::from_utf8(&safe).unwrap();
         assert!(!text.contains(['\u{202e}', '\u{e0001}', '\u{9b}']) && text.contains('é'));
         let [before, after]: [serde_json::Value; 2] =
             [&document, text].map(|text| serde_json::from_str(text).unwrap());
         assert_eq!(before, after);
-        assert!(matches!(harmless_json(b"\x1b[2mINFO\x1b[0m a line\n"), Cow::Borrowed(_)));
+        assert!(matches!(escape_json(b"\x1b[2mINFO\x1b[0m a line\n"), Cow::Borrowed(_)));
     }
 }

@@ -1,0 +1,226 @@
+//! Semel's own gateway passes every case, under every profile, on both stores; in front of an API without any idempotency.
+
+use super::semel;
+use semel_testing::database::Database;
+use semel_testing::faulty_api::{Fault, FaultyApi, TOKENS};
+use semel_testing::servers::free_port;
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Cases that do not run here, and why.
+const NOT_RUN: [(&str, &str); 2] = [
+    // Nothing expires all keys of a gateway.
+    ("window", "--expire"),
+    // The tenant is a header of the proxy here, which would refuse a revoked credential itself.
+    ("caller.revoked", "--revoke"),
+];
+
+/// The profiles that a configuration can name: whatever `semel check` knows and the gateway accepts.
+fn profiles() -> Vec<&'static str> {
+    let names = semel_check::Profile::all().iter().map(|profile| profile.name);
+    let is_known = |name: &&str| {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("semel.toml");
+        std::fs::write(&file, format!("upstream = \"http://127.0.0.1:1\"\nprofile = \"{name}\"\n")).unwrap();
+        semel().arg("check-config").arg(&file).output().unwrap().status.success()
+    };
+    names.filter(is_known).collect()
+}
+
+/// Two gateways on one store. The first can be killed and started by commands.
+struct Gateways {
+    directory: TempDir,
+    ports: [u16; 2],
+}
+
+impl Gateways {
+    async fn start(api: &FaultyApi, store: &str, profile: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let here = directory.path().display().to_string();
+        let store = store.replace("{directory}", &here);
+        let ports = [free_port().unwrap(), free_port().unwrap()];
+        for (number, port) in ports.iter().enumerate() {
+            let config = format!(
+                r#"
+upstream = "http://{}"
+listen = "127.0.0.1:{port}"
+store = "{store}"
+profile = "{profile}"
+[admin]
+listen = "127.0.0.1:0"
+[scope]
+tenant = ["header:x-account-id"]
+trusted_peers = ["127.0.0.1"]
+[[route]]
+operation = "create_payment"
+match = "POST /payments"
+key = "required"
+timeout = "3s"
+lease = "4s"
+[[route]]
+operation = "refund"
+match = "POST /refunds"
+key = "required"
+"#,
+                api.address
+            );
+            std::fs::write(format!("{here}/{number}.toml"), config).unwrap();
+            let program = env!("CARGO_BIN_EXE_semel");
+            let start = format!(
+                "{program} gateway --config {here}/{number}.toml > {here}/{number}.log 2>&1 & echo $! > {here}/{number}.pid"
+            );
+            std::fs::write(format!("{here}/{number}.sh"), start).unwrap();
+        }
+        let gateways = Self { directory, ports };
+        for (number, port) in ports.iter().enumerate() {
+            assert!(
+                Command::new("sh").arg("-c").arg(gateways.command("sh", number)).status().unwrap().success()
+            );
+            let deadline = Instant::now() + Duration::from_secs(30);
+            while tokio::net::TcpStream::connect(("127.0.0.1", *port)).await.is_err() {
+                assert!(Instant::now() < deadline, "{}", gateways.log(number));
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
+        gateways
+    }
+
+    /// Starts (`sh`) or kills (`kill`) one of them.
+    fn command(&self, what: &str, number: usize) -> String {
+        let here = self.directory.path().display();
+        if what == "sh" {
+            format!("sh {here}/{number}.sh")
+        } else {
+            format!("kill -9 $(cat {here}/{number}.pid)")
+        }
+    }
+
+    fn log(&self, number: usize) -> String {
+        std::fs::read_to_string(self.directory.path().join(format!("{number}.log"))).unwrap_or_default()
+    }
+
+    async fn check(&self, api: &FaultyApi, profile: &str) -> Value {
+        let mut command = semel();
+        command.arg("check").arg(format!("http://127.0.0.1:{}", self.ports[0]));
+        command.args(["--also", &format!("http://127.0.0.1:{}", self.ports[1])]);
+        command.args([
+            "--send",
+            "POST /payments",
+            "--body",
+            r#"{"amount": 10, "reference": "r"}"#,
+            "--profile",
+            profile,
+        ]);
+        command.args([
+            "--header",
+            &format!("Authorization: Bearer {}", TOKENS[0]),
+            "--header",
+            "X-Account-Id: alice",
+        ]);
+        command.args(["--same-caller", &format!("Authorization: Bearer {}", TOKENS[1])]);
+        command.args([
+            "--other-caller",
+            &format!("Authorization: Bearer {}", TOKENS[2]),
+            "--other-caller",
+            "X-Account-Id: bob",
+        ]);
+        let count = format!("GET http://{}/payments?reference={{reference}}", api.address);
+        command.args([
+            "--mark",
+            "/reference",
+            "--count",
+            &count,
+            "--count-at",
+            "/total",
+            "--settle",
+            "500ms",
+        ]);
+        command.args([
+            "--slow",
+            "X-Delay: 1600",
+            "--fail-with",
+            "X-Fail: 1",
+            "--other-send",
+            "POST /refunds",
+            "--hostile",
+        ]);
+        command.args([
+            "--kill",
+            &self.command("kill", 0),
+            "--start",
+            &self.command("sh", 0),
+            "--patience",
+            "40s",
+        ]);
+        command.args(["--concurrency", "10", "--rounds", "2", "--rps", "2000", "--format", "json"]);
+        let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
+        assert_eq!(report["exit_status"].as_i64(), output.status.code().map(i64::from));
+        report
+    }
+}
+
+impl Drop for Gateways {
+    fn drop(&mut self) {
+        for number in 0..2 {
+            // It may be dead already.
+            let _status =
+                Command::new("sh").arg("-c").arg(self.command("kill", number)).stderr(Stdio::null()).status();
+        }
+    }
+}
+
+async fn passes(store: &str, profile: &str) {
+    let directory = tempfile::tempdir().unwrap();
+    let api = FaultyApi::start(Some(Fault::NoIdempotency), directory.path()).await;
+    let gateways = Gateways::start(&api, store, profile).await;
+    let report = gateways.check(&api, profile).await;
+    for case in report["cases"].as_array().unwrap() {
+        let name = case["name"].as_str().unwrap();
+        let right = if NOT_RUN.iter().any(|(other, _)| *other == name) { "not-run" } else { "pass" };
+        // The service's cookie is not replayed, and so the case runs; a service without one would leave it out.
+        assert_eq!(case["verdict"], right, "{profile} on {store}: {case:#}\n{}", gateways.log(0));
+    }
+    assert_eq!(report["exit_status"], 0);
+    assert_eq!(report["badge"], true, "races, crashes and callers were conclusive");
+}
+
+/// One after the other: the crashes of one leave the machine to the next.
+async fn passes_under_every_profile(store: impl AsyncFn() -> (String, Option<Database>)) {
+    let profiles = profiles();
+    assert!(profiles.contains(&"ietf") && profiles.contains(&"stripe"), "{profiles:?}");
+    let mut checks = Vec::new();
+    for profile in profiles {
+        checks.push((store().await, profile));
+    }
+    for ((url, _database), profile) in checks {
+        passes(&url, profile).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_gateway_on_sqlite_passes_every_case_under_every_profile() {
+    passes_under_every_profile(async || ("sqlite:{directory}/semel.db".to_owned(), None)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_gateway_on_postgres_passes_every_case_under_every_profile() {
+    passes_under_every_profile(async || {
+        let database = Database::new().await;
+        (database.url(), Some(database))
+    })
+    .await;
+}
+
+/// The list of what does not run here names cases that there are.
+#[test]
+fn what_is_left_out_exists() {
+    for (name, flag) in NOT_RUN {
+        assert!(semel_check::cases::CASES.iter().any(|case| case.name == name), "{name}");
+        assert!(flag.starts_with("--"));
+    }
+    assert!(Path::new(env!("CARGO_BIN_EXE_semel")).exists());
+}

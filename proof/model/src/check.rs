@@ -1,14 +1,17 @@
 //! One configuration from its first state to its last.
 
+use crate::clock::{ClockAction, ClockBounds, ClockMistake, Clocks};
 use crate::config::Config;
 use crate::model::{Action, Protocol};
 use crate::mutants::Mutant;
 use stateright::{Checker, Expectation, HasDiscoveries, Model};
+use std::fmt::Debug;
+use std::hash::Hash;
 use std::time::{Duration, Instant};
 
 /// What came out.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct Outcome<A = Action> {
     /// Different states.
     pub states: usize,
     /// Steps between them.
@@ -20,7 +23,7 @@ pub struct Outcome {
     /// How many properties hold always, and how many sometimes.
     pub properties: (usize, usize),
     /// What does not hold always, and how it comes about.
-    pub broken: Vec<(&'static str, Vec<Action>)>,
+    pub broken: Vec<(&'static str, Vec<A>)>,
     /// What was reached of what has to be.
     pub reached: Vec<&'static str>,
     /// What has to be reached, and was not.
@@ -29,7 +32,7 @@ pub struct Outcome {
     pub took: Duration,
 }
 
-impl Outcome {
+impl<A> Outcome<A> {
     /// Whether everything holds that has to.
     #[must_use]
     pub fn is_good(&self) -> bool {
@@ -39,14 +42,34 @@ impl Outcome {
 
 /// Checks a configuration, calling `progress` with states and depth every few seconds.
 pub fn check(config: Config, mutant: Option<Mutant>, progress: impl Fn(usize, usize)) -> Outcome {
-    let started = Instant::now();
     // With one thread the first counterexample found is the shortest.
     let threads = if mutant.is_some() { 1 } else { 2 };
-    let mut checker = Protocol::with(config, mutant)
-        .checker()
-        .threads(threads)
-        .finish_when(HasDiscoveries::AnyFailures)
-        .spawn_bfs();
+    explore(Protocol::with(config, mutant), threads, Protocol::longest_way, progress)
+}
+
+/// Checks the clock.
+pub fn check_clock(
+    bounds: ClockBounds,
+    mistake: Option<ClockMistake>,
+    progress: impl Fn(usize, usize),
+) -> Outcome<ClockAction> {
+    let threads = if mistake.is_some() { 1 } else { 2 };
+    explore(Clocks { bounds, mistake }, threads, |_| 0, progress)
+}
+
+fn explore<M>(
+    model: M,
+    threads: usize,
+    longest_way: fn(&M) -> u8,
+    progress: impl Fn(usize, usize),
+) -> Outcome<M::Action>
+where
+    M: Model + Send + Sync + 'static,
+    M::State: Clone + Debug + Hash + Send + Sync + PartialEq + 'static,
+    M::Action: Clone + Debug + PartialEq + Send + Sync + 'static,
+{
+    let started = Instant::now();
+    let mut checker = model.checker().threads(threads).finish_when(HasDiscoveries::AnyFailures).spawn_bfs();
     let workers = checker.handles();
     let mut reported = Instant::now();
     while !workers.iter().all(std::thread::JoinHandle::is_finished) {
@@ -77,7 +100,7 @@ pub fn check(config: Config, mutant: Option<Mutant>, progress: impl Fn(usize, us
         states: checker.unique_state_count(),
         steps: checker.state_count(),
         depth: checker.max_depth(),
-        longest_way: checker.model().longest_way(),
+        longest_way: longest_way(checker.model()),
         properties: (of(Expectation::Always).count(), of(Expectation::Sometimes).count()),
         broken,
         reached,

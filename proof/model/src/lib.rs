@@ -19,7 +19,8 @@
 //!   if nothing was written since its record was read. That is kept, as `fresh`.
 //! - **Late answers.** An answer that comes late is a sender that acts late, and any sender may act arbitrarily late.
 //!   Answers that never come, or come twice, are played.
-//! - **Clocks.** Moments only come or do not. Leases run out whenever the checker likes, windows in their order.
+//! - **Clocks.** Moments only come or do not. Leases run out whenever the checker likes, windows in their order. Which time a store believes is a model of
+//!   its own, `clock`.
 //! - **Tokens of those who are gone.** Only a token that somebody alive can name tells two owners apart.
 //! - **The order of like clients.** Two of the three are alike, and change places freely.
 //!
@@ -27,6 +28,7 @@
 
 mod audit;
 mod check;
+mod clock;
 mod config;
 mod evidence;
 mod healthy;
@@ -43,7 +45,8 @@ mod settlers;
 mod state;
 mod turn;
 
-pub use check::{Outcome, check};
+pub use check::{Outcome, check, check_clock};
+pub use clock::{ClockAction, ClockBounds, ClockMistake, ClockWorld, Clocks};
 pub use config::{Bounds, Config, Third};
 pub use evidence::{Answerer, Message, Names};
 pub use healthy::STEPS;

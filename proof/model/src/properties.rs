@@ -107,7 +107,7 @@ fn record_is_true(world: &World) -> bool {
     match kept.state {
         State::Completed => effects > 0,
         State::FailedReplayable | State::FailedRetryable => effects == 0,
-        State::InProgress | State::Unknown | State::Expired => true,
+        _ => true,
     }
 }
 

@@ -1,0 +1,149 @@
+//! Looks at every write that the store commits: whether the state machine allows it, and what follows from it.
+
+use crate::book::Book;
+use crate::lock::locked;
+use crate::rules::{Rule, Work};
+use crate::steps;
+use crate::store::{Audit, Write};
+use crate::trace::Trace;
+use semel::{Happening, Now, OperationId, Record, RecordKey, State};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+/// What is known of all operations, past the store's own words.
+pub(crate) struct Auditor {
+    trace: Arc<Trace>,
+    book: Arc<Book>,
+    rules: Arc<Vec<Rule>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// Every attempt that was ever committed.
+    attempts: BTreeSet<(OperationId, u32)>,
+    /// Which operation a key stood for last.
+    last: BTreeMap<RecordKey, OperationId>,
+    /// When each operation ended, by the true time.
+    ended: BTreeMap<OperationId, u64>,
+    /// When an operation was removed because nothing had happened.
+    released: BTreeMap<OperationId, u64>,
+    damaged: BTreeMap<OperationId, u64>,
+    violations: Vec<String>,
+}
+
+impl Auditor {
+    pub(crate) fn new(trace: Arc<Trace>, book: Arc<Book>, rules: Arc<Vec<Rule>>) -> Self {
+        Self { trace, book, rules, known: Mutex::default() }
+    }
+
+    pub(crate) fn has_attempt(&self, id: OperationId, attempt: u32) -> bool {
+        locked(&self.known).attempts.contains(&(id, attempt))
+    }
+
+    /// When it ended; `None`: it has not, as far as the store was ever told.
+    pub(crate) fn ended(&self, id: OperationId) -> Option<u64> {
+        locked(&self.known).ended.get(&id).copied()
+    }
+
+    /// Whether its record was removed by its owner.
+    pub(crate) fn was_released(&self, id: OperationId) -> bool {
+        locked(&self.known).released.contains_key(&id)
+    }
+
+    pub(crate) fn note_damage(&self, id: OperationId, at: u64) {
+        locked(&self.known).damaged.insert(id, at);
+    }
+
+    pub(crate) fn damaged(&self, id: OperationId) -> Option<u64> {
+        locked(&self.known).damaged.get(&id).copied()
+    }
+
+    pub(crate) fn violations(&self) -> Vec<String> {
+        locked(&self.known).violations.clone()
+    }
+
+    /// The one effect of some operations is in the transaction that completes them.
+    fn follow_effect(&self, write: &Write<'_>) {
+        let Some(draft) = write.draft.filter(|draft| draft.state == State::Completed) else { return };
+        let by_evidence = write.history.is_some_and(|entry| entry.happening == Happening::SettledCompleted);
+        let is_new = write.before.is_some_and(|before| !has_ended(before.state));
+        if by_evidence || !is_new || !self.is_transaction(&draft.key) {
+            return;
+        }
+        let mut pages = self.book.pages();
+        if let Some(order) = pages.order(draft.operation_id, draft.attempt) {
+            pages.effect(&order);
+        }
+    }
+
+    fn is_transaction(&self, key: &RecordKey) -> bool {
+        self.rules.iter().any(|rule| *rule.name == *key.operation && rule.work == Work::Transaction)
+    }
+}
+
+pub(crate) fn has_ended(state: State) -> bool {
+    !matches!(state, State::InProgress | State::Unknown)
+}
+
+impl Audit for Auditor {
+    fn wrote(&self, instance: usize, write: &Write<'_>, now: Now) {
+        let rule = self.rules.iter().find(|rule| *rule.name == *write.key.operation);
+        let (id, before) = match (write.draft, write.before) {
+            (Some(draft), before) => (draft.operation_id, before),
+            (None, Some(before)) => (before.operation_id, Some(before)),
+            (None, None) => return,
+        };
+        let from = before.map_or("nothing", |before| before.state.as_str());
+        match write.draft {
+            Some(draft) => self.trace.note(format_args!(
+                "{id} process {instance}: {from} -> {} v{} attempt {}{}",
+                draft.state.as_str(),
+                draft.version,
+                draft.attempt,
+                if draft.dead_letter { ", dead letter" } else { "" },
+            )),
+            None => self.trace.note(format_args!("{id} process {instance}: {from} -> removed")),
+        }
+        self.follow_effect(write);
+        let mut known = locked(&self.known);
+        if let Some(rule) = rule
+            && let Err(why) = steps::check(write, rule.policy(), now)
+        {
+            known.violations.push(format!("model {id}: {why}"));
+        }
+        match write.draft {
+            Some(draft) => {
+                known.attempts.insert((id, draft.attempt));
+                known.last.insert(write.key.clone(), id);
+                if has_ended(draft.state) {
+                    if before.is_none_or(|before| !has_ended(before.state)) {
+                        known.ended.insert(id, self.trace.now());
+                    }
+                } else {
+                    known.ended.remove(&id);
+                }
+            }
+            None if before.is_some_and(|before| before.state == State::InProgress) => {
+                known.released.insert(id, self.trace.now());
+            }
+            None => {}
+        }
+    }
+
+    fn took_back(&self, key: &RecordKey, record: Option<&Record>) {
+        let mut known = locked(&self.known);
+        let Some(id) = known.last.get(key).copied() else { return };
+        self.trace.note(format_args!("{id}: a write is taken back"));
+        let stands = record.filter(|record| record.operation_id == id);
+        if stands.is_none_or(|record| !has_ended(record.state)) {
+            known.ended.remove(&id);
+            if self.is_transaction(key) {
+                self.book.pages().take_back(id);
+            }
+        }
+        if stands.is_some() {
+            known.released.remove(&id);
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Faults that strike by themselves, every so often.
+
+use crate::dice::Dice;
+use crate::fault::Fault;
+use crate::gateway;
+use crate::lock::locked;
+use crate::network::Host;
+use crate::world::World;
+use semel_worker::{RekeyOptions, Rekeyer};
+use std::sync::Arc;
+use tokio::task::AbortHandle;
+
+/// The kinds that do, in the order in which they begin.
+const KINDS: &[Fault] = &[
+    Fault::StoreDamaged,
+    Fault::StoreOutage,
+    Fault::StoreCrash,
+    Fault::Cut,
+    Fault::KillGateway,
+    Fault::FreezeGateway,
+    Fault::KillService,
+    Fault::KillProvider,
+    Fault::ClockStep,
+    Fault::ClockStrobe,
+    Fault::Reload,
+    Fault::Rekey,
+    Fault::Failover,
+];
+
+/// Begins those that this run has, as tasks of this thread: rekeying cannot be handed to another.
+pub(crate) fn begin(world: &Arc<World>) -> Vec<AbortHandle> {
+    let has = |fault: &&Fault| world.faults.has(**fault);
+    KINDS
+        .iter()
+        .filter(has)
+        .map(|fault| tokio::task::spawn_local(every_so_often(Arc::clone(world), *fault)).abort_handle())
+        .collect()
+}
+
+async fn every_so_often(world: Arc<World>, fault: Fault) {
+    let dice = world.dice(fault.as_str());
+    let mean = dice.millis(500, 8_000);
+    loop {
+        tokio::time::sleep(mean.mul_f64(0.2 + dice.log_uniform(0.2, 2.0))).await;
+        // Drawn whether it strikes or not, so that sparing one leaves the others as they are.
+        let own =
+            Dice::of(u64::from(u32::try_from(dice.below(u64::from(u32::MAX))).unwrap_or(0)), fault.as_str());
+        if world.faults.strikes(fault) {
+            strike(&world, fault, &own).await;
+        }
+    }
+}
+
+async fn strike(world: &Arc<World>, fault: Fault, dice: &Dice) {
+    let gateways = locked(&world.gateways).len();
+    let number = usize::try_from(dice.below(gateways as u64)).unwrap_or(0);
+    match fault {
+        Fault::StoreDamaged => {
+            let damaged =
+                world.disk.contents().damage(|count| usize::try_from(dice.below(count as u64)).unwrap_or(0));
+            if let Some(id) = damaged {
+                world.trace.note(format_args!("the answer of {id} is damaged"));
+                world.auditor.note_damage(id, world.trace.now());
+            }
+        }
+        Fault::StoreOutage => {
+            let span = dice.millis(200, 8_000);
+            world.trace.note(format_args!("the store is away for {} ms", span.as_millis()));
+            world.outage.last(span);
+        }
+        Fault::StoreCrash => {
+            let lost = world.disk.crash(|open| dice.below(open + 1));
+            world
+                .trace
+                .note(format_args!("the store crashes, and {lost} writes are lost that nobody was told of"));
+            world.outage.last(dice.millis(50, 2_000));
+        }
+        Fault::Failover => {
+            let lost = world.disk.fail_over(1 + dice.below(12));
+            world.trace.note(format_args!("a replica takes over that lacks {lost} writes"));
+        }
+        Fault::Cut => cut(world, number, dice),
+        Fault::KillGateway => {
+            kill(world, number);
+            tokio::time::sleep(dice.millis(20, 3_000)).await;
+            start(world, number);
+        }
+        Fault::FreezeGateway => {
+            let span = dice.millis(1_000, 45_000);
+            world.trace.note(format_args!("gateway {number} stands still for {} ms", span.as_millis()));
+            world.gateway(number).life.stand_still(span);
+        }
+        Fault::KillService => {
+            world.trace.note(format_args!("the service is killed"));
+            world.service().kill();
+            tokio::time::sleep(dice.millis(20, 2_000)).await;
+            world.start_service();
+        }
+        Fault::KillProvider => {
+            world.trace.note(format_args!("the provider is killed"));
+            world.provider().kill();
+            tokio::time::sleep(dice.millis(20, 4_000)).await;
+            world.start_provider();
+        }
+        Fault::ClockStep => {
+            let far = dice.pick(&[3_i64, 60, 900, 7_200, 90_000]) * 1_000;
+            let by = if dice.chance(0.5) { far } else { -far };
+            world.trace.note(format_args!("the wall clock steps by {by} ms"));
+            world.machine.step(by);
+            world.machine.drift(i64::try_from(dice.below(400)).unwrap_or(0) - 200);
+            tokio::time::sleep(dice.millis(500, 30_000)).await;
+            world.machine.put_right();
+        }
+        Fault::ClockStrobe => {
+            for _ in 0..20 {
+                world.machine.step(if dice.chance(0.5) { 20_000 } else { -20_000 });
+                tokio::time::sleep(dice.millis(20, 300)).await;
+            }
+            world.machine.put_right();
+        }
+        Fault::Reload => {
+            world.trace.note(format_args!("gateway {number} takes up another configuration"));
+            gateway::reload(world, &world.gateway(number), dice.chance(0.5));
+        }
+        Fault::Rekey => rekey(world, number).await,
+        _ => {}
+    }
+}
+
+fn cut(world: &Arc<World>, number: usize, dice: &Dice) {
+    let gateway = Host::Gateway(number);
+    let links = [
+        (Host::Clients, gateway),
+        (gateway, Host::Service),
+        (Host::Service, Host::Provider),
+        (gateway, Host::Provider),
+    ];
+    let (one, other) = dice.pick(&links);
+    let span = dice.millis(200, 10_000);
+    let ways = dice.below(3);
+    world.trace.note(format_args!("cut between {one} and {other} for {} ms, way {ways}", span.as_millis()));
+    if ways != 1 {
+        world.network.cut(one, other, span);
+    }
+    if ways != 2 {
+        world.network.cut(other, one, span);
+    }
+}
+
+/// A new key seals, everybody takes it up, and what is stored is rewritten.
+async fn rekey(world: &Arc<World>, number: usize) {
+    let generation = {
+        let mut keys = locked(&world.keys);
+        let Some(generation) = &mut *keys else { return };
+        *generation += 1;
+        *generation
+    };
+    world.trace.note(format_args!("key {generation} seals from now on"));
+    let gateways: Vec<_> = locked(&world.gateways).clone();
+    gateways.iter().for_each(|process| gateway::take_up(process, Some(generation)));
+    let process = world.gateway(number);
+    let rekeyer = Rekeyer::new(process.engine.clone(), RekeyOptions::default());
+    let rekeyed = process.life.during(rekeyer.run(|_| ())).await;
+    world.trace.note(format_args!("rekeyed: {:?}", rekeyed.and_then(Result::ok)));
+}
+
+pub(crate) fn kill(world: &Arc<World>, number: usize) {
+    world.trace.note(format_args!("gateway {number} is killed"));
+    world.gateway(number).kill();
+}
+
+pub(crate) fn start(world: &Arc<World>, number: usize) {
+    let process = gateway::start(world, number);
+    locked(&world.gateways)[number] = process;
+}

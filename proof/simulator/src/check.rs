@@ -1,0 +1,318 @@
+//! The judgement: what clients were told, who started, and what the provider's ledger has, held against each other.
+
+use crate::book::{Effect, Pages, Start};
+use crate::log::{Answer, Meaning, Told, Variant};
+use crate::plan::{Operation, TENANTS, canary};
+use crate::rules::{Rule, Work};
+use crate::world::World;
+use semel::{Expired, OperationId, State, StoreResponse};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// How far a window may seem to be from its end, in milliseconds: an answer is under way for a while.
+const SLACK: u64 = 1_000;
+
+/// Holds everything against everything. What is wrong, each beginning with the promise that it breaks.
+pub(crate) fn judge(world: &World, clocks_were_wrong: bool) -> Vec<String> {
+    let pages = world.book.pages();
+    let told = world.told();
+    let mut by_number: BTreeMap<u32, Vec<&Told>> = BTreeMap::new();
+    told.iter().for_each(|told| by_number.entry(told.number).or_default().push(told));
+    let (mut starts, mut effects) = (BTreeMap::new(), BTreeMap::new());
+    for start in &pages.starts {
+        let of_key: &mut Vec<&Start> = starts.entry((start.order.number, start.order.tenant)).or_default();
+        of_key.push(start);
+    }
+    for effect in &pages.effects {
+        let of_id: &mut Vec<&Effect> = effects.entry(effect.order.id).or_default();
+        of_id.push(effect);
+    }
+    let mut violations = world.auditor.violations();
+    for operation in &world.plan {
+        let rule = &world.rules[operation.rule];
+        let told = by_number.get(&operation.number).map_or(&[][..], Vec::as_slice);
+        for tenant in BTreeSet::from([operation.tenant, operation.tenant_of(Variant::Neighbour)]) {
+            let starts = starts.get(&(operation.number, tenant)).map_or(&[][..], Vec::as_slice);
+            let mut case = Case {
+                world,
+                pages: &pages,
+                operation,
+                rule,
+                tenant,
+                told,
+                starts,
+                effects: &effects,
+                clocks_were_wrong,
+                violations: Vec::new(),
+            };
+            case.judge();
+            violations.append(&mut case.violations);
+        }
+    }
+    violations.extend(effects.iter().filter(|(_, of_id)| of_id.len() > 1).map(|(id, of_id)| {
+        let attempts: Vec<_> = of_id.iter().map(|effect| effect.order.attempt).collect();
+        format!("P1 #{} {id} had its effect by attempts {attempts:?}", of_id[0].order.number)
+    }));
+    violations.extend(ledger(world, &effects));
+    violations
+}
+
+/// What the store has in the end agrees with the ledger.
+fn ledger(world: &World, effects: &BTreeMap<OperationId, Vec<&Effect>>) -> Vec<String> {
+    let contents = world.disk.contents();
+    let wrong = contents.all().filter_map(|(record, _)| {
+        let had = effects.contains_key(&record.operation_id);
+        let is_wrong = match record.state {
+            State::Completed => !had,
+            State::FailedReplayable | State::FailedRetryable => had,
+            _ => false,
+        };
+        is_wrong.then(|| {
+            format!("P4 {} is {}, and the ledger has {had} of it", record.operation_id, record.state.as_str())
+        })
+    });
+    wrong.collect()
+}
+
+/// One key of one tenant.
+struct Case<'a> {
+    world: &'a World,
+    pages: &'a Pages,
+    operation: &'a Operation,
+    rule: &'a Rule,
+    tenant: u32,
+    told: &'a [&'a Told],
+    starts: &'a [&'a Start],
+    effects: &'a BTreeMap<OperationId, Vec<&'a Effect>>,
+    clocks_were_wrong: bool,
+    violations: Vec<String>,
+}
+
+impl<'a> Case<'a> {
+    fn object(&mut self, promise: &str, what: &str) {
+        self.violations
+            .push(format!("{promise} #{} of tenant {}: {what}", self.operation.number, self.tenant));
+    }
+
+    fn judge(&mut self) {
+        self.starts();
+        let answers: Vec<(&'a Told, &'a Answer)> = self.answers();
+        for (told, answer) in &answers {
+            self.words(told, answer);
+        }
+        let mut by_id: BTreeMap<&str, Vec<(&'a Told, &'a Answer)>> = BTreeMap::new();
+        for (told, answer) in answers.iter().filter(|(_, answer)| answer.meaning.is_outcome()) {
+            let id = answer.operation_id.as_deref().unwrap_or_default();
+            by_id.entry(id).or_default().push((told, answer));
+        }
+        for (id, outcomes) in by_id {
+            match id.parse() {
+                Ok(id) => self.outcome(id, &outcomes, &answers),
+                Err(_) => self.object("answers", "an outcome without an operation id"),
+            }
+        }
+    }
+
+    /// What was told of this key.
+    fn answers(&self) -> Vec<(&'a Told, &'a Answer)> {
+        let of_tenant = |told: &&&Told| self.operation.tenant_of(told.variant) == self.tenant;
+        self.told.iter().filter(of_tenant).filter_map(|told| Some((*told, told.answer.as_ref()?))).collect()
+    }
+
+    /// No start without a reservation, and none after another one without a proof.
+    fn starts(&mut self) {
+        for start in self.starts.iter().filter(|start| !start.reserved) {
+            self.object(
+                "P5",
+                &format!(
+                    "{} attempt {} starts, and the store has no such attempt",
+                    start.order.id, start.order.attempt
+                ),
+            );
+        }
+        for (index, later) in self.starts.iter().enumerate() {
+            for earlier in &self.starts[..index] {
+                if let Some(why) = self.not_after(earlier, later) {
+                    let (first, second) = (&earlier.order, &later.order);
+                    self.object(
+                        "P1",
+                        &format!(
+                            "{} attempt {} starts after {} attempt {}: {why}",
+                            second.id, second.attempt, first.id, first.attempt
+                        ),
+                    );
+                }
+            }
+        }
+    }
+
+    /// Why the later one must not start; `None`: it may.
+    fn not_after(&self, earlier: &Start, later: &Start) -> Option<&'static str> {
+        let (first, second) = (&earlier.order, &later.order);
+        if first.id == second.id {
+            if first.altered != second.altered {
+                return Some("one operation for two requests");
+            }
+            if first.attempt == second.attempt {
+                return Some("one attempt starts once");
+            }
+            let resumes = self.rule.takes_over()
+                && matches!(self.rule.work, Work::Service | Work::Deduplicated | Work::Transaction);
+            if resumes || self.is_proved(first.id, first.attempt, later.at) {
+                return None;
+            }
+            return Some("nobody has proved that the first did nothing");
+        }
+        if self.world.auditor.was_released(first.id) {
+            let had = self.effects.contains_key(&first.id);
+            return had.then_some("the first was released, and had its effect");
+        }
+        let Some(ended) = self.world.auditor.ended(first.id) else {
+            return Some("the first has not ended");
+        };
+        let policy = self.rule.policy();
+        let tombstone = if policy.expired == Expired::New { 0 } else { millis(policy.tombstone) };
+        let over = (ended + millis(policy.retention) + tombstone).saturating_sub(self.early());
+        (later.at < over).then_some("the window of the first is not over")
+    }
+
+    /// By how much a window may seem to end early: steps that the clock's judge follows.
+    fn early(&self) -> u64 {
+        let shortest = self
+            .world
+            .rules
+            .iter()
+            .map(|rule| millis(rule.policy().retention.saturating_add(rule.policy().tombstone)));
+        // A step across a start is followed too, as nobody knows how long the process was down.
+        let starts = self.world.started.load(Relaxed) as u64;
+        if self.clocks_were_wrong { shortest.min().unwrap_or(0) / 4 * starts + 3_000 } else { 5 }
+    }
+
+    fn is_proved(&self, id: OperationId, attempt: u32, by: u64) -> bool {
+        let proofs = self.pages.proofs.get(&id).map_or(&[][..], Vec::as_slice);
+        proofs.iter().any(|proof| proof.at <= by && proof.is_about(attempt))
+    }
+
+    /// What one answer says, whatever else was told.
+    fn words(&mut self, told: &Told, answer: &Answer) {
+        let foreign = (0..TENANTS).filter(|tenant| *tenant != self.tenant).map(canary);
+        let text = String::from_utf8_lossy(&answer.body);
+        if foreign.into_iter().any(|word| text.contains(&word)) {
+            self.object("tenants", &format!("{:?} has words of another tenant: {text}", told.variant));
+        }
+        let is_damaged =
+            || self.starts.iter().any(|start| self.world.auditor.damaged(start.order.id).is_some());
+        let wrong = match answer.meaning {
+            Meaning::Undocumented => Some(format!("{} {text}", answer.status)),
+            Meaning::Damaged if !is_damaged() => {
+                Some("it is said to be damaged, and nobody has touched it".into())
+            }
+            Meaning::QuotaExceeded if self.world.quotas == semel::Quotas::default() => {
+                Some("there is no quota".into())
+            }
+            meaning if (told.variant == Variant::Malformed) != (meaning == Meaning::InvalidKey) => {
+                Some(format!("{:?} was told {meaning:?}", told.variant))
+            }
+            Meaning::Mismatch if !self.operation.has(Variant::Altered) => {
+                Some("there was no other request".into())
+            }
+            _ => None,
+        };
+        if let Some(what) = wrong {
+            self.object("answers", &what);
+        }
+    }
+
+    /// One operation that has ended, as everybody was told.
+    fn outcome(
+        &mut self,
+        id: OperationId,
+        outcomes: &[(&'a Told, &'a Answer)],
+        answers: &[(&'a Told, &'a Answer)],
+    ) {
+        self.agrees_with_ledger(id, outcomes);
+        let with_bytes: Vec<_> =
+            outcomes.iter().filter(|(_, answer)| answer.meaning != Meaning::NotStored).collect();
+        if with_bytes
+            .windows(2)
+            .any(|pair| (pair[0].1.status, &pair[0].1.body) != (pair[1].1.status, &pair[1].1.body))
+        {
+            self.object("P2", &format!("{id} has several answers"));
+        }
+        if with_bytes.iter().filter(|(_, answer)| !answer.replayed).count() > 1 {
+            self.object("P2", &format!("{id} has several answers that claim to be the first"));
+        }
+        let damaged = self.world.auditor.damaged(id);
+        if with_bytes.iter().any(|(told, _)| damaged.is_some_and(|at| told.sent > at)) {
+            self.object("P2", &format!("{id} was damaged, and was replayed all the same"));
+        }
+        let variant = outcomes[0].0.variant;
+        let Some(first) = outcomes.iter().map(|(told, _)| told.heard).min() else { return };
+        let Some(ended) = self.world.auditor.ended(id) else {
+            self.object("P4", &format!("{id} was told to have ended, and the store does not have it so"));
+            return;
+        };
+        let end = ended + millis(self.rule.policy().retention);
+        let later = answers.iter().filter(|(told, _)| told.sent > first && told.variant == variant);
+        for (told, answer) in later {
+            let is_within = told.heard + self.early() < end;
+            let its_own = answer.operation_id.as_deref() == Some(&*id.to_string());
+            // An open transaction hides which operation it is.
+            let is_hidden = answer.meaning == Meaning::InProgress && answer.operation_id.is_none();
+            let may_be = matches!(answer.meaning, Meaning::NoStore | Meaning::Damaged)
+                || is_hidden
+                || (answer.meaning.is_outcome() && its_own);
+            if is_within && !may_be {
+                self.object(
+                    "P2",
+                    &format!(
+                        "{id} had its answer, and {:?} was told {:?} later",
+                        told.variant, answer.meaning
+                    ),
+                );
+            }
+            let policy = self.rule.policy();
+            let keeps_all =
+                policy.store_response == StoreResponse::Full && policy.body_retention >= policy.retention;
+            let is_lost = answer.meaning == Meaning::NotStored && its_own && damaged.is_none();
+            if is_within && is_lost && keeps_all && !self.clocks_were_wrong {
+                self.object("P2", &format!("{id} was kept, and is told not to be"));
+            }
+            let is_over = !self.clocks_were_wrong && !self.world.disk.was_held() && told.sent > end + SLACK;
+            if is_over && answer.meaning.is_outcome() && its_own {
+                self.object(
+                    "windows",
+                    &format!("{id} had an answer {} ms after its window", told.sent - end),
+                );
+            }
+        }
+    }
+
+    fn agrees_with_ledger(&mut self, id: OperationId, outcomes: &[(&'a Told, &'a Answer)]) {
+        let of_id = self.effects.get(&id).map_or(&[][..], Vec::as_slice);
+        for (told, answer) in outcomes {
+            let expected = match answer.meaning {
+                Meaning::Paid => Some(1),
+                Meaning::Declined => Some(0),
+                _ => None,
+            };
+            if expected.is_some_and(|expected| expected != of_id.len()) {
+                self.object(
+                    "P4",
+                    &format!("{id} was told {:?}, and had {} effects", answer.meaning, of_id.len()),
+                );
+            }
+            let is_of_another = |effect: &&Effect| {
+                effect.order.altered != (told.variant == Variant::Altered)
+                    || effect.order.tenant != self.tenant
+            };
+            if of_id.iter().any(is_of_another) {
+                self.object("P3", &format!("{:?} was told of {id}, which was another request", told.variant));
+            }
+        }
+    }
+}
+
+fn millis(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX / 4)
+}

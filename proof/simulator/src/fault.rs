@@ -1,0 +1,184 @@
+//! What can go wrong, how often it does in a run, and which of it is spared when a failing run is made smaller.
+
+use crate::dice::{Dice, mixed};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+
+macro_rules! faults {
+    ($($(#[$doc:meta])* $name:ident = $text:literal, $most:literal;)*) => {
+        /// A kind of fault.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum Fault { $($(#[$doc])* $name,)* }
+
+        impl Fault {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+
+            /// The name, as the command line has it.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $text,)* }
+            }
+
+            /// How often it strikes at most, of the times that it could.
+            const fn most(self) -> f64 {
+                match self { $(Self::$name => $most,)* }
+            }
+        }
+    };
+}
+
+faults! {
+    /// A call of the store is lost before it was carried out.
+    StoreLostBefore = "store-lost-before", 0.05;
+    /// A call of the store is carried out, and its answer is lost.
+    StoreLostAfter = "store-lost-after", 0.05;
+    /// A call of the store is carried out after its caller has given up.
+    StoreLate = "store-late", 0.02;
+    /// A call of the store is carried out, and its answer comes after its caller has given up.
+    StoreAnswerLate = "store-answer-late", 0.02;
+    /// The store refuses a call.
+    StoreUnavailable = "store-unavailable", 0.05;
+    /// An open transaction holds a record that is to be written.
+    StoreLocked = "store-locked", 0.05;
+    /// A stored answer is damaged.
+    StoreDamaged = "store-damaged", 0.01;
+    /// The store is away for seconds.
+    StoreOutage = "store-outage", 0.5;
+    /// The store crashes. What was acknowledged stays; of the rest some is lost.
+    StoreCrash = "store-crash", 0.5;
+    /// A message is lost.
+    MessageLost = "message-lost", 0.03;
+    /// The answer to a message is lost.
+    AnswerLost = "answer-lost", 0.03;
+    /// A message or its answer takes seconds.
+    MessageLate = "message-late", 0.03;
+    /// A connection is refused: nothing was sent.
+    Refused = "refused", 0.05;
+    /// A link is cut for seconds, one way or both ways.
+    Cut = "cut", 0.8;
+    /// A gateway is killed and started again.
+    KillGateway = "kill-gateway", 0.8;
+    /// A gateway stands still for longer than its leases, and goes on.
+    FreezeGateway = "freeze-gateway", 0.5;
+    /// The service is killed and started again.
+    KillService = "kill-service", 0.5;
+    /// The provider is away for seconds.
+    KillProvider = "kill-provider", 0.5;
+    /// The machine's wall clock is set ahead or back.
+    ClockStep = "clock-step", 0.3;
+    /// The machine's wall clock jumps to and fro.
+    ClockStrobe = "clock-strobe", 0.1;
+    /// The provider breaks the connection before it does anything.
+    ProviderBefore = "provider-before", 0.05;
+    /// The provider does what it is asked for, and breaks the connection.
+    ProviderAfter = "provider-after", 0.05;
+    /// The provider does what it is asked for, and answers that it failed.
+    ProviderError = "provider-error", 0.05;
+    /// The provider takes longer than anybody waits.
+    ProviderStall = "provider-stall", 0.03;
+    /// The service does nothing, and says so.
+    ServiceNothing = "service-nothing", 0.1;
+    /// The service takes the request for none.
+    ServiceReleases = "service-releases", 0.05;
+    /// A webhook is delivered again, although it was taken in.
+    WebhookAgain = "webhook-again", 0.5;
+    /// A webhook comes long after what it tells of.
+    WebhookLate = "webhook-late", 0.5;
+    /// A webhook names a key instead of an operation.
+    WebhookByKey = "webhook-by-key", 0.3;
+    /// An operator says what was found out long after that.
+    OperatorLate = "operator-late", 0.8;
+    /// An operator says the same once more.
+    OperatorAgain = "operator-again", 0.5;
+    /// A client hangs up.
+    HangUp = "hang-up", 0.2;
+    /// A gateway takes up another configuration.
+    Reload = "reload", 0.5;
+    /// Encryption keys are replaced, and what is stored is rewritten.
+    Rekey = "rekey", 0.3;
+    /// A replica takes over that lacks what was acknowledged. No store may do that: it shows that the checker can fail.
+    Failover = "failover", 0.5;
+}
+
+impl std::str::FromStr for Fault {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.iter().copied().find(|fault| fault.as_str() == text).ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|fault| fault.as_str()).collect();
+            format!("no fault is called {text}; there are {}", names.join(", "))
+        })
+    }
+}
+
+/// One fault of a run: which kind, and the how-manieth of the times that it could have struck.
+pub type Struck = (Fault, u32);
+
+/// The faults of one run.
+pub(crate) struct Faults {
+    seed: u64,
+    densities: Vec<f64>,
+    could: Vec<AtomicU32>,
+    /// Nothing else strikes; `None`: whatever is drawn.
+    allowed: Option<BTreeSet<Struck>>,
+    struck: Mutex<Vec<Struck>>,
+    healed: AtomicBool,
+}
+
+impl Faults {
+    /// Swarm testing: half of the kinds, each with a density of its own. With `only`, these kinds, all of them.
+    pub(crate) fn draw(seed: u64, only: &[Fault], allowed: Option<BTreeSet<Struck>>) -> Self {
+        let dice = Dice::of(seed, "faults");
+        let density = |fault: &Fault| {
+            let (drawn, density) = (dice.chance(0.5), dice.log_uniform(0.02, 1.0) * fault.most());
+            let is_in =
+                if only.is_empty() { drawn && *fault != Fault::Failover } else { only.contains(fault) };
+            if is_in { density } else { 0.0 }
+        };
+        Self {
+            seed,
+            densities: Fault::ALL.iter().map(density).collect(),
+            could: Fault::ALL.iter().map(|_| AtomicU32::new(0)).collect(),
+            allowed,
+            struck: Mutex::new(Vec::new()),
+            healed: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether it strikes now.
+    pub(crate) fn strikes(&self, fault: Fault) -> bool {
+        let index = fault as usize;
+        if self.densities[index] <= 0.0 || self.healed.load(Relaxed) {
+            return false;
+        }
+        let number = self.could[index].fetch_add(1, Relaxed);
+        let roll = mixed(self.seed, [index as u64, u64::from(number)]) >> 11;
+        #[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
+        let strikes = (roll as f64 / (1_u64 << 53) as f64) < self.densities[index]
+            && self.allowed.as_ref().is_none_or(|allowed| allowed.contains(&(fault, number)));
+        if strikes {
+            self.struck.lock().unwrap_or_else(PoisonError::into_inner).push((fault, number));
+        }
+        strikes
+    }
+
+    /// Whether it can strike in this run.
+    pub(crate) fn has(&self, fault: Fault) -> bool {
+        self.densities[fault as usize] > 0.0
+    }
+
+    /// From now on nothing goes wrong.
+    pub(crate) fn heal(&self) {
+        self.healed.store(true, Relaxed);
+    }
+
+    pub(crate) fn are_healed(&self) -> bool {
+        self.healed.load(Relaxed)
+    }
+
+    pub(crate) fn struck(&self) -> Vec<Struck> {
+        self.struck.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

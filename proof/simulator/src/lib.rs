@@ -1,0 +1,41 @@
+//! Years of faults in minutes: the production engine, batches, layer and workers in one thread, under virtual time. Everything that is left to chance
+//! is drawn from one seed, and so a run that failed can be repeated from that number.
+//!
+//! - `world.rs` is who takes part: gateways (`gateway.rs`, `handler.rs`), `service.rs`, `provider.rs` with its ledger (`book.rs`), `client.rs`, `operator.rs`;
+//! - [`store`] and `network.rs` are what is between them, [`Machine`] the clocks that they go by;
+//! - [`Fault`] is what goes wrong: on the way of a call or a message, or by itself (`chaos.rs`);
+//! - `audit.rs` and `steps.rs` look at each write that the store commits, `check.rs` at everything in the end;
+//! - [`run`] is one run, [`shrink`] makes a failing one smaller.
+
+mod audit;
+mod book;
+mod chaos;
+mod check;
+mod client;
+mod dice;
+mod fault;
+mod gateway;
+mod handler;
+mod life;
+mod lock;
+mod log;
+mod machine;
+mod network;
+mod operator;
+mod plan;
+mod process;
+mod provider;
+mod rules;
+mod run;
+mod service;
+mod shrink;
+mod steps;
+pub mod store;
+mod trace;
+mod world;
+
+pub use dice::Dice;
+pub use fault::{Fault, Struck};
+pub use machine::Machine;
+pub use run::{Counts, Report, Setup, run};
+pub use shrink::{Shrunk, shrink, timeline};

@@ -1,0 +1,61 @@
+//! The life of one process: it can be killed for good, or stand still for a while.
+
+use std::future::pending;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// One process, from its start to its end. Whatever leaves it or comes back to it passes here first: to everybody else, a process that says
+/// and hears nothing any more is dead, whatever its tasks go on computing.
+#[derive(Debug, Default)]
+pub(crate) struct Life {
+    killed: AtomicBool,
+    death: Notify,
+    stands_still_until: Mutex<Option<Instant>>,
+}
+
+impl Life {
+    /// Goes on only if the process lives, and not before it has stopped standing still.
+    pub(crate) async fn pass(&self) {
+        loop {
+            if !self.is_alive() {
+                return pending().await;
+            }
+            let until = *self.stands_still_until.lock().unwrap_or_else(PoisonError::into_inner);
+            match until {
+                Some(until) if until > Instant::now() => tokio::time::sleep_until(until).await,
+                _ => return,
+            }
+        }
+    }
+
+    pub(crate) fn is_alive(&self) -> bool {
+        !self.killed.load(Relaxed)
+    }
+
+    pub(crate) fn kill(&self) {
+        self.killed.store(true, Relaxed);
+        self.death.notify_waiters();
+    }
+
+    pub(crate) fn stand_still(&self, span: Duration) {
+        *self.stands_still_until.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + span);
+    }
+
+    /// What the work comes to; `None`: the process was killed meanwhile, and the work with it.
+    pub(crate) async fn during<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let mut death = std::pin::pin!(self.death.notified());
+        death.as_mut().enable();
+        if !self.is_alive() {
+            return None;
+        }
+        tokio::select! {
+            biased;
+            () = death => None,
+            done = work => Some(done),
+        }
+    }
+}

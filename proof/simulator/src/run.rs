@@ -1,0 +1,263 @@
+//! One run: everything that its seed draws, from the first request until everything has settled.
+
+use crate::audit::{Auditor, has_ended};
+use crate::book::Book;
+use crate::chaos;
+use crate::check;
+use crate::client;
+use crate::dice::Dice;
+use crate::fault::{Fault, Faults, Struck};
+use crate::gateway;
+use crate::lock::locked;
+use crate::log::{Meaning, Variant};
+use crate::machine::Machine;
+use crate::operator;
+use crate::plan::Operation;
+use crate::rules::Rule;
+use crate::store::Disk;
+use crate::trace::Trace;
+use crate::world::{Parts, World};
+use semel::clock::Terms;
+use semel::{Quota, Quotas, Rate};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What is to be run.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Everything is drawn from it.
+    pub seed: u64,
+    /// How many operations clients want done.
+    pub operations: u32,
+    /// These kinds of faults alone, each of them; any, if there is none.
+    pub only: Vec<Fault>,
+    /// Of what strikes, this alone; `None`: all of it.
+    pub allowed: Option<BTreeSet<Struck>>,
+    /// Whether the lines of the trace are kept.
+    pub keep_text: bool,
+}
+
+impl Setup {
+    /// A run of this seed, of the usual size.
+    #[must_use]
+    pub fn of(seed: u64) -> Self {
+        Self { seed, operations: 600, only: Vec::new(), allowed: None, keep_text: false }
+    }
+}
+
+/// What a run came to.
+#[derive(Debug)]
+pub struct Report {
+    /// The seed.
+    pub seed: u64,
+    /// The hash of the trace, and how many lines it has.
+    pub trace: (u64, u64),
+    /// The trace itself, where it was kept.
+    pub text: Option<String>,
+    /// What should not have happened. Empty, or the run has failed.
+    pub violations: Vec<String>,
+    /// The faults that struck.
+    pub struck: Vec<Struck>,
+    /// How many operations there were, how many requests, and how many effects.
+    pub counts: Counts,
+    /// How often each answer was given.
+    pub answers: BTreeMap<String, usize>,
+}
+
+/// How much a run did.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Counts {
+    /// Operations that clients wanted done.
+    pub operations: u64,
+    /// Requests that clients sent.
+    pub requests: u64,
+    /// Attempts that began.
+    pub starts: u64,
+    /// Effects in the ledger.
+    pub effects: u64,
+    /// Faults that struck.
+    pub faults: u64,
+    /// Virtual seconds.
+    pub seconds: u64,
+}
+
+impl Counts {
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            operations: self.operations + other.operations,
+            requests: self.requests + other.requests,
+            starts: self.starts + other.starts,
+            effects: self.effects + other.effects,
+            faults: self.faults + other.faults,
+            seconds: self.seconds + other.seconds,
+        }
+    }
+}
+
+/// Runs a seed.
+///
+/// # Errors
+/// The runtime cannot be built.
+pub fn run(setup: &Setup) -> Result<Report, std::io::Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
+    Ok(tokio::task::LocalSet::new().block_on(&runtime, simulate(setup)))
+}
+
+async fn simulate(setup: &Setup) -> Report {
+    let world = world(setup);
+    let gateways = 1 + usize::try_from(world.dice("gateways").below(3)).unwrap_or(0);
+    for number in 0..gateways {
+        let process = gateway::start(&world, number);
+        locked(&world.gateways).push(process);
+    }
+    let chaos = chaos::begin(&world);
+    let operators = tokio::spawn(operator::watch(Arc::clone(&world)));
+    let wants = (0..world.plan.len()).map(|number| tokio::spawn(client::want(Arc::clone(&world), number)));
+    let wants: Vec<_> = wants.collect();
+    for want in wants {
+        let _ = want.await;
+    }
+    world.trace.note(format_args!("everything heals"));
+    world.faults.heal();
+    chaos.iter().for_each(tokio::task::AbortHandle::abort);
+    heal(&world, gateways);
+    let mut violations = settle(&world).await;
+    operators.abort();
+    violations.extend(check::judge(&world, uses_clock_faults(&world)));
+    report(setup, &world, violations)
+}
+
+fn world(setup: &Setup) -> Arc<World> {
+    let seed = setup.seed;
+    let trace = Arc::new(Trace::begin(setup.keep_text));
+    let faults = Arc::new(Faults::draw(seed, &setup.only, setup.allowed.clone()));
+    let dice = Dice::of(seed, "plan");
+    let rules = Arc::new(Rule::draw(&dice));
+    let memory = |rule: &Rule| rule.policy().retention.saturating_add(rule.policy().tombstone);
+    let shortest = rules.iter().map(memory).min().unwrap_or_default();
+    let gap = Duration::from_micros(1_000 * dice.below(60) + 1_000);
+    let plan = (0..setup.operations).map(|number| Operation::draw(number, rules.len(), gap, &dice)).collect();
+    let (book, machine) = (Arc::new(Book::default()), Machine::new());
+    let auditor = Arc::new(Auditor::new(Arc::clone(&trace), Arc::clone(&book), Arc::clone(&rules)));
+    let disk = Disk::audited(machine.clone(), Terms::default().within(shortest), auditor.clone());
+    let rate = Rate { per_second: 10 + u32::try_from(dice.below(30)).unwrap_or(0), burst: 5 };
+    let quota =
+        if dice.chance(0.25) { Quota { new_keys: Some(rate), live_keys: None } } else { Quota::default() };
+    World::of(Parts {
+        seed,
+        trace,
+        faults,
+        machine,
+        disk,
+        book,
+        auditor,
+        rules,
+        plan,
+        quotas: Quotas { default: quota, ..Quotas::default() },
+        max_concurrent_batches: 1 + usize::try_from(dice.below(3)).unwrap_or(0),
+        sealed: dice.chance(0.3),
+    })
+}
+
+fn uses_clock_faults(world: &World) -> bool {
+    let is_of_clock = |(fault, _): &Struck| matches!(fault, Fault::ClockStep | Fault::ClockStrobe);
+    world.faults.struck().iter().any(is_of_clock)
+}
+
+fn heal(world: &Arc<World>, gateways: usize) {
+    world.machine.put_right();
+    world.outage.last(Duration::ZERO);
+    world.start_service();
+    world.start_provider();
+    for number in 0..gateways {
+        if !world.gateway(number).life.is_alive() {
+            chaos::start(world, number);
+        }
+    }
+}
+
+/// How long everything has to settle in, once nothing goes wrong any more.
+const SETTLES_WITHIN: u64 = 15 * 60 * 1_000;
+
+/// Asks again for everything, until each request has an answer that stays, and nothing is open in the store.
+async fn settle(world: &Arc<World>) -> Vec<String> {
+    let healed = world.trace.now();
+    // What is left to a retry ends only if every request that was ever sent comes again.
+    let of = |number: usize| {
+        let variants = [Variant::Plain, Variant::Altered, Variant::Neighbour];
+        variants
+            .into_iter()
+            .filter(move |variant| world.plan[number].has(*variant))
+            .map(move |variant| (number, variant))
+    };
+    let mut open: Vec<(usize, Variant)> = (0..world.plan.len()).flat_map(of).collect();
+    for round in 0_usize.. {
+        let asked: Vec<_> = open
+            .iter()
+            .map(|wanted| {
+                let (world, (number, variant)) = (Arc::clone(world), *wanted);
+                tokio::spawn(async move {
+                    let told = client::send(&world, number, variant, round + number).await;
+                    ((number, variant), told.is_some_and(Meaning::is_definite))
+                })
+            })
+            .collect();
+        open.clear();
+        for told in asked {
+            if let Ok((wanted, false)) = told.await {
+                open.push(wanted);
+            }
+        }
+        let unsettled = unsettled(world);
+        if open.is_empty() && unsettled.is_empty() {
+            return Vec::new();
+        }
+        if world.trace.now() - healed > SETTLES_WITHIN {
+            let told = open.iter().map(|(number, variant)| {
+                format!("settling #{number} {variant:?} has no answer that stays, after healing")
+            });
+            return told.chain(unsettled).collect();
+        }
+        tokio::time::sleep(Duration::from_secs(3)).await;
+    }
+    Vec::new()
+}
+
+fn unsettled(world: &World) -> Vec<String> {
+    let contents = world.disk.contents();
+    let open = contents.all().filter(|(record, damaged)| !damaged && !has_ended(record.state));
+    open.map(|(record, _)| {
+        format!("settling {} is {}, after healing", record.operation_id, record.state.as_str())
+    })
+    .collect()
+}
+
+fn report(setup: &Setup, world: &World, violations: Vec<String>) -> Report {
+    let mut answers = BTreeMap::new();
+    let told = world.told();
+    for told in told.iter() {
+        let word = told.answer.as_ref().map_or("none".to_owned(), |answer| format!("{:?}", answer.meaning));
+        *answers.entry(word).or_default() += 1;
+    }
+    let pages = world.book.pages();
+    let struck = world.faults.struck();
+    Report {
+        seed: setup.seed,
+        trace: world.trace.hash(),
+        text: world.trace.text(),
+        violations,
+        counts: Counts {
+            operations: u64::from(setup.operations),
+            requests: told.len() as u64,
+            starts: pages.starts.len() as u64,
+            effects: pages.effects.len() as u64,
+            faults: struck.len() as u64,
+            seconds: world.trace.now() / 1_000,
+        },
+        struck,
+        answers,
+    }
+}

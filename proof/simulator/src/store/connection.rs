@@ -1,0 +1,260 @@
+//! One instance's connection, and the calls over it.
+
+use super::contents::Contents;
+use super::disk::{Disk, Write};
+use super::weather::Weather;
+use bytes::Bytes;
+use semel::clock::{Clock as _, ClockReport, ClockRequest, Keeper};
+use semel::{
+    Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, KeyFormat, KeyFormatSet, Now,
+    OperationId, Page, Purged, Record, RecordKey, Respell, Store, StoreError, StoreFuture, Swap, Swapped,
+    Timestamp, check_draft,
+};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// One instance's connection to a [`Disk`].
+#[derive(Clone)]
+pub struct SimulatedStore {
+    disk: Disk,
+    instance: usize,
+    keeper: Arc<Mutex<Keeper>>,
+    weather: Option<Weather>,
+}
+
+impl SimulatedStore {
+    /// A connection without faults.
+    #[must_use]
+    pub fn open(disk: &Disk, instance: usize) -> Self {
+        Self::connect(disk, instance, None)
+    }
+
+    pub(crate) fn connect(disk: &Disk, instance: usize, weather: Option<Weather>) -> Self {
+        // Zero is nobody.
+        let process = i64::try_from(instance).unwrap_or(i64::MAX).saturating_add(1);
+        let keeper = Arc::new(Mutex::new(Keeper::new(disk.0.terms, process)));
+        let store = Self { disk: disk.clone(), instance, keeper, weather };
+        // As a real one does, it leaves a mark when it is opened.
+        let _ = store.look(false);
+        store
+    }
+
+    /// Carries a call out, whole: no await, no fault.
+    fn carry_out<T>(
+        &self,
+        work: impl FnOnce(&mut Contents, Now) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut contents = self.disk.contents();
+        let told = self.keeper().judge(contents.mark(), &self.disk.0.machine.readings());
+        if told.wrong.is_some() {
+            return Err(StoreError::Unavailable("this process's clock is far from the store's".into()));
+        }
+        if told.now.is_held() {
+            self.disk.0.was_held.store(true, Relaxed);
+        }
+        let before = contents.position();
+        let done = work(&mut contents, told.now)?;
+        if contents.position() != before || told.mark.behind != contents.mark().behind {
+            contents.set_mark(told.mark);
+        }
+        Ok(done)
+    }
+
+    fn call<'a, T: Send + 'static>(
+        &'a self,
+        name: &'static str,
+        work: impl FnOnce(&Self, &mut Contents, Now) -> Result<T, StoreError> + Send + 'static,
+    ) -> StoreFuture<'a, T> {
+        let store = self.clone();
+        let carry_out = move || store.carry_out(|contents, now| work(&store, contents, now));
+        match &self.weather {
+            None => Box::pin(async move { carry_out() }),
+            Some(weather) => Box::pin(weather.clone().around(self.disk.clone(), name, carry_out)),
+        }
+    }
+
+    /// Looks at the clock as production instances do every so often: leaves a mark, and ends a hold that the kernel vouches for.
+    pub(crate) async fn tend(&self) {
+        let period = (self.disk.0.terms.hold / 10).clamp(Duration::from_millis(100), Duration::from_secs(60));
+        loop {
+            tokio::time::sleep(period).await;
+            let machine = &self.disk.0.machine;
+            let synchronised = machine.synchronised() == Some(true);
+            let may_end = self.keeper().watch(synchronised, machine.boottime(), period * 3);
+            let _ = self.look(may_end);
+        }
+    }
+
+    /// Leaves a mark. `accept`: what the clock claims is the time.
+    fn look(&self, accept: bool) -> Result<ClockReport, StoreError> {
+        let machine = self.disk.0.machine.clone();
+        let mut contents = self.disk.contents();
+        let mut told = self.keeper().judge(contents.mark(), &machine.readings());
+        contents.set_mark(told.mark);
+        if accept && told.wrong.is_some() {
+            self.keeper().accept_behind();
+            told = self.keeper().judge(contents.mark(), &machine.readings());
+            contents.set_mark(told.mark);
+        } else if accept && told.now.is_held() {
+            let accepted = self.keeper().accepting(&told);
+            contents.set_mark(accepted);
+            told = self.keeper().judge(accepted, &machine.readings());
+        }
+        let mut report = ClockReport::trusted(told.now.earliest, self.disk.0.terms);
+        report.latest = told.now.latest;
+        report.claimed = Timestamp::from_millis(machine.wall_millis());
+        report.synchronised = machine.synchronised();
+        report.wrong = told
+            .wrong
+            .map(|_| "the clock is far from the store's: put it right, or say `semel clock accept`".into());
+        Ok(report)
+    }
+
+    fn audit(&self, write: &Write<'_>, now: Now) {
+        if let Some(audit) = &self.disk.0.audit {
+            audit.wrote(self.instance, write, now);
+        }
+    }
+
+    fn is_locked(&self) -> bool {
+        self.weather.as_ref().is_some_and(Weather::locks)
+    }
+
+    fn keeper(&self) -> MutexGuard<'_, Keeper> {
+        self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Store for SimulatedStore {
+    fn create(&self, batch: Vec<Draft>) -> StoreFuture<'_, Answer<Created>> {
+        self.call("create", move |store, contents, now| {
+            batch.iter().try_for_each(check_draft)?;
+            batch.iter().try_for_each(|draft| contents.check_format(draft))?;
+            let create = |draft: Draft| {
+                if store.is_locked() {
+                    return Created::Locked;
+                }
+                let created = contents.create(&draft, now);
+                if created == Created::Inserted {
+                    let write = Write { key: &draft.key, before: None, draft: Some(&draft), history: None };
+                    store.audit(&write, now);
+                }
+                created
+            };
+            Ok(Answer::at(now, batch.into_iter().map(create).collect()))
+        })
+    }
+
+    fn swap(&self, batch: Vec<Swap>) -> StoreFuture<'_, Answer<Swapped>> {
+        self.call("swap", move |store, contents, now| {
+            batch.iter().try_for_each(Swap::check)?;
+            let swap = |swap: Swap| {
+                if store.is_locked() {
+                    return Swapped::Locked;
+                }
+                let before = contents.record(&swap.expected.key).cloned();
+                let swapped = contents.swap(&swap, now);
+                if swapped == Swapped::Done {
+                    let (draft, history) = (Some(&*swap.next), swap.history.as_ref());
+                    let write = Write { key: &swap.next.key, before: before.as_ref(), draft, history };
+                    store.audit(&write, now);
+                }
+                swapped
+            };
+            Ok(Answer::at(now, batch.into_iter().map(swap).collect()))
+        })
+    }
+
+    fn remove(&self, batch: Vec<Expected>) -> StoreFuture<'_, Answer<Swapped>> {
+        self.call("remove", move |store, contents, now| {
+            let remove = |expected: Expected| {
+                if store.is_locked() {
+                    return Swapped::Locked;
+                }
+                let before = contents.record(&expected.key).cloned();
+                let removed = contents.remove(&expected);
+                if removed == Swapped::Done {
+                    let write =
+                        Write { key: &expected.key, before: before.as_ref(), draft: None, history: None };
+                    store.audit(&write, now);
+                }
+                removed
+            };
+            Ok(Answer::at(now, batch.into_iter().map(remove).collect()))
+        })
+    }
+
+    fn read(&self, keys: Vec<RecordKey>) -> StoreFuture<'_, Answer<Option<Record>>> {
+        self.call("read", move |_, contents, now| {
+            Ok(Answer::at(now, keys.iter().map(|key| contents.read(key)).collect::<Result<_, _>>()?))
+        })
+    }
+
+    fn find(&self, ids: Vec<OperationId>) -> StoreFuture<'_, Answer<Option<Record>>> {
+        self.call("find", move |_, contents, now| {
+            Ok(Answer::at(now, ids.iter().map(|id| contents.find(*id)).collect::<Result<_, _>>()?))
+        })
+    }
+
+    fn history(&self, id: OperationId) -> StoreFuture<'_, Vec<HistoryLine>> {
+        self.call("history", move |_, contents, _| Ok(contents.history(id)))
+    }
+
+    fn list(&self, filter: Filter, from: Option<Cursor>, limit: usize) -> StoreFuture<'_, Page> {
+        self.call("list", move |_, contents, now| Ok(contents.list(&filter, from, limit, now)))
+    }
+
+    fn count_live(&self, tenant: String, at_most: u64) -> StoreFuture<'_, u64> {
+        self.call("count_live", move |_, contents, now| Ok(contents.count_live(&tenant, at_most, now)))
+    }
+
+    fn due(&self, query: DueQuery) -> StoreFuture<'_, Answer<Record>> {
+        self.call("due", move |_, contents, now| Ok(Answer::at(now, contents.due(&query, now))))
+    }
+
+    fn drop_answers(&self, at_most: usize) -> StoreFuture<'_, Answer<Timestamp>> {
+        self.call("drop_answers", move |_, contents, now| {
+            Ok(Answer::at(now, contents.drop_answers(at_most, now)))
+        })
+    }
+
+    fn purge(&self, at_most: usize) -> StoreFuture<'_, Answer<Purged>> {
+        self.call("purge", move |store, contents, now| {
+            let purged = contents.purge(at_most, now);
+            let removed = purged.into_iter().map(|(since, before)| {
+                let write = Write { key: &before.key, before: Some(&before), draft: None, history: None };
+                store.audit(&write, now);
+                Purged { operation: before.key.operation.clone(), since }
+            });
+            Ok(Answer::at(now, removed.collect()))
+        })
+    }
+
+    fn remember(&self, name: String, value: Bytes) -> StoreFuture<'_, Bytes> {
+        self.call("remember", move |_, contents, _| Ok(contents.remember(name, value)))
+    }
+
+    fn recall(&self, name: String) -> StoreFuture<'_, Option<Bytes>> {
+        self.call("recall", move |_, contents, _| Ok(contents.recall(&name)))
+    }
+
+    fn clock(&self, request: ClockRequest) -> StoreFuture<'_, ClockReport> {
+        let looked = self.look(request == ClockRequest::Accept);
+        Box::pin(async move { looked })
+    }
+
+    fn replace(&self, name: String, expected: Bytes, value: Bytes) -> StoreFuture<'_, Option<Bytes>> {
+        self.call("replace", move |_, contents, _| Ok(contents.replace(&name, &expected, value)))
+    }
+
+    fn set_key_format(&self, format: KeyFormat, respell: Option<Respell>) -> StoreFuture<'_, KeyFormatSet> {
+        self.call("set_key_format", move |_, contents, now| {
+            contents.set_key_format(format, respell.as_ref(), now)
+        })
+    }
+
+    fn max_concurrent_batches(&self) -> usize {
+        self.weather.as_ref().map_or(1, Weather::max_concurrent_batches)
+    }
+}

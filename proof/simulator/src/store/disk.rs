@@ -1,0 +1,98 @@
+//! What the instances of a store share, and how it crashes.
+
+use super::contents::Contents;
+use crate::machine::Machine;
+use semel::clock::Terms;
+use semel::{Draft, HistoryEntry, Now, Record, RecordKey};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Is told of every write that was committed, and of those that a crash took back.
+pub(crate) trait Audit: Send + Sync {
+    /// A write by this instance. `draft` and `history` are what it asked for; a creation has no `before`, a removal no `draft`.
+    fn wrote(&self, instance: usize, write: &Write<'_>, now: Now);
+
+    /// A crash took a write back: this is the record again; `None`: there is none.
+    fn took_back(&self, key: &RecordKey, record: Option<&Record>);
+}
+
+/// One committed write.
+pub(crate) struct Write<'a> {
+    pub(crate) key: &'a RecordKey,
+    pub(crate) before: Option<&'a Record>,
+    pub(crate) draft: Option<&'a Draft>,
+    pub(crate) history: Option<&'a HistoryEntry>,
+}
+
+/// What the instances of a store share. Clones are the same disk.
+#[derive(Clone)]
+pub struct Disk(pub(super) Arc<Shared>);
+
+pub(super) struct Shared {
+    contents: Mutex<Contents>,
+    pub(super) machine: Machine,
+    pub(super) terms: Terms,
+    pub(super) audit: Option<Arc<dyn Audit>>,
+    pub(super) was_held: AtomicBool,
+}
+
+impl Disk {
+    /// An empty disk of this machine.
+    #[must_use]
+    pub fn new(machine: Machine, terms: Terms) -> Self {
+        Self(Arc::new(Shared {
+            contents: Mutex::default(),
+            machine,
+            terms,
+            audit: None,
+            was_held: AtomicBool::new(false),
+        }))
+    }
+
+    pub(crate) fn audited(machine: Machine, terms: Terms, audit: Arc<dyn Audit>) -> Self {
+        Self(Arc::new(Shared {
+            contents: Mutex::default(),
+            machine,
+            terms,
+            audit: Some(audit),
+            was_held: AtomicBool::new(false),
+        }))
+    }
+
+    pub(crate) fn contents(&self) -> MutexGuard<'_, Contents> {
+        self.0.contents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Loses writes that nobody was told of, as many as `keep` says of how many there are. Answers that are under way are lost.
+    pub(crate) fn crash(&self, keep: impl FnOnce(u64) -> u64) -> usize {
+        let undone = self.contents().crash(keep);
+        self.tell(&undone);
+        undone.len()
+    }
+
+    /// Stops, and starts again with what is durable. Calls without faults are durable once they return.
+    pub fn restart(&self) {
+        self.contents().flush();
+        self.crash(|_| 0);
+    }
+
+    /// Goes on with a replica that lacks the last `lag` writes, whoever was told of them.
+    pub(crate) fn fail_over(&self, lag: u64) -> usize {
+        let undone = self.contents().fail_over(lag);
+        self.tell(&undone);
+        undone.len()
+    }
+
+    /// Whether its clock was ever held: windows may end late then.
+    pub(crate) fn was_held(&self) -> bool {
+        self.0.was_held.load(Relaxed)
+    }
+
+    fn tell(&self, undone: &[RecordKey]) {
+        let Some(audit) = &self.0.audit else { return };
+        for key in undone {
+            let contents = self.contents();
+            audit.took_back(key, contents.record(key));
+        }
+    }
+}

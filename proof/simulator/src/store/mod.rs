@@ -1,0 +1,17 @@
+//! A store in memory that behaves as durable ones do, and as badly as the network and the machine between it and its callers.
+//!
+//! - [`Disk`] is what all instances share: the records, and what of them is durable (`contents.rs`, `log.rs`).
+//! - [`SimulatedStore`] is one instance's connection, with the production's judge of clocks.
+//! - `weather.rs` is what happens to a call on its way.
+
+mod connection;
+mod contents;
+mod disk;
+mod key_format;
+mod log;
+mod weather;
+
+pub use connection::SimulatedStore;
+pub use disk::Disk;
+pub(crate) use disk::{Audit, Write};
+pub(crate) use weather::{Outage, Weather};

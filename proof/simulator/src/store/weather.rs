@@ -1,0 +1,123 @@
+//! What happens to a call on its way to the store and back.
+
+use super::disk::Disk;
+use crate::dice::Dice;
+use crate::fault::{Fault, Faults};
+use crate::life::Life;
+use crate::trace::Trace;
+use semel::StoreError;
+use std::future::pending;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The way between one instance and the store. Clones are the same way.
+#[derive(Clone)]
+pub(crate) struct Weather {
+    pub(crate) faults: Arc<Faults>,
+    pub(crate) dice: Dice,
+    pub(crate) life: Arc<Life>,
+    pub(crate) trace: Arc<Trace>,
+    pub(crate) outage: Outage,
+    pub(crate) name: String,
+    pub(crate) max_concurrent_batches: usize,
+    /// The longest that anybody waits for an answer of the store.
+    pub(crate) patience: Duration,
+}
+
+/// Until when nobody reaches the store. Clones are of the same store.
+#[derive(Clone, Default)]
+pub(crate) struct Outage(Arc<Mutex<Option<Instant>>>);
+
+impl Outage {
+    pub(crate) fn last(&self, span: Duration) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + span);
+    }
+
+    fn is_on(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|until| until > Instant::now())
+    }
+}
+
+impl Weather {
+    pub(super) fn max_concurrent_batches(&self) -> usize {
+        self.max_concurrent_batches
+    }
+
+    /// Whether an open transaction holds the record that comes next.
+    pub(super) fn locks(&self) -> bool {
+        self.faults.strikes(Fault::StoreLocked)
+    }
+
+    /// Has a call carried out, with whatever happens to it.
+    pub(super) async fn around<T: Send + 'static>(
+        self,
+        disk: Disk,
+        call: &'static str,
+        carry_out: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.life.pass().await;
+        self.pause().await;
+        self.life.pass().await;
+        if self.outage.is_on() || self.faults.strikes(Fault::StoreUnavailable) {
+            self.note(call, "unavailable");
+            return Err(StoreError::Unavailable("simulated".into()));
+        }
+        if self.faults.strikes(Fault::StoreLostBefore) {
+            self.note(call, "lost before it was carried out");
+            return Err(lost(call));
+        }
+        let crashes = disk.contents().crashes();
+        if self.faults.strikes(Fault::StoreLate) {
+            self.note(call, "carried out when nobody waits any more");
+            let late = self.patience + self.dice.millis(1, 3_000);
+            tokio::spawn(async move {
+                tokio::time::sleep(late).await;
+                // What was under way when the store crashed is gone.
+                if disk.contents().crashes() == crashes {
+                    let _ = carry_out();
+                }
+            });
+            return pending().await;
+        }
+        let done = carry_out();
+        let position = disk.contents().position();
+        if self.faults.strikes(Fault::StoreAnswerLate) {
+            self.note(call, "its answer comes when nobody waits any more");
+            return pending().await;
+        }
+        self.pause().await;
+        self.life.pass().await;
+        if disk.contents().crashes() != crashes || self.faults.strikes(Fault::StoreLostAfter) {
+            self.note(call, "carried out, and its answer lost");
+            return Err(lost(call));
+        }
+        if done.is_ok() {
+            disk.contents().acknowledge(position);
+        }
+        done
+    }
+
+    async fn pause(&self) {
+        let pause = if self.dice.chance(0.02) { self.dice.millis(5, 200) } else { self.dice.millis(0, 3) };
+        if pause.is_zero() {
+            tokio::task::yield_now().await;
+        } else {
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    fn note(&self, call: &str, what: &str) {
+        self.trace.note(format_args!("{} store {call}: {what}", self.name));
+    }
+}
+
+/// A read whose answer is lost has changed nothing.
+fn lost(call: &str) -> StoreError {
+    let reads = ["read", "find", "history", "list", "count_live", "due", "recall"];
+    if reads.contains(&call) {
+        StoreError::Unavailable("simulated: the answer was lost".into())
+    } else {
+        StoreError::Lost("simulated".into())
+    }
+}

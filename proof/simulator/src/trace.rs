@@ -1,0 +1,64 @@
+//! What happened in a run, line by line: the same for the same seed, byte by byte.
+
+use std::fmt::{self, Write as _};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::time::Instant;
+
+/// The lines of a run. The hash of all is always kept, the lines themselves only where somebody wants to read them.
+pub(crate) struct Trace {
+    begun: Instant,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    buffer: String,
+    hash: u64,
+    lines: u64,
+    text: Option<String>,
+}
+
+impl Trace {
+    pub(crate) fn begin(keep: bool) -> Self {
+        let inner = Inner {
+            buffer: String::new(),
+            hash: 0xcbf2_9ce4_8422_2325,
+            lines: 0,
+            text: keep.then(String::new),
+        };
+        Self { begun: Instant::now(), inner: Mutex::new(inner) }
+    }
+
+    /// Milliseconds since the beginning.
+    pub(crate) fn now(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    pub(crate) fn note(&self, what: fmt::Arguments<'_>) {
+        let at = self.now();
+        let mut inner = self.inner();
+        let Inner { buffer, hash, lines, text } = &mut *inner;
+        buffer.clear();
+        // Writing to a string does not fail.
+        let _ = writeln!(buffer, "{:>5}.{:03} {what}", at / 1000, at % 1000);
+        *hash =
+            buffer.bytes().fold(*hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+        *lines += 1;
+        if let Some(text) = text {
+            text.push_str(buffer);
+        }
+    }
+
+    /// The hash of all lines, and how many there are.
+    pub(crate) fn hash(&self) -> (u64, u64) {
+        let inner = self.inner();
+        (inner.hash, inner.lines)
+    }
+
+    pub(crate) fn text(&self) -> Option<String> {
+        self.inner().text.clone()
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -10,7 +10,7 @@
 //! | 503 after a phase that was interrupted | as the phase left it: retryable, or unknown | goes on, or is told so |
 
 use crate::payment::{Amount, Payment};
-use crate::provider::NoAnswer;
+use crate::verdict::NoAnswer;
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::http::header::CONTENT_TYPE;

@@ -23,6 +23,7 @@
 mod account;
 mod api;
 mod bookkeeping;
+mod conclusion;
 mod database;
 mod demo;
 mod error;
@@ -33,6 +34,7 @@ mod refund;
 mod service;
 mod settling;
 mod telling;
+mod verdict;
 
 pub use bookkeeping::{BOOKKEEPING_FAIL_POINTS, Bookkeeping, BookkeepingOptions, PartnerOptions};
 pub use database::DatabaseError;

@@ -120,7 +120,7 @@ impl PaymentsService {
         };
         let store = database.store();
         let engine = Engine::with_options(Arc::clone(&store), EngineOptions::default());
-        let layer = IdempotencyLayer::over(engine.clone())
+        let layer = IdempotencyLayer::with_engine(engine.clone())
             // A key means something within one account only. Here a header names it; a real service asks its own authentication.
             .tenant(|request| Account::of(&request.headers).map(|account| account.as_str().to_owned()))
             .protect_writes(protection)?;

@@ -1,8 +1,9 @@
 //! Payments: made once, shown to whom they belong.
 
+use super::Shared;
 use super::gateway::GatewaysName;
-use super::{Conclusion, Shared};
 use crate::account::Account;
+use crate::conclusion::Conclusion;
 use crate::database::Recorded;
 use crate::error::ApiError;
 use crate::payment::{CreatePayment, Payment, Status};

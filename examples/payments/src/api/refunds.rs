@@ -1,8 +1,9 @@
 //! Refunds: the same machinery as payments, under a scope of their own.
 
+use super::Shared;
 use super::gateway::GatewaysName;
-use super::{Conclusion, Shared};
 use crate::account::Account;
+use crate::conclusion::Conclusion;
 use crate::database::RefundAsked;
 use crate::error::ApiError;
 use crate::payment::Status;

@@ -9,6 +9,7 @@
 //!
 //! It has a database of its own. The service's outbox goes to the broker, and this one's to the partner.
 
+mod booking;
 mod books;
 mod postgres;
 mod receipts;

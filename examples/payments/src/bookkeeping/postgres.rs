@@ -1,8 +1,7 @@
 //! The books in a PostgreSQL database.
 
 use super::CONSUMER;
-use super::books::{Booking, Receipt};
-use super::receipts::AT_ONCE;
+use super::booking::{Booking, RECEIPTS_AT_ONCE, Receipt};
 use crate::database::DatabaseError;
 use crate::error::BoxError;
 use crate::fail_point::FailPoint;
@@ -77,7 +76,7 @@ impl PostgresBooks {
     pub(super) async fn unsent(&self) -> Result<Vec<Receipt>, BoxError> {
         let unsent =
             sqlx::query("SELECT payment, message FROM receipts WHERE NOT sent ORDER BY payment LIMIT $1");
-        let rows = unsent.bind(AT_ONCE).fetch_all(self.store.pool()).await?;
+        let rows = unsent.bind(RECEIPTS_AT_ONCE).fetch_all(self.store.pool()).await?;
         let receipts = rows.iter().map(|row| Ok(Receipt { payment: row.try_get(0)?, text: row.try_get(1)? }));
         Ok(receipts.collect::<sqlx::Result<_>>()?)
     }

@@ -8,16 +8,14 @@
 //!
 //! The file's name is the payment's: that is what makes a repetition none. A mail server would be given the same as `Message-ID`.
 
-use super::books::{Books, Receipt};
+use super::booking::Receipt;
+use super::books::Books;
 use crate::error::BoxError;
 use crate::fail_point::FailPoint;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::fs::{self, File, OpenOptions};
 use tokio::io::AsyncWriteExt as _;
-
-/// How many are read at a time.
-pub(super) const AT_ONCE: i64 = 64;
 
 /// How long after a look at the table the next one comes.
 const LOOK_EVERY: Duration = Duration::from_millis(200);

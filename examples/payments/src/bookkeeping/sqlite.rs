@@ -1,8 +1,7 @@
 //! The books in a SQLite file.
 
 use super::CONSUMER;
-use super::books::{Booking, Receipt};
-use super::receipts::AT_ONCE;
+use super::booking::{Booking, RECEIPTS_AT_ONCE, Receipt};
 use crate::database::DatabaseError;
 use crate::error::BoxError;
 use crate::fail_point::FailPoint;
@@ -72,7 +71,7 @@ impl SqliteBooks {
             conn.prepare_cached(
                 "SELECT payment, message FROM receipts WHERE NOT sent ORDER BY payment LIMIT ?1",
             )?
-            .query_map([AT_ONCE], |row| Ok(Receipt { payment: row.get(0)?, text: row.get(1)? }))?
+            .query_map([RECEIPTS_AT_ONCE], |row| Ok(Receipt { payment: row.get(0)?, text: row.get(1)? }))?
             .collect::<rusqlite::Result<_>>()
         };
         Ok(self.store.query(reading).await?)

@@ -7,12 +7,13 @@ mod postgres;
 mod sqlite;
 
 use crate::account::Account;
-use crate::api::Conclusion;
+use crate::conclusion::Conclusion;
 use crate::error::{ApiError, BoxError, GivenUp};
 use crate::fail_point::FailPoint;
 use crate::payment::{Amount, Payment};
-use crate::provider::{Call, Verdict};
+use crate::provider::Call;
 use crate::refund::{Granted, Refund};
+use crate::verdict::Verdict;
 use postgres::PostgresDatabase;
 use semel::{OperationId, PhaseError, Phases, Store};
 use semel_events::inbox::InvalidIdentity;

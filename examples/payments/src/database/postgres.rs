@@ -2,7 +2,7 @@
 
 use super::{DatabaseError, Recorded, RefundAsked, refundable};
 use crate::account::Account;
-use crate::api::Conclusion;
+use crate::conclusion::Conclusion;
 use crate::error::{ApiError, BoxError, GivenUp};
 use crate::fail_point::FailPoint;
 use crate::payment::{Amount, CREATED, CreatePayment, Payment, Status};

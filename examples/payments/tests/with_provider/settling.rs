@@ -8,7 +8,7 @@ use payment_provider::{Secret, Settings, Webhook};
 use payments::{
     PROVIDER_MODE, PaymentsOptions, PaymentsService, ProviderOptions, ProviderPromise, SettlingOptions,
 };
-use semel_gateway::{Config, Running};
+use semel_gateway::{Config, GatewayProcess};
 use semel_worker::WebhookSecret;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -181,7 +181,7 @@ async fn with_a_gateway_in_front_every_payment_ends_completed() {
         let options = PaymentsOptions { behind_gateway: true, ..PaymentsOptions::default() };
         let market = Market::open_with(kind, ways, ProviderPromise::Neither, options).await;
         let directory = tempfile::tempdir().unwrap();
-        let gateway = Running::start(sample(market.service, directory.path())).await.unwrap();
+        let gateway = GatewayProcess::start(sample(market.service, directory.path())).await.unwrap();
         let front = Service { address: gateway.address() };
         tokio::spawn(gateway.serve(std::future::pending(), std::future::pending()));
         every_payment_ends_completed(front, &market, &format!("{kind:?} {ways:?}")).await;

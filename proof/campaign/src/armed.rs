@@ -40,7 +40,7 @@ pub(crate) fn reached(log: &Path) -> BTreeSet<String> {
     let text = String::from_utf8_lossy(&text);
     let lines = text
         .lines()
-        .filter(|line| line.contains("fail point went off") || line.contains("failpoint store::"));
+        .filter(|line| line.contains("fail point was triggered") || line.contains("failpoint store::"));
     let points = lines.filter_map(|line| {
         let from = line.find("store::")?;
         let name = &line[from..];
@@ -69,7 +69,7 @@ mod tests {
     fn what_was_reached_is_found_in_a_log() {
         let directory = tempfile::tempdir().unwrap();
         let log = directory.path().join("log");
-        let lines = "WARN semel: a fail point went off point=\"store::due::before\"\nfailpoint store::swap::after panic\n";
+        let lines = "WARN semel: a fail point was triggered point=\"store::due::before\"\nfailpoint store::swap::after panic\n";
         std::fs::write(&log, lines).unwrap();
         assert_eq!(reached(&log), ["store::due::before", "store::swap::after"].map(str::to_owned).into());
     }

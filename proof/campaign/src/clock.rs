@@ -10,15 +10,8 @@ pub(crate) struct Clock {
     control: PathBuf,
 }
 
-/// Steps of the clock by which a file's store goes.
-const NEAR: &[&str] = &["+5m", "-5m", "+40m"];
-/// Steps of a clock that the store does not go by: what a hand does, a machine that was suspended, and a battery that is empty.
-const FAR: &[&str] = &["+5m", "-5m", "+40m", "+2h", "-2h", "+3d", "+30d"];
-
-/// Steps that the gateways' clocks make.
-pub(crate) fn steps(store_has_its_own_clock: bool) -> &'static [&'static str] {
-    if store_has_its_own_clock { FAR } else { NEAR }
-}
+/// By how much a clock may be off: what a hand does, a machine that was suspended, and a battery that is empty. Some is followed, and some is not.
+pub(crate) const OFF: [&str; 8] = ["+5m", "-5m", "+40m", "+2h", "-2h", "+3d", "-3d", "+30d"];
 
 impl Clock {
     pub(crate) async fn new(directory: &Path) -> Outcome<Self> {

@@ -2,7 +2,7 @@
 
 use crate::armed;
 use crate::client::{Call, call};
-use crate::clock::steps;
+use crate::clock::OFF;
 use crate::config::AUTHORIZATION;
 use crate::damage::Damaged;
 use crate::inside::Inside;
@@ -143,7 +143,7 @@ impl fmt::Display for Fault {
             Self::FreezeGateway => "a gateway frozen beyond its lease",
             Self::FreezeShop => "the service frozen beyond the time-out",
             Self::RollingRestart => "gateways restarted one after the other",
-            Self::WrongClock => "a gateway with a clock five minutes off",
+            Self::WrongClock => "a gateway with a wrong clock",
             Self::StruckAgain => "a gateway or worker killed again while it recovers",
             Self::FailPoint => "a call of the store going wrong (fail points)",
             Self::FlipBit => "a bit flipped in a stored answer",
@@ -287,7 +287,7 @@ impl Rain<'_> {
             }
             Fault::WrongClock => {
                 gateway.kill().await?;
-                gateway.start_with_clock(if rng.bool() { "+5m" } else { "-5m" }).await?;
+                gateway.start_with_clock(rng.choice(OFF).unwrap_or("+5m")).await?;
                 tokio::time::sleep(pause * 3).await;
                 restart(gateway, Duration::ZERO).await?;
             }
@@ -317,8 +317,7 @@ impl Rain<'_> {
             }
             Fault::StepClock => {
                 if let Some(clock) = &self.processes.clock {
-                    let steps = steps(self.processes.database.is_some());
-                    clock.step(rng.choice(steps).copied().unwrap_or("+5m"))?;
+                    clock.step(rng.choice(OFF).unwrap_or("+5m"))?;
                     tokio::time::sleep(pause * 8).await;
                     clock.step("+0")?;
                 }

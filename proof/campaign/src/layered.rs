@@ -66,7 +66,7 @@ pub(crate) async fn serve(arguments: Arguments) -> Outcome<()> {
             timeout: TIMEOUT,
             ..Protection::default()
         };
-        let layer = IdempotencyLayer::over(engine.clone())
+        let layer = IdempotencyLayer::with_engine(engine.clone())
             .tenant(|request| Some(request.headers.get("x-account-id")?.to_str().ok()?.to_owned()))
             .protect_writes(protection)?;
         routes = routes.merge(Router::new().route(window.path(), post(pay)).layer(layer));

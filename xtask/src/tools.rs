@@ -1,24 +1,12 @@
-//! What the steps need that cargo does not bring: found on the machine, or installed where that is ours to do.
-//!
-//! As root on Debian (a container, a CI machine) a missing package is installed by name. Anywhere else nothing is
-//! changed and the message says what to do.
+//! What the steps need that cargo does not bring.
 
+use crate::install::{Tool, provide};
 use crate::step::{self, Outcome, succeeds};
 use crate::{nats, python};
-use semel_testing::servers::{POSTGRES_URL, is_root, nats_server, pgbouncer, postgres_bin, rabbitmq_server};
+use semel_testing::servers::{POSTGRES_URL, nats_server, pgbouncer, postgres_bin, rabbitmq_server};
+use std::env;
 use std::io::Write as _;
-use std::path::Path;
 use std::process::{Command, Stdio};
-use std::{env, fs};
-
-/// Something outside of Rust.
-struct Tool {
-    name: &'static str,
-    /// What it is for, so that nobody has to guess whether they need it.
-    purpose: &'static str,
-    packages: &'static [&'static str],
-    present: fn() -> bool,
-}
 
 const C_COMPILER: Tool = Tool {
     name: "a C compiler (`cc`, or what `CC` names) with the C library's headers",
@@ -43,9 +31,16 @@ const PGBOUNCER: Tool = Tool {
 
 const PYTHON: Tool = Tool {
     name: "Python 3 (`python3`)",
-    purpose: "runs the services in no need of Semel that the gateway is tested before",
+    purpose: "runs services that the gateway is tested in front of",
     packages: &["python3"],
     present: || succeeds(Command::new("python3").arg("--version")),
+};
+
+const NODE: Tool = Tool {
+    name: "Node (`node`)",
+    purpose: "runs the service and the client of an example",
+    packages: &["nodejs"],
+    present: || succeeds(Command::new("node").arg("--version")),
 };
 
 const KILL: Tool = Tool {
@@ -141,6 +136,13 @@ const NPM: Tool = Tool {
     present: || succeeds(Command::new("npm").arg("--version")),
 };
 
+const SQLITE: Tool = Tool {
+    name: "sqlite3",
+    purpose: "counts what an application keeps in SQLite",
+    packages: &["sqlite3"],
+    present: || succeeds(Command::new("sqlite3").arg("--version")),
+};
+
 const FAKETIME: Tool = Tool {
     name: "faketime",
     purpose: "gives processes a wrong clock, to show that it changes nothing",
@@ -173,7 +175,7 @@ const CXX_COMPILER: Tool = Tool {
 pub(crate) fn ensure() -> Outcome {
     component("rustfmt", "fmt")?;
     component("clippy", "clippy")?;
-    let mut tools = vec![&PYTHON, &KILL, &CURL, &H2LOAD, &NGINX, &YAML];
+    let mut tools = vec![&PYTHON, &NODE, &KILL, &CURL, &H2LOAD, &NGINX, &YAML];
     tools.extend(WATCHING);
     // On Windows the build scripts find Microsoft's compiler by themselves, under no name that could be tried here.
     if !cfg!(windows) {
@@ -261,6 +263,11 @@ pub(crate) fn redis() -> Outcome {
     provide(&[&REDIS])
 }
 
+/// Checks for what third-party implementations are run with.
+pub(crate) fn field() -> Outcome {
+    provide(&[&PYTHON, &VENV, &NPM, &REDIS, &POSTGRES, &KILL, &SQLITE, &CURL])
+}
+
 /// Checks for npm.
 pub(crate) fn npm() -> Outcome {
     provide(&[&NPM])
@@ -281,83 +288,6 @@ fn component(name: &str, subcommand: &str) -> Outcome {
         return Ok(());
     }
     Err(format!("{name} is missing from this toolchain; `rustup component add rustfmt clippy` installs it"))
-}
-
-/// Makes sure that all of them are there: what is missing is installed in one go.
-fn provide(tools: &[&Tool]) -> Outcome {
-    let missing: Vec<&&Tool> = tools.iter().filter(|tool| !(tool.present)()).collect();
-    if missing.is_empty() {
-        return Ok(());
-    }
-    let wanted: Vec<String> = missing.iter().map(|tool| wanted(tool)).collect();
-    let wanted = wanted.join("; ");
-    let packages: Vec<&str> = missing.iter().flat_map(|tool| tool.packages.iter().copied()).collect();
-    let names = packages.join(" ");
-    if !may_install() {
-        return Err(format!(
-            "{wanted}. Install it (Debian, Ubuntu: `apt-get install {names}`) and run this again; as root on \
-             Debian it would be installed for you"
-        ));
-    }
-    println!("    {wanted}. Installing {names}.");
-    let _quiet = NothingStarts::while_installing();
-    // One after the other: an image without package lists cannot install, and a stale list names files that are gone.
-    for arguments in [vec!["update"], [vec!["install", "-y", "--no-install-recommends"], packages].concat()] {
-        let mut apt = Command::new("apt-get");
-        apt.args(&arguments).env("DEBIAN_FRONTEND", "noninteractive");
-        if !apt.status().is_ok_and(|status| status.success()) {
-            return Err(format!("{wanted}, and `apt-get {}` failed", arguments.join(" ")));
-        }
-    }
-    match tools.iter().find(|tool| !(tool.present)()) {
-        None => Ok(()),
-        Some(tool) => Err(format!("{}, even after {names} was installed", self::wanted(tool))),
-    }
-}
-
-fn wanted(tool: &Tool) -> String {
-    format!("{} is missing: it {}", tool.name, tool.purpose)
-}
-
-/// Debian's packages of servers make a cluster and start it. The tests bring their own, so that neither is wanted: while this
-/// lives, services are not started (`policy-rc.d`) and clusters not made.
-struct NothingStarts {
-    written: Vec<&'static str>,
-}
-
-impl NothingStarts {
-    const FILES: [(&str, &str); 2] = [
-        ("/usr/sbin/policy-rc.d", "#!/bin/sh\nexit 101\n"),
-        ("/etc/postgresql-common/createcluster.d/semel-test.conf", "create_main_cluster = false\n"),
-    ];
-
-    /// What is there already is the machine's own, and stays. What cannot be written is done without: it is a courtesy.
-    fn while_installing() -> Self {
-        let mut written = Vec::new();
-        for (path, text) in Self::FILES.into_iter().filter(|(path, _)| !Path::new(path).exists()) {
-            let _made = Path::new(path).parent().map(fs::create_dir_all);
-            let executable = || succeeds(Command::new("chmod").arg("755").arg(path));
-            if fs::write(path, text).is_ok() && executable() {
-                written.push(path);
-            }
-        }
-        Self { written }
-    }
-}
-
-impl Drop for NothingStarts {
-    fn drop(&mut self) {
-        for path in &self.written {
-            let _gone = fs::remove_file(path);
-        }
-    }
-}
-
-/// Whether this machine is ours to install things on.
-pub(crate) fn may_install() -> bool {
-    is_root()
-        && Path::new("/etc/debian_version").exists()
-        && succeeds(Command::new("apt-get").arg("--version"))
 }
 
 /// A compiler without headers is a common half-installation, and fails late and obscurely: so compile something. That
@@ -381,12 +311,6 @@ fn compiles_c() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_present_is_not_installed() {
-        let tool = Tool { present: || true, packages: &["no-such-package"], ..C_COMPILER };
-        assert_eq!(provide(&[&tool]), Ok(()));
-    }
 
     #[test]
     fn a_missing_component_is_told_with_its_cure() {

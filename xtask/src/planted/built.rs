@@ -10,19 +10,23 @@ use std::process::{Command, Stdio};
 /// With these tests the gateway, the provider and the campaign are built, which a campaign starts.
 const WITH_PROGRAMS: [&str; 3] = ["settling", "provider", "short"];
 
+/// With this test the simulator is built.
+const WITH_SIMULATOR: &str = "seeds";
+
 /// Test programs by their place (`crates/semel-tower/tests/http`, `crates/semel/src`), and others by their name.
 pub(crate) struct Built {
     programs: HashMap<String, PathBuf>,
 }
 
 impl Built {
-    /// Builds the programs of these tests, and of a campaign if there is to be one.
-    pub(crate) fn of(tree: &Tree, tests: &[&Test], campaign: bool) -> Result<Self, String> {
+    /// Builds the programs of these tests, and of a campaign and the simulator if they are to be run.
+    pub(crate) fn of(tree: &Tree, tests: &[&Test], campaign: bool, simulator: bool) -> Result<Self, String> {
         let mut programs = HashMap::new();
         // With the features of the whole workspace, as in the tests: so third-party crates are those that were built for them.
         let mut names: BTreeSet<_> = tests.iter().filter_map(|test| test.program()).collect();
         let needs_programs = campaign || tests.iter().any(|test| test.package() == "crates/semel-cli");
         names.extend(WITH_PROGRAMS.iter().filter(|_| needs_programs));
+        names.extend(Some(WITH_SIMULATOR).filter(|_| simulator));
         if !names.is_empty() {
             let mut building = tree.cargo(["test", "--no-run", "--workspace"]);
             building.args(FEATURES).args(names.into_iter().flat_map(|name| ["--test", name]));

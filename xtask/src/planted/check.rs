@@ -84,6 +84,45 @@ impl Runner<'_> {
         Ok(Noticed::NotWithin(campaign.within))
     }
 
+    /// Makes sure that the simulator finds nothing in so many operations where no bug is planted.
+    pub(crate) fn simulator_passes(&self, built: &Built, within: u64) -> Result<(), String> {
+        match self.simulator(built, within)? {
+            Noticed::NotWithin(_) => Ok(()),
+            _ => {
+                Err("the simulator does not pass without a bug: try `cargo xtask prove simulate --seed 1`"
+                    .into())
+            }
+        }
+    }
+
+    /// Runs the simulator's first seeds until it notices.
+    pub(crate) fn simulator(&self, built: &Built, within: u64) -> Result<Noticed, String> {
+        let mut command = Command::new(built.program("semel-simulator")?);
+        command.args([
+            "--seed",
+            "1",
+            "--operations",
+            "150",
+            "--no-shrinking",
+            "--total",
+            &within.to_string(),
+        ]);
+        let ran = self.run(command.current_dir(&self.root), CAMPAIGN_PATIENCE)?;
+        let mut invariants: Vec<String> = violated(&ran.said).collect();
+        invariants.sort();
+        invariants.dedup();
+        let limit = u32::try_from(within).unwrap_or(u32::MAX);
+        let after =
+            ran.said.lines().find_map(|line| line.strip_suffix(" operations until then")?.parse().ok());
+        Ok(match after {
+            Some(operations) if !invariants.is_empty() => {
+                Noticed::After { operations, invariants, took: ran.took }
+            }
+            _ if ran.success => Noticed::NotWithin(limit),
+            _ => Noticed::NoVerdict(limit),
+        })
+    }
+
     fn test(&self, built: &Built, test: &Test) -> Result<Ran, String> {
         let mut command = Command::new(built.program(&test.place)?);
         command.args(["--exact", &test.name]).current_dir(self.root.join(test.package()));

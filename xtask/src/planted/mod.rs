@@ -35,11 +35,13 @@ struct Verdict {
     missed: Vec<Test>,
     /// What the campaign says, where it was tried.
     campaign: Option<Noticed>,
+    /// What the simulator says.
+    simulator: Option<Noticed>,
 }
 
 impl Verdict {
     fn of(patch: Patch) -> Self {
-        Self { patch, caught: Vec::new(), missed: Vec::new(), campaign: None }
+        Self { patch, caught: Vec::new(), missed: Vec::new(), campaign: None, simulator: None }
     }
 }
 
@@ -50,6 +52,7 @@ pub(crate) fn run(names: &[String], quick: bool) -> Outcome {
     tools::planted()?;
     let campaigns: HashSet<&Campaign> =
         patches.iter().filter_map(|patch| patch.campaign.as_ref()).filter(|_| !quick).collect();
+    let simulated = patches.iter().filter_map(|patch| patch.simulator).max();
     if !campaigns.is_empty() {
         tools::campaign()?;
     }
@@ -61,14 +64,15 @@ pub(crate) fn run(names: &[String], quick: bool) -> Outcome {
     tests.sort();
     tests.dedup();
     step::timed("planted: none", "every check passes while no bug is planted", || {
-        let built = Built::of(&tree, &tests, !campaigns.is_empty())?;
+        let built = Built::of(&tree, &tests, !campaigns.is_empty(), simulated.is_some())?;
         side_by_side(&tests, |test| runner.passes(&built, test))?;
+        simulated.map_or(Ok(()), |within| runner.simulator_passes(&built, within))?;
         campaigns.iter().try_for_each(|campaign| runner.campaign_passes(&built, campaign))
     })?;
     let mut verdicts = Vec::new();
     for patch in patches {
         step::timed(&format!("planted: {}", patch.name), &patch.what.clone(), || {
-            let verdict = tree.with(&patch, || tried(&tree, &runner, &patch, &patch.tests, !quick))?;
+            let verdict = tree.with(&patch, || tried(&tree, &runner, &patch, &patch.tests, !quick, true))?;
             println!("{}", table::lines(&verdict));
             // After each, so that a run that is broken off leaves what it has found out. Also what was missed: the page says so.
             table::write(&verdict)?;
@@ -85,7 +89,8 @@ pub(crate) fn of_the_day(settings: &[(&'static str, String)]) -> Outcome {
     let runner = Runner { root: tree.root().to_owned(), settings };
     let mut verdicts = Vec::new();
     for (patch, test) in of_the_day::choose(&patch::all()?, of_the_day::today()) {
-        let verdict = tree.with(patch, || tried(&tree, &runner, patch, std::slice::from_ref(test), false))?;
+        let verdict =
+            tree.with(patch, || tried(&tree, &runner, patch, std::slice::from_ref(test), false, false))?;
         println!("{}", table::lines(&verdict));
         verdicts.push(verdict);
     }
@@ -99,10 +104,12 @@ fn tried(
     patch: &Patch,
     tests: &[Test],
     with_campaign: bool,
+    with_simulator: bool,
 ) -> Result<Verdict, String> {
     let campaign = patch.campaign.as_ref().filter(|_| with_campaign);
     let tests: Vec<&Test> = tests.iter().collect();
-    let built = Built::of(tree, &tests, campaign.is_some())?;
+    let simulator = patch.simulator.filter(|_| with_simulator);
+    let built = Built::of(tree, &tests, campaign.is_some(), simulator.is_some())?;
     let failed = side_by_side(&tests, |test| runner.fails(&built, test))?;
     let mut verdict = Verdict::of(patch.clone());
     for (test, failed) in tests.into_iter().zip(failed) {
@@ -111,6 +118,7 @@ fn tried(
             None => verdict.missed.push(test.clone()),
         }
     }
+    verdict.simulator = simulator.map(|within| runner.simulator(&built, within)).transpose()?;
     verdict.campaign = campaign.map(|campaign| runner.campaign(&built, campaign)).transpose()?;
     Ok(verdict)
 }
@@ -118,9 +126,12 @@ fn tried(
 /// Whether every test and every campaign noticed what it has to.
 fn judge(verdicts: &[Verdict]) -> Outcome {
     let mut missed = Vec::new();
-    for Verdict { patch, missed: tests, campaign, .. } in verdicts {
+    for Verdict { patch, missed: tests, campaign, simulator, .. } in verdicts {
         let name = &patch.name;
         missed.extend(tests.iter().map(|test| format!("{name}: {test} passes all the same")));
+        if let Some(noticed @ (Noticed::NotWithin(_) | Noticed::NoVerdict(_))) = simulator {
+            missed.push(format!("{name}: the simulator {}", table::told(noticed)));
+        }
         if let (Some(settings), Some(noticed @ (Noticed::NotWithin(_) | Noticed::NoVerdict(_)))) =
             (&patch.campaign, campaign)
         {

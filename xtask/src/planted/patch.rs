@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 const NOTICED_BY: &str = "Noticed-by: ";
 /// Before the settings of the campaign that notices the bug.
 const CAMPAIGN: &str = "Campaign: ";
+/// Before the number of operations within which the simulator notices the bug.
+const SIMULATOR: &str = "Simulator: ";
 
 /// One planted bug.
 #[derive(Clone, Debug)]
@@ -20,6 +22,8 @@ pub(crate) struct Patch {
     pub(crate) tests: Vec<Test>,
     /// The campaign that notices the bug, where a running system can show it.
     pub(crate) campaign: Option<Campaign>,
+    /// Within how many operations the simulator notices the bug, where it concerns what is simulated.
+    pub(crate) simulator: Option<u64>,
     /// The files it changes, relative to the root.
     pub(crate) files: Vec<String>,
     /// Where the patch is.
@@ -101,15 +105,19 @@ fn parse(path: &Path, text: &str) -> Result<Patch, String> {
     let mut lines = header.lines().filter(|line| !line.is_empty());
     let what = lines.next().filter(|line| line.ends_with('.'));
     let what = what.ok_or_else(|| wrong("its first line has to say in a sentence what the bug does"))?;
-    let (mut tests, mut campaign) = (Vec::new(), None);
+    let (mut tests, mut campaign, mut simulator) = (Vec::new(), None, None);
     for line in lines {
         if let Some(test) = line.strip_prefix(NOTICED_BY) {
             let (place, name) = test.split_once(' ').ok_or_else(|| wrong("a test is `PLACE NAME`"))?;
             tests.push(Test { place: place.to_owned(), name: name.to_owned() });
         } else if let Some(settings) = line.strip_prefix(CAMPAIGN) {
             campaign = Some(Campaign::parse(settings).map_err(|error| wrong(&error))?);
+        } else if let Some(within) = line.strip_prefix(SIMULATOR) {
+            simulator = Some(within.parse().map_err(|_| wrong("`Simulator:` needs a number of operations"))?);
         } else {
-            return Err(wrong(&format!("its header has `{NOTICED_BY}` and `{CAMPAIGN}`, and not {line:?}")));
+            return Err(wrong(&format!(
+                "its header has `{NOTICED_BY}`, `{CAMPAIGN}` and `{SIMULATOR}`, and not {line:?}"
+            )));
         }
     }
     if tests.is_empty() {
@@ -121,7 +129,7 @@ fn parse(path: &Path, text: &str) -> Result<Patch, String> {
         return Err(wrong("it changes nothing"));
     }
     let what = what.to_owned();
-    Ok(Patch { name: name.to_owned(), what, tests, campaign, files, path: path.to_owned() })
+    Ok(Patch { name: name.to_owned(), what, tests, campaign, simulator, files, path: path.to_owned() })
 }
 
 #[cfg(test)]
@@ -129,7 +137,7 @@ pub(crate) mod tests {
     use super::*;
 
     pub(crate) const TEXT: &str = "A fence is missing.\n\nNoticed-by: crates/a/src one::test\nNoticed-by: crates/a/tests/b two\n\
-        Campaign: --store sqlite --only kill-shop --per-fault 15 --operations 1600\n\n\
+        Campaign: --store sqlite --only kill-shop --per-fault 15 --operations 1600\nSimulator: 3000\n\n\
         diff --git a/crates/a/src/x.rs b/crates/a/src/x.rs\n--- a/crates/a/src/x.rs\n+++ b/crates/a/src/x.rs\n@@ -1 +1 @@\n-1\n+2\n";
 
     #[test]
@@ -139,8 +147,8 @@ pub(crate) mod tests {
         assert_eq!(patch.files, ["crates/a/src/x.rs"]);
         let tests: Vec<_> = patch.tests.iter().map(|test| (test.package(), test.program())).collect();
         assert_eq!(tests, [("crates/a", None), ("crates/a", Some("b"))]);
-        assert!(patch.campaign.is_some());
-        assert!(header(TEXT).ends_with("1600\n\n"));
+        assert!(patch.campaign.is_some() && patch.simulator == Some(3_000));
+        assert!(header(TEXT).ends_with("3000\n\n"));
     }
 
     #[test]

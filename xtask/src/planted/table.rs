@@ -11,13 +11,13 @@ const HEAD: &str = "# Planted bugs
 
 Each of these mistakes is a patch in [`proof/planted`](planted), with a header that names the checks which have to notice it. Applied alone to
 a copy of the sources, each is noticed: the tests beside it pass without the bug and fail with it, and so does the campaign, by the settings that stand there
-(faults, one for how many operations, store, profile, scene, within how many operations). Written by `cargo xtask prove planted`, each row by the last run of its
+(faults, one for how many operations, store, profile, scene, within how many operations), and the simulator, within the number of operations that stands there. Written by `cargo xtask prove planted`, each row by the last run of its
 bug; `proof/README.md` says more.
 
 A bug without a campaign cannot be seen from outside of the processes, or has not been noticed by a campaign of this length.
 
-| bug | what it does | caught by | after | the campaign that has to notice it | did |
-|---|---|---|---|---|---|
+| bug | what it does | caught by | after | the simulator | the campaign that has to notice it | did |
+|---|---|---|---|---|---|---|
 ";
 
 /// One bug, on the terminal.
@@ -29,6 +29,9 @@ pub(super) fn lines(verdict: &Verdict) -> String {
     }
     for test in &verdict.missed {
         let _ = write!(text, "\n      {} by {test}", step::in_bold("NOT CAUGHT"));
+    }
+    if let Some(noticed) = &verdict.simulator {
+        let _ = write!(text, "\n      the simulator: {}", told(noticed));
     }
     if let Some(noticed) = &verdict.campaign {
         let _ = write!(text, "\n      the campaign: {}", told(noticed));
@@ -58,7 +61,7 @@ fn beginning(name: &str) -> String {
     format!("| `{name}` |")
 }
 
-fn row(Verdict { patch, caught, missed, campaign }: &Verdict, last: Option<&str>) -> String {
+fn row(Verdict { patch, caught, missed, campaign, simulator }: &Verdict, last: Option<&str>) -> String {
     let name = |place: &str, name: &str| format!("`{place}` `{name}`");
     let caught_by = caught.iter().map(|(test, _)| name(&test.place, &test.name));
     let tests: Vec<_> = caught_by.chain(missed.iter().map(|test| name(&test.place, &test.name))).collect();
@@ -71,8 +74,17 @@ fn row(Verdict { patch, caught, missed, campaign }: &Verdict, last: Option<&str>
         // Not tried this time.
         (Some(_), None) => last.and_then(last_cell).unwrap_or("not tried").to_owned(),
     };
+    let simulated = match (patch.simulator, simulator) {
+        (None, _) => "–".to_owned(),
+        (Some(within), Some(noticed)) => format!("within {within}: {}", told(noticed)),
+        (Some(within), None) => format!("within {within}"),
+    };
     let (tests, took) = (tests.join("<br>"), took.join("<br>"));
-    format!("{} {} | {tests} | {took} | {settings} | {did} |", beginning(&patch.name), patch.what)
+    format!(
+        "{} {} | {tests} | {took} | {simulated} | {settings} | {did} |",
+        beginning(&patch.name),
+        patch.what
+    )
 }
 
 fn last_cell(row: &str) -> Option<&str> {

@@ -16,20 +16,6 @@ use std::path::{Path, PathBuf};
 const KNOWN: &[&str] = &[
     "campaign: check, clock, config, damage, disk, faults, inside, operator, pairs, process, processes, report, run, scene, shop, started, starts, tally, webhooks",
     "model: audit, evidence, healthy, model, owner, properties, provider, rules, settlers, state, turn",
-    "payments: account, api, database, error, provider, settling, telling",
-    "payments: bookkeeping::books, bookkeeping::postgres, bookkeeping::receipts, bookkeeping::sqlite",
-    "provider: api, ledger, provider, settings, webhook",
-    "semel-cli: admin, operations",
-    "semel-postgres: options, store",
-    "semel-sqlite: connection, log_copier, options, store, ticker, writer",
-    "semel-sqlite: job, transaction",
-    "semel-tower: answer, execute, hashing, layer, scope, service",
-    "semel: canonical::pointer, canonical::shape",
-    "semel: engine::acts, engine::finish, engine::phases, engine::pulse, engine::ticket",
-    "semel: fingerprint::parts, fingerprint::secret",
-    "semel: fingerprint::request, fingerprint::version_1, fingerprint::version_2",
-    "semel: transition::arrive, transition::watch",
-    "xtask: nats, python, tools",
 ];
 
 #[test]

@@ -96,7 +96,7 @@ impl Side {
             let kept = params![NOW + DAY, row.operation_id, HEADERS, [b'x'; 200]];
             conn.prepare_cached(KEEP_ANSWER)?.execute(kept)?;
         }
-        conn.prepare_cached(SET_CLOCK)?.execute([NOW, 0, 1])?;
+        conn.prepare_cached(SET_CLOCK)?.execute([NOW, 0, 0, 1])?;
         conn.prepare_cached("COMMIT")?.execute([]).map(drop)
     }
 }

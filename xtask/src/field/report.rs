@@ -1,0 +1,126 @@
+//! The field report: facts, in a tone that the authors can read without taking offence.
+
+use super::peers::Peer;
+use serde_json::Value;
+use std::fmt::Write as _;
+
+/// One implementation, alone and behind the gateway.
+pub(super) struct Seen {
+    pub(super) peer: &'static Peer,
+    pub(super) alone: Result<Value, String>,
+    pub(super) behind: Result<Value, String>,
+}
+
+const HEAD: &str = "\
+# Field report: `semel check` on software that nobody here wrote
+
+*Made by `cargo xtask prove check`. The services are in `proof/check`.*
+
+What `semel check` saw of third-party implementations of idempotency keys, each alone and then behind `semel gateway` with the same flags. Every package comes
+from PyPI or npm at the version named. Where it is a middleware, the service around it was written here, set up as its documentation says; where it is an
+application, it runs as it is.
+
+Read it with care:
+
+- These are observations of one version, in one setup, on one day. Other settings may give other results.
+- Several of the cases are outside of what a package promises. An implementation that keeps keys in memory by default says so; one that refuses duplicates
+  instead of repeating the answer does what it was built for. The table says what a client would see.
+- Authentication is part of the handler here, the usual way in these frameworks. A middleware cannot know who the caller is unless it is told.
+- Behind the gateway the implementation stays switched on, and gets the key as well. What it answers to a key that the gateway has not seen from this caller, or for this
+  operation, is its own answer: that is why leaks and wrong answers between callers and operations stay. Switch it off, or drop the key, behind a gateway.
+- `body.deep` sends 2^53 and 2^53 + 1. Services in JavaScript read both as the same number, whatever stands in front of them.
+- Crashes were waited for 40 seconds. A lock with a longer time-out counts as stuck.
+- Not everything that Semel does differently is better for everybody: it writes to disk twice per request, and tells clients `409` where nobody can know what happened.
+
+";
+
+pub(super) fn render(seen: &[Seen]) -> String {
+    let mut text = HEAD.to_owned();
+    // Writing to a string does not fail.
+    let _ = writeln!(
+        text,
+        "| implementation | version | kind | bad findings, alone | bad findings, behind Semel |\n|---|---|---|---|---|"
+    );
+    for one in seen {
+        let kind = if one.peer.is_application { "application" } else { "middleware" };
+        let _ = writeln!(
+            text,
+            "| {} | {} | {kind} | {} | {} |",
+            one.peer.name,
+            one.peer.version,
+            count(&one.alone),
+            count(&one.behind)
+        );
+    }
+    text.push_str(
+        "\nBad are double executions, wrong answers, leaks, lost answers and keys that stay blocked.\n",
+    );
+    for one in seen {
+        let _ = writeln!(
+            text,
+            "\n## {} {}\n\n{}.\n",
+            one.peer.name,
+            one.peer.version,
+            one.peer.setup.trim_end_matches('.')
+        );
+        section(&mut text, "Alone", &one.alone);
+        section(&mut text, "Behind `semel gateway`", &one.behind);
+    }
+    text
+}
+
+fn cases(report: &Value) -> impl Iterator<Item = &Value> {
+    report["cases"].as_array().into_iter().flatten()
+}
+
+fn count(report: &Result<Value, String>) -> String {
+    let Ok(report) = report else { return "not run".into() };
+    let is_bad = |case: &&Value| {
+        case["severity"].as_str().is_some_and(|severity| !["client-pain", "note"].contains(&severity))
+    };
+    let bad = cases(report).filter(is_bad).count();
+    let concluded = cases(report)
+        .filter(|case| ["pass", "fail"].contains(&case["verdict"].as_str().unwrap_or("")))
+        .count();
+    format!("{bad} of {concluded} cases")
+}
+
+fn section(text: &mut String, title: &str, report: &Result<Value, String>) {
+    let report = match report {
+        Ok(report) => report,
+        Err(why) => {
+            let _ = writeln!(text, "**{title}**: could not be run ({why}).\n");
+            return;
+        }
+    };
+    let _ = writeln!(text, "**{title}**\n");
+    let mut rows = 0;
+    for case in cases(report) {
+        let name = case["name"].as_str().unwrap_or("");
+        let told = match (case["verdict"].as_str(), case["severity"].as_str()) {
+            (Some("fail"), Some(severity)) => severity.replace('-', " "),
+            (Some(verdict @ ("suspect" | "inconclusive")), _) => verdict.to_owned(),
+            _ => continue,
+        };
+        if rows == 0 {
+            text.push_str("| case | | what was seen |\n|---|---|---|\n");
+        }
+        rows += 1;
+        let mut details: Vec<&str> =
+            case["details"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        details.dedup();
+        let details = details.join("; ").replace('|', "\\|").replace('\n', " ").replace('<', "&lt;");
+        let _ = writeln!(text, "| [{name}](check/{name}.md) | {told} | {details} |");
+    }
+    if rows > 0 {
+        text.push('\n');
+    }
+    let passed: Vec<_> = cases(report)
+        .filter(|case| case["verdict"] == "pass")
+        .filter_map(|case| case["name"].as_str())
+        .collect();
+    let _ = writeln!(text, "Passed: {}.\n", passed.join(", "));
+    if let Some(why) = report["stopped"].as_str() {
+        let _ = writeln!(text, "The run was stopped: {why}.\n");
+    }
+}

@@ -40,7 +40,7 @@ pub(crate) fn run() -> Outcome {
     let settings = host.settings_of(&Server::ALL)?;
     // `--tests` takes libraries, binaries and integration tests, and leaves out benchmarks, which measure and belong in
     // `cargo xtask bench`.
-    let mut tests = cargo(["test", "--workspace", "--tests"]);
+    let mut tests = cargo(["test", "--workspace", "--tests", "--no-fail-fast"]);
     step::run("tests", tests.args(FEATURES).envs(settings.clone()))?;
     let mut fresh = cargo(["test", "--workspace", "--test", "seeds"]);
     let fresh = fresh.args(FEATURES).args(["--", "--ignored", "--nocapture"]);

@@ -6,6 +6,7 @@
 mod bench;
 mod book;
 mod counts;
+mod executables;
 mod field;
 mod fuzz;
 mod fuzz_results;
@@ -17,7 +18,9 @@ mod planted;
 mod prove;
 mod python;
 mod servers;
+mod side_by_side;
 mod step;
+mod suite;
 mod test;
 mod tiers;
 mod tools;

@@ -1,6 +1,7 @@
 //! `cargo xtask test`: everything that must pass, in the order in which a failure costs least to find.
 
 use crate::step::{self, FEATURES, Outcome, cargo};
+use crate::suite::Suite;
 use crate::{book, counts, planted, python, tools};
 use semel_testing::servers::{Host, Server};
 use std::env;
@@ -38,13 +39,14 @@ pub(crate) fn run() -> Outcome {
         },
     )?;
     let settings = host.settings_of(&Server::ALL)?;
-    // `--tests` takes libraries, binaries and integration tests, and leaves out benchmarks, which measure and belong in
-    // `cargo xtask bench`.
-    let mut tests = cargo(["test", "--workspace", "--tests", "--no-fail-fast"]);
-    step::run("tests", tests.args(FEATURES).envs(settings.clone()))?;
-    let mut fresh = cargo(["test", "--workspace", "--test", "seeds"]);
-    let fresh = fresh.args(FEATURES).args(["--", "--ignored", "--nocapture"]);
-    step::run("simulator: a minute of seeds that nobody has seen", fresh)?;
+    let mut suite = None;
+    step::timed("build", "all tests", || {
+        suite = Some(Suite::build(settings.clone())?);
+        Ok(())
+    })?;
+    let suite = suite.ok_or("no test was built")?;
+    step::timed("tests", "a few programs at a time", || suite.run())?;
+    suite.fresh_seeds()?;
     step::timed("planted", "tests fail where a bug is planted: three of the bugs, by the day", || {
         planted::of_the_day(&settings)
     })?;

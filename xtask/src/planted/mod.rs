@@ -10,10 +10,10 @@ mod check;
 mod of_the_day;
 mod patch;
 mod refresh;
-mod side_by_side;
 mod table;
 mod tree;
 
+use crate::side_by_side::side_by_side;
 use crate::step::{self, Outcome};
 use crate::tools;
 use built::Built;
@@ -22,8 +22,8 @@ use check::{Noticed, Runner};
 use patch::{Patch, Test};
 pub(crate) use refresh::refresh;
 use semel_testing::servers::{Host, Server};
-use side_by_side::side_by_side;
 use std::collections::HashSet;
+use std::thread;
 use std::time::Duration;
 use tree::Tree;
 
@@ -65,7 +65,7 @@ pub(crate) fn run(names: &[String], quick: bool) -> Outcome {
     tests.dedup();
     step::timed("planted: none", "every check passes while no bug is planted", || {
         let built = Built::of(&tree, &tests, !campaigns.is_empty(), simulated.is_some())?;
-        side_by_side(&tests, |test| runner.passes(&built, test))?;
+        side_by_side(at_once(), &tests, |test| runner.passes(&built, test))?;
         simulated.map_or(Ok(()), |within| runner.simulator_passes(&built, within))?;
         campaigns.iter().try_for_each(|campaign| runner.campaign_passes(&built, campaign))
     })?;
@@ -110,7 +110,7 @@ fn tried(
     let tests: Vec<&Test> = tests.iter().collect();
     let simulator = patch.simulator.filter(|_| with_simulator);
     let built = Built::of(tree, &tests, campaign.is_some(), simulator.is_some())?;
-    let failed = side_by_side(&tests, |test| runner.fails(&built, test))?;
+    let failed = side_by_side(at_once(), &tests, |test| runner.fails(&built, test))?;
     let mut verdict = Verdict::of(patch.clone());
     for (test, failed) in tests.into_iter().zip(failed) {
         match failed {
@@ -121,6 +121,11 @@ fn tried(
     verdict.simulator = simulator.map(|within| runner.simulator(&built, within)).transpose()?;
     verdict.campaign = campaign.map(|campaign| runner.campaign(&built, campaign)).transpose()?;
     Ok(verdict)
+}
+
+/// How many checks at once: most of them wait more than they work.
+fn at_once() -> usize {
+    2 * thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Whether every test and every campaign noticed what it has to.

@@ -103,13 +103,21 @@ fn main() -> ExitCode {
         Command::DemoPart(part) => demo::run_part(&part).map_err(Into::into),
     };
     done.unwrap_or_else(|error| {
-        let mut words = error.to_string();
-        let mut cause = error.source();
-        while let Some(source) = cause {
-            words = format!("{words}: {source}");
-            cause = source.source();
-        }
-        anstream::eprintln!("semel: {words}");
+        anstream::eprintln!("semel: {}", with_causes(&*error));
         ExitCode::FAILURE
     })
+}
+
+/// An error and its causes. Some errors say what their cause says: nothing is said twice.
+fn with_causes(error: &(dyn Error + 'static)) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(source) = cause {
+        let said = source.to_string();
+        if !words.ends_with(&said) {
+            words = format!("{words}: {said}");
+        }
+        cause = source.source();
+    }
+    words
 }

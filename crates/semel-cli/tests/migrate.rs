@@ -125,7 +125,7 @@ fn what_cannot_be_migrated_is_told_in_one_line_without_the_password() {
         ("memory:", "has no tables"),
         ("postgres://root:s3cret@localhost:no-port/payments", "not a PostgreSQL URL"),
         // Nobody listens there.
-        ("postgres://root:s3cret@127.0.0.1:1/payments", "onnection refused"),
+        ("postgres://root:s3cret@127.0.0.1:1/payments", "connection refused: 127.0.0.1:1 "),
         ("sqlite:/no/such/directory/semel.db", "does not exist"),
     ] {
         let (said, why) = ends(semel(["migrate", "--store", store]).current_dir(directory.path()), 1);
@@ -135,6 +135,17 @@ fn what_cannot_be_migrated_is_told_in_one_line_without_the_password() {
         assert!(!why.contains("s3cret"), "{store}: {why}");
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "{store} makes no file");
     }
+}
+
+#[test]
+fn an_unknown_role_is_named_once() {
+    let server = Server::Postgres.url();
+    let (_, place) = server.rsplit_once('@').unwrap();
+    let store = format!("postgres://nobody_known:s3cret@{place}");
+    let (_, why) = ends(&mut semel(["migrate", "--store", &store]), 1);
+    assert_eq!(why, "semel: the server refuses the connection: role \"nobody_known\" does not exist\n");
+    let (_, why) = ends(&mut semel(["gateway", "--upstream", "http://127.0.0.1:9", "--store", &store]), 1);
+    assert_eq!(why.matches("nobody_known\" does not exist").count(), 1, "{why}");
 }
 
 #[test]

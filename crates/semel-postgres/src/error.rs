@@ -58,6 +58,27 @@ pub enum OpenError {
     /// The server's clock could not be looked at, or what is believed of it not be written down.
     #[error("the server's clock could not be checked: {0}")]
     Clock(#[source] StoreError),
+    /// Nobody listens there.
+    #[error(
+        "connection refused: {address} (start PostgreSQL there, or write the host and port that it listens on)"
+    )]
+    ConnectionRefused {
+        /// Host and port, or the path of the socket.
+        address: String,
+    },
+    /// Nobody answers there.
+    #[error(
+        "no answer from {address} within {after:?}: is the host right, and does a firewall let this machine through?"
+    )]
+    Silent {
+        /// Host and port, or the path of the socket.
+        address: String,
+        /// How long it was waited for.
+        after: std::time::Duration,
+    },
+    /// The server refuses the connection: an unknown role or database, a wrong password.
+    #[error("the server refuses the connection: {0}")]
+    Rejected(String),
     /// The URL cannot be understood.
     #[error("the URL is not a PostgreSQL URL, such as postgres://user:password@host:5432/database")]
     Url(#[source] sqlx::Error),

@@ -27,6 +27,7 @@ struct Readme;
 
 #[cfg(test)]
 mod explain;
+mod first;
 mod key;
 mod key_format;
 mod listing;

@@ -4,13 +4,14 @@ use crate::call::Server;
 use crate::clock::StoreClock;
 use crate::connections::Connections;
 use crate::error::OpenError;
+use crate::first;
 use crate::mark::Ticker;
 use crate::migration::{self, Migrated};
 use crate::options::PgOptions;
 use crate::store::PgStore;
 use crate::write::Writing;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions};
-use sqlx::{ConnectOptions, Connection, PgPool, Row, raw_sql};
+use sqlx::{Connection, PgPool, Row, raw_sql};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,12 +52,15 @@ impl PgOptions {
     /// What is wrong with the URL, the server or its settings, and what to do about it.
     pub async fn connect(self, url: &str) -> Result<PgStore, OpenError> {
         let this = self.told_by(url);
+        let address = this.address(url)?;
+        // Not from the pool, which would say no more than that it took too long.
+        first::connection(&address).await?.close().await?;
         let pool = PgPoolOptions::new()
             .max_connections(this.max_connections)
             // Below the engine's own time limit, so that an exhausted pool is reported as such.
             .acquire_timeout(Duration::from_secs(1))
             .after_connect(move |conn, _| Box::pin(compiling_nothing(conn, this.prepared)))
-            .connect_with(this.address(url)?)
+            .connect_with(address)
             .await?;
         let connections = Connections::own(pool, this.max_connections);
         this.open_over(connections).await
@@ -68,9 +72,8 @@ impl PgOptions {
     /// # Errors
     /// What is wrong with the URL or the server, and what to do about it. Whether commits can be lost does not matter here.
     pub async fn migrate(self, url: &str) -> Result<Migrated, OpenError> {
-        // Not from a pool, which tries on for a while and then says no more than that it took too long.
         let this = self.told_by(url);
-        let mut conn = this.address(url)?.connect().await?;
+        let mut conn = first::connection(&this.address(url)?).await?;
         let anything_goes = this.dangerously_accept_fsync_off().dangerously_accept_lossy_commits();
         anything_goes.check_server(&mut conn).await?;
         let migrated = migration::migrate_over(&mut conn).await?;

@@ -179,14 +179,18 @@ fn an_operation_is_shown_whole_and_says_what_to_do() {
     assert!(!printed.contains("key-of-the-doubtful-1"), "{printed}");
     let printed_whole = out(&admin.operations(&["show", &id, "--full-key"]));
     assert!(printed_whole.contains("key-of-the-doubtful-1"), "{printed_whole}");
-    assert!(printed.contains(&format!("semel operations resolve {id} --outcome completed")), "{printed}");
+    for outcome in ["completed", "failed --attempt 1", "not_executed --attempt 1"] {
+        let command =
+            format!("semel operations settle {id} --admin http://{} --outcome {outcome} ", admin.address);
+        assert!(printed.contains(&command), "{command}: {printed}");
+    }
     let document = json(&admin.operations(&["show", &id, "--json"]));
     assert_eq!(document["history"][0]["happening"], "doubted");
 
     let done = admin.insert(State::Completed, "key-of-the-done-00001", |_| {}).to_string();
     let printed = out(&admin.operations(&["show", &done]));
     assert!(printed.contains("201, body of 5 bytes, headers: content-type, location"), "{printed}");
-    assert!(printed.contains("payment/pay_1") && !printed.contains("resolve"), "{printed}");
+    assert!(printed.contains("payment/pay_1") && !printed.contains("settle"), "{printed}");
 }
 
 #[test]
@@ -206,7 +210,7 @@ fn an_outcome_is_resolved_with_a_response_and_a_reason() {
     let admin = AdminApi::open(Some(TOKEN));
     let id = admin.doubtful("key-of-the-doubtful-1");
     let resolved = admin.operations(&[
-        "resolve",
+        "settle",
         &id.to_string(),
         "--outcome",
         "completed",
@@ -249,7 +253,7 @@ fn a_response_comes_from_a_file_too_and_json_is_the_apis() {
     let file = file.to_str().unwrap();
     let arguments =
         ["--outcome", "failed", "--attempt", "1", "--reason", "declined", "--response-file", file, "--json"];
-    let resolved = admin.operations(&[&["resolve", &id.to_string()][..], &arguments].concat());
+    let resolved = admin.operations(&[&["settle", &id.to_string()][..], &arguments].concat());
     assert_eq!(resolved.status.code(), Some(0), "{}", err(&resolved));
     assert_eq!(json(&resolved)["state"], "failed_replayable");
     assert_eq!(admin.record(id).response.unwrap().body, semel::Body::Stored(vec![0, 255].into()));
@@ -260,16 +264,16 @@ fn too_late_and_not_there_are_refusals_that_say_which() {
     let admin = AdminApi::open(Some(TOKEN));
     let id = admin.insert(State::Completed, "key-of-the-done-00001", |_| {}).to_string();
     let not_executed = ["--outcome", "not_executed", "--attempt", "1", "--reason", "never seen"];
-    let late = admin.operations(&[&["resolve", &id][..], &not_executed].concat());
+    let late = admin.operations(&[&["settle", &id][..], &not_executed].concat());
     assert_eq!(late.status.code(), Some(1));
     let said = err(&late);
     assert!(said.contains("only an unknown outcome can be settled"), "{said}");
     assert!(said.contains("It is now: completed (attempt 1, version 1)"), "{said}");
-    let late = admin.operations(&[&["resolve", &id, "--json"][..], &not_executed].concat());
+    let late = admin.operations(&[&["settle", &id, "--json"][..], &not_executed].concat());
     assert_eq!((late.status.code(), &json(&late)["operation"]["state"]), (Some(1), &"completed".into()));
 
     let nobodys = OperationId::random().to_string();
-    for arguments in [vec!["show", &nobodys], [&["resolve", &nobodys][..], &not_executed].concat()] {
+    for arguments in [vec!["show", &nobodys], [&["settle", &nobodys][..], &not_executed].concat()] {
         let gone = admin.operations(&arguments);
         assert_eq!(gone.status.code(), Some(1));
         assert!(err(&gone).contains("No operation has this id"), "{}", err(&gone));
@@ -296,8 +300,7 @@ fn a_missing_or_wrong_token_is_a_refusal_that_says_what_to_set() {
     let open = AdminApi::open(None);
     let id = open.doubtful("key-of-the-doubtful-1").to_string();
     assert_eq!(open.operations(&["list"]).status.code(), Some(0), "this machine may read");
-    let refused =
-        open.operations(&["resolve", &id, "--outcome", "failed", "--attempt", "1", "--reason", "x"]);
+    let refused = open.operations(&["settle", &id, "--outcome", "failed", "--attempt", "1", "--reason", "x"]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(err(&refused).contains("[admin] token"), "{}", err(&refused));
 }
@@ -312,15 +315,15 @@ fn mistakes_are_told_from_refusals_and_from_silence() {
         vec!["list", "--cursor", "zzz"],
         vec!["show", "../../etc"],
         vec!["show", "17"],
-        vec!["resolve", &id, "--outcome", "completed"],
-        vec!["resolve", &id, "--outcome", "done", "--reason", "x"],
-        vec!["resolve", &id, "--outcome", "failed", "--reason", "x"],
-        vec!["resolve", &id, "--outcome", "not_executed", "--reason", "x", "--json"],
-        vec!["resolve", &id, "--outcome", "completed", "--reason", "  "],
-        vec!["resolve", &id, "--outcome", "completed", "--reason", "x", "--body", "without a status"],
-        vec!["resolve", &id, "--outcome", "completed", "--reason", "x", "--status", "99"],
-        vec!["resolve", &id, "--outcome", "completed", "--reason", "x", "--resource", "pay_1"],
-        vec!["resolve", &id, "--outcome", "completed", "--reason", "x", "--response-file", "/no/such/file"],
+        vec!["settle", &id, "--outcome", "completed"],
+        vec!["settle", &id, "--outcome", "done", "--reason", "x"],
+        vec!["settle", &id, "--outcome", "failed", "--reason", "x"],
+        vec!["settle", &id, "--outcome", "not_executed", "--reason", "x", "--json"],
+        vec!["settle", &id, "--outcome", "completed", "--reason", "  "],
+        vec!["settle", &id, "--outcome", "completed", "--reason", "x", "--body", "without a status"],
+        vec!["settle", &id, "--outcome", "completed", "--reason", "x", "--status", "99"],
+        vec!["settle", &id, "--outcome", "completed", "--reason", "x", "--resource", "pay_1"],
+        vec!["settle", &id, "--outcome", "completed", "--reason", "x", "--response-file", "/no/such/file"],
     ] {
         let mistaken = admin.operations(&arguments);
         assert_eq!(mistaken.status.code(), Some(2), "{arguments:?}: {}", err(&mistaken));
@@ -368,7 +371,7 @@ fn on_a_terminal_it_asks_before_it_changes_anything() {
     let id = admin.doubtful("key-of-the-doubtful-1");
     let binary = env!("CARGO_BIN_EXE_semel");
     let line =
-        format!("{binary} operations resolve {id} --outcome not_executed --attempt 1 --reason never-seen");
+        format!("{binary} operations settle {id} --outcome not_executed --attempt 1 --reason never-seen");
     let (code, printed) = on_a_terminal(&admin, &line, "n\n");
     assert_eq!(code, Some(1), "{printed}");
     assert!(
@@ -388,7 +391,7 @@ fn on_a_terminal_it_asks_before_it_changes_anything() {
 
     let id = admin.doubtful("key-of-the-doubtful-2");
     let line = format!(
-        "{binary} operations resolve {id} --outcome not_executed --attempt 1 --reason never-seen --yes"
+        "{binary} operations settle {id} --outcome not_executed --attempt 1 --reason never-seen --yes"
     );
     let (code, printed) = on_a_terminal(&admin, &line, "");
     assert_eq!(code, Some(0), "{printed}");
@@ -398,10 +401,10 @@ fn on_a_terminal_it_asks_before_it_changes_anything() {
 #[test]
 fn help_teaches() {
     for (command, parts) in [
-        (&["operations"][..], &["list", "show", "resolve", "Exit status"][..]),
+        (&["operations"][..], &["list", "show", "settle", "Exit status"][..]),
         (&["operations", "list"], &["--state", "--dead-letter", "Examples:"]),
         (&["operations", "show"], &["Semel-Operation-Id", "Examples:"]),
-        (&["operations", "resolve"], &["not_executed", "--reason", "Examples:", "cannot be undone"]),
+        (&["operations", "settle"], &["not_executed", "--reason", "Examples:", "cannot be undone"]),
     ] {
         let output =
             semel().args(command).arg("--help").env("SEMEL_ADMIN_TOKEN", "secret-token").output().unwrap();
@@ -419,6 +422,7 @@ fn a_settled_outcome_is_kept_for_a_whole_window() {
     let admin = AdminApi::open(Some(TOKEN));
     let id = admin.doubtful("key-of-the-doubtful-1");
     let resolved = admin.operations(&[
+        // The command's name in earlier versions.
         "resolve",
         &id.to_string(),
         "--outcome",

@@ -85,7 +85,7 @@ impl Surroundings {
             suggestions.push((
                 "Settle the unknown outcome from the demo: its charge is in the ledger.",
                 self.operations(&format!(
-                    "resolve {doubted} \\\n    --outcome completed --reason 'it is in the ledger' \\\n    \
+                    "settle {doubted} \\\n    --outcome completed --reason 'it is in the ledger' \\\n    \
                      --status 201 --body '{{\"status\":\"completed\"}}' --yes"
                 )),
             ));

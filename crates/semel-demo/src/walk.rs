@@ -248,7 +248,7 @@ impl<W: Write> Walk<'_, W> {
         let body = serde_json::to_string(payment).map_err(std::io::Error::other)?;
         let mut command = Command::new(std::env::current_exe()?);
         command
-            .args(["operations", "resolve", operation, "--outcome", "completed", "--reason", &reason])
+            .args(["operations", "settle", operation, "--outcome", "completed", "--reason", &reason])
             .args(["--status", "201", "--content-type", "application/json", "--body", &body])
             .args(["--resource", &format!("payment/{}", payment.id), "--yes"])
             .env("SEMEL_ADMIN", format!("http://{}", self.stage.gateway.admin_address()))
@@ -259,7 +259,7 @@ impl<W: Write> Walk<'_, W> {
         let printed = [output.stdout, output.stderr].concat();
         self.report.command(
             &[
-                format!("semel operations resolve {operation} \\"),
+                format!("semel operations settle {operation} \\"),
                 "--outcome completed --status 201 --body '{\"id\":\"pay_…\",…}' \\".into(),
                 format!("--reason '{reason}' …"),
             ],

@@ -14,12 +14,14 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
+const DEFAULT_ADMIN: &str = "http://127.0.0.1:8081";
+
 /// How the admin API is reached.
 #[derive(Args)]
 #[command(next_help_heading = "Admin API")]
 pub(crate) struct Connection {
     /// URL of the admin API.
-    #[arg(long, value_name = "URL", env = "SEMEL_ADMIN", default_value = "http://127.0.0.1:8081")]
+    #[arg(long, value_name = "URL", env = "SEMEL_ADMIN", default_value = DEFAULT_ADMIN)]
     admin: String,
 
     /// For https: PEM file of the authorities to trust instead of the system's.
@@ -29,6 +31,24 @@ pub(crate) struct Connection {
     /// The admin token, or env:NAME for the environment variable that holds it.
     #[arg(long, value_name = "TOKEN", env = "SEMEL_ADMIN_TOKEN", hide_env_values = true)]
     token: Option<String>,
+}
+
+impl Connection {
+    /// The flags by which another command finds the same API. Tokens are not among them.
+    pub(crate) fn flags(&self) -> String {
+        let mut flags = String::new();
+        if self.admin != DEFAULT_ADMIN {
+            flags.push_str(&format!(" --admin {}", self.admin));
+        }
+        if let Some(ca) = &self.admin_ca {
+            flags.push_str(&format!(" --admin-ca {}", ca.display()));
+        }
+        flags
+    }
+
+    pub(crate) fn has_token(&self) -> bool {
+        self.token.as_deref().is_some_and(|token| !token.is_empty())
+    }
 }
 
 /// Twice as long as the gateway itself waits for its store, and more.

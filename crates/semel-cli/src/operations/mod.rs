@@ -1,9 +1,9 @@
 //! `semel operations`: lists, shows and settles operations.
 //!
-//! `list.rs`, `show.rs` and `resolve.rs` are the commands.
+//! `list.rs`, `show.rs` and `settle.rs` are the commands.
 
 mod list;
-mod resolve;
+mod settle;
 mod show;
 
 use crate::admin;
@@ -22,7 +22,7 @@ Examples:
   semel operations list --state unknown
   semel operations list --dead-letter --json | jq '.operations[].operation_id'
   semel operations show 0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4
-  semel operations resolve 0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4 \\
+  semel operations settle 0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4 \\
       --outcome not_executed --attempt 1 --reason 'the bank has no such transfer'
 
 The token: set SEMEL_ADMIN_TOKEN rather than --token, which other users of this machine
@@ -40,7 +40,8 @@ pub(crate) struct Arguments {
 enum Command {
     List(list::Arguments),
     Show(show::Arguments),
-    Resolve(resolve::Arguments),
+    #[command(visible_alias = "resolve")]
+    Settle(settle::Arguments),
 }
 
 /// Runs a command.
@@ -49,7 +50,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         match &arguments.command {
             Command::List(arguments) => list::run(arguments).await,
             Command::Show(arguments) => show::run(arguments).await,
-            Command::Resolve(arguments) => resolve::run(arguments).await,
+            Command::Settle(arguments) => settle::run(arguments).await,
         }
     })
 }

@@ -2,7 +2,7 @@
 
 use crate::admin::operation::{Operation, Response, Shown};
 use crate::admin::table::{Cell, Table, style_of};
-use crate::admin::{Admin, Common, Failure, age, path_of};
+use crate::admin::{Admin, Common, Connection, Failure, age, path_of};
 use crate::escape::escape;
 use clap::Args;
 use jiff::Timestamp;
@@ -44,7 +44,7 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
     print(&mut out, &shown)?;
     if shown.operation.is_unknown() {
-        hint(&mut out, &shown.operation)?;
+        hint(&mut out, &shown.operation, &arguments.common.connection)?;
     }
     Ok(out.flush()?)
 }
@@ -128,10 +128,26 @@ fn answer(response: &Response) -> String {
     format!("{}, {body}, {headers}", response.status)
 }
 
-fn hint(out: &mut impl Write, operation: &Operation) -> Written<()> {
-    let id = escape(&operation.operation_id);
-    writeln!(out, "\nThe outcome is unknown. Find out whether it happened, then settle it:")?;
+/// The command for each outcome, as it can be pasted once the reason is filled in.
+fn hint(out: &mut impl Write, operation: &Operation, connection: &Connection) -> Written<()> {
+    let command =
+        format!("semel operations settle {}{}", escape(&operation.operation_id), connection.flags());
     let attempt = operation.attempt;
-    writeln!(out, "  semel operations resolve {id} --outcome completed --reason '…'")?;
-    writeln!(out, "  semel operations resolve {id} --outcome not_executed --attempt {attempt} --reason '…'")
+    let is_json = "--content-type application/json";
+    writeln!(
+        out,
+        "\nThe outcome is unknown. Find out what became of attempt {attempt}, then settle it. Replace each …."
+    )?;
+    writeln!(out, "\nIt happened; retries get this response:")?;
+    writeln!(out, "  {command} --outcome completed \\")?;
+    writeln!(out, "      --status 201 {is_json} --body '{{\"id\": \"…\"}}' --reason '…'")?;
+    writeln!(out, "It was refused for good; retries get this response:")?;
+    writeln!(out, "  {command} --outcome failed --attempt {attempt} \\")?;
+    writeln!(out, "      --status 402 {is_json} --body '{{\"error\": \"…\"}}' --reason '…'")?;
+    writeln!(out, "It did not happen, and nothing in flight can make it happen; the next retry executes:")?;
+    writeln!(out, "  {command} --outcome not_executed --attempt {attempt} --reason '…'")?;
+    if !connection.has_token() {
+        writeln!(out, "Settling needs the token that the gateway was started with: set SEMEL_ADMIN_TOKEN.")?;
+    }
+    Ok(())
 }

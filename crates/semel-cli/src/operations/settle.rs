@@ -1,4 +1,4 @@
-//! `semel operations resolve`
+//! `semel operations settle`
 
 use super::show;
 use crate::admin::operation::{Operation, Shown};
@@ -23,10 +23,10 @@ Outcomes:
 failed and not_executed apply to one attempt only: name the one that you checked with --attempt.
 
 Examples:
-  semel operations resolve 0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4 --outcome completed \\
+  semel operations settle 0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4 --outcome completed \\
       --reason 'the bank has it as tx 17' --status 201 --body '{\"id\":\"pay_1\"}' \\
       --content-type application/json --resource payment/pay_1
-  semel operations resolve 0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4 --outcome failed \\
+  semel operations settle 0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4 --outcome failed \\
       --attempt 1 --reason 'declined, says the bank' --response-file declined.json --yes
 
 A response file has the form of the API: {\"status\": 402, \"headers\": {…}, \"body\": \"…\"}, with body_base64
@@ -186,7 +186,7 @@ fn attempt_missing(operation: &Operation, outcome: Outcome) -> Failure {
     Failure::Usage(format!(
         "--outcome {outcome} applies to one attempt only: name the one that you checked with --attempt.\nThe operation is \
          at attempt {attempt} now; for its history:\n  semel operations show {id}\nIf you checked attempt {attempt}:\n  \
-         semel operations resolve {id} --outcome {outcome} --attempt {attempt} --reason '…'"
+         semel operations settle {id} --outcome {outcome} --attempt {attempt} --reason '…'"
     ))
 }
 

@@ -49,10 +49,20 @@ pub(crate) struct Arguments {
     #[arg(long)]
     require_key: bool,
 
+    /// Token for the admin API, or env:NAME for the variable that holds it [env: SEMEL_ADMIN_TOKEN].
+    ///
+    /// Without a token the admin API is read-only, and outcomes cannot be settled. Other users
+    /// of this machine can see flags in the process list: use the variable.
+    #[arg(long, value_name = "TOKEN", verbatim_doc_comment)]
+    admin_token: Option<String>,
+
     /// Read all settings from this file instead of flags.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["upstream", "listen", "admin_listen", "store", "require_key"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["upstream", "listen", "admin_listen", "store", "require_key", "admin_token"])]
     config: Option<PathBuf>,
 }
+
+/// The variable that `semel operations` reads its token from, too.
+const ADMIN_TOKEN: &str = "SEMEL_ADMIN_TOKEN";
 
 /// Why the gateway could not run.
 #[derive(Debug, thiserror::Error)]
@@ -77,6 +87,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, GatewayError> {
             admin_listen: arguments.admin_listen,
             store: arguments.store,
             require_key: arguments.require_key,
+            admin_token: arguments.admin_token.or_else(token_of_environment),
             ..QuickStart::before(upstream.unwrap_or_default())
         })?,
     };
@@ -86,6 +97,12 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, GatewayError> {
     // Requests still in flight are abandoned.
     runtime.shutdown_background();
     ended
+}
+
+/// Not a variable that clap reads: with `--config` it would contradict the file, and there it is the operator's own.
+fn token_of_environment() -> Option<String> {
+    let is_set = std::env::var_os(ADMIN_TOKEN).is_some_and(|token| !token.is_empty());
+    is_set.then(|| format!("env:{ADMIN_TOKEN}"))
 }
 
 async fn serve(config: Config, file: Option<PathBuf>) -> Result<ExitCode, GatewayError> {

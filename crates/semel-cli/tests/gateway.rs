@@ -168,10 +168,58 @@ fn what_it_cannot_do_it_says_before_it_listens() {
     assert!(bare.contains("http://"), "{bare}");
     let store = said(&["--upstream", "http://localhost:3000", "--store", "mongodb://a"]);
     assert!(store.contains("--store") && store.contains("sqlite:"), "{store}");
+    let closed =
+        said(&["--upstream", "http://localhost:3000", "--store", "postgres://me:s3cret@127.0.0.1:1/db"]);
+    assert!(closed.contains(": connection refused: 127.0.0.1:1 (start PostgreSQL there"), "{closed}");
+    assert!(!closed.contains("s3cret"), "{closed}");
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let listen = said(&["--upstream", "http://localhost:3000", "--store", "memory:", "--listen", &address]);
     assert!(listen.contains(&address) && listen.contains("choose another address"), "{listen}");
+}
+
+/// The status of a resolution of an operation that nobody has: refused or not, by whether the token is known.
+fn resolve(address: SocketAddr, token: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let body = r#"{"outcome":"completed","reason":"seen"}"#;
+    write!(
+        stream,
+        "POST /v1/operations/0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4/resolve HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+         Authorization: Bearer {token}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.split(' ').nth(1).unwrap().to_owned()
+}
+
+#[test]
+fn an_admin_token_is_a_flag_or_a_variable_and_lets_operators_settle() {
+    let by_flag: &[&str] = &["--admin-token", "env:TOKEN_OF_MINE"];
+    for (flags, variable) in [(by_flag, "TOKEN_OF_MINE"), (&[], "SEMEL_ADMIN_TOKEN")] {
+        let mut process = semel()
+            .args(["gateway", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"])
+            .args(["--upstream", "http://127.0.0.1:9", "--store", "memory:"])
+            .args(flags)
+            .env_remove("SEMEL_ADMIN_TOKEN")
+            .env(variable, "s3cr3t-token")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let admin = said.find_map(|line| line.strip_prefix("admin API:     http://")?.parse().ok()).unwrap();
+        let answered = [resolve(admin, "s3cr3t-token"), resolve(admin, "another")];
+        let _ = process.kill();
+        let _ = process.wait();
+        assert_eq!(answered, ["404", "401"], "{variable}");
+    }
+    let unset = semel()
+        .args(["gateway", "--upstream", "http://127.0.0.1:9", "--admin-token", "env:NOT_SET_ANYWHERE"])
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&unset.stderr).into_owned();
+    assert!(told.contains("--admin-token: the environment variable NOT_SET_ANYWHERE is not set"), "{told}");
 }
 
 #[test]

@@ -73,8 +73,8 @@ fn allowed(shared: &Shared, identity: Identity, role: Role) -> Result<Identity, 
     }
     if shared.admin.people.is_empty() {
         return Err(AdminProblem::forbidden(
-            "Without a token the admin API is read-only. Set one ([admin] token = \"env:SEMEL_ADMIN_TOKEN\"), restart, and \
-             send it as `Authorization: Bearer …`.",
+            "Without a token the admin API is read-only. Set one (SEMEL_ADMIN_TOKEN or --admin-token for the quick start, [admin] \
+             token = \"env:SEMEL_ADMIN_TOKEN\" in a file), restart, and send it as `Authorization: Bearer …`.",
         ));
     }
     Err(lacks(&identity, role))

@@ -5,12 +5,13 @@ use super::listeners::{Whose, check};
 use super::{AdminConfig, Config};
 use crate::identity::Directory;
 use crate::route::Routes;
+use crate::secret::Secret;
 use crate::setting::InvalidValue;
 use crate::store::StoreUrl;
 use std::fmt;
 
 /// What `semel gateway` takes on the command line.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct QuickStart {
     /// `--upstream`.
     pub upstream: String,
@@ -22,6 +23,8 @@ pub struct QuickStart {
     pub store: String,
     /// `--require-key`.
     pub require_key: bool,
+    /// `--admin-token`: the token, or where it is.
+    pub admin_token: Option<String>,
 }
 
 impl QuickStart {
@@ -33,6 +36,7 @@ impl QuickStart {
             admin_listen: super::DEFAULT_ADMIN_LISTEN.to_string(),
             store: StoreUrl::default().to_string(),
             require_key: false,
+            admin_token: None,
         }
     }
 }
@@ -69,25 +73,38 @@ impl Config {
             "--store",
             store.map_err(|error| InvalidValue::new("this names no store", error.to_string())),
         );
+        let token = flags.admin_token.as_deref().map(admin_token);
+        let is_guarded = token.is_some();
+        let token = token.and_then(|token| keep(&mut wrong, "--admin-token", token));
         if let (Some(public), Some(admin)) = (public, admin) {
-            wrong.extend(check(service.as_ref(), public, admin, false).into_iter().map(|(whose, wrong)| {
-                match whose {
+            wrong.extend(check(service.as_ref(), public, admin, is_guarded).into_iter().map(
+                |(whose, wrong)| match whose {
                     Whose::Upstream => ("--upstream", wrong),
                     Whose::AdminListen => ("--admin-listen", wrong),
-                }
-            }));
+                },
+            ));
         }
         match (service, public, admin, store) {
             (Some(service), Some(public), Some(admin), Some(store)) if wrong.is_empty() => Ok(Self {
                 listen: public,
                 store,
-                admin: AdminConfig { listen: admin, people: Directory::default(), tls: None },
+                admin: AdminConfig {
+                    listen: admin,
+                    people: Directory { token, ..Directory::default() },
+                    tls: None,
+                },
                 routes: Routes::unconfigured(flags.require_key),
                 ..Self::before(service)
             }),
             _ => Err(QuickStartErrors(wrong)),
         }
     }
+}
+
+fn admin_token(text: &str) -> Result<Secret, InvalidValue> {
+    let cure = "write \"env:NAME\" for the value of the environment variable NAME, or the token itself";
+    Secret::read(text, &|name| std::env::var(name))
+        .map_err(|error| InvalidValue::new(error.to_string(), cure))
 }
 
 fn keep<T>(

@@ -78,6 +78,7 @@ semel.toml: OK
   listen    127.0.0.1:8080
   admin     127.0.0.1:8081 (with a token)
   store     postgres://app@db/payments
+  profile   ietf (application/problem+json)
   tenant    header:x-account-id, credential
             a refreshed bearer token is another tenant
   worker    in the gateway
@@ -92,6 +93,59 @@ semel.toml: OK
 "
     );
     assert_eq!((output.status.code(), err(&output)), (Some(0), ""));
+}
+
+#[test]
+fn without_secrets_a_file_is_checked_where_they_are_not_at_hand() {
+    const ELSEWHERE: &str = r#"
+[encryption]
+keys = [{ id = "2026-11", key = "file:/run/secrets/no-such-key" }, { id = "2026-05", key = "env:NO_SUCH_KEY" }]
+[tls]
+certificate = "/no/such/tls.crt"
+key = "/no/such/tls.key"
+[scope.jwt]
+jwks = "/no/such/jwks.json"
+audience = ["https://api.example.com"]
+[[admin.user]]
+name = "oncall"
+token = "env:NO_SUCH_TOKEN"
+role = "operator"
+"#;
+    let file = RIGHT.replace("\"credential\"]", "\"jwt:sub\"]") + ELSEWHERE;
+    let file = file.replace("\"s3cr3t-of-the-collector\"", "\"env:NO_SUCH_HEADER\"");
+    let output = check(&file, &[]);
+    assert_eq!(output.status.code(), Some(1), "{}", out(&output));
+    for missing in
+        ["SEMEL_ADMIN_TOKEN", "SEMEL_WEBHOOK_SECRET", "NO_SUCH_KEY", "/no/such/tls.crt", "NO_SUCH_HEADER"]
+    {
+        assert!(err(&output).contains(missing), "{missing}: {}", err(&output));
+    }
+    let without = |file: &str| {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("semel.toml"), file).unwrap();
+        let arguments = ["check-config", "semel.toml", "--without-secrets"];
+        semel(&[]).current_dir(directory.path()).args(arguments).output().unwrap()
+    };
+    let output = without(&file);
+    assert_eq!((output.status.code(), err(&output)), (Some(0), ""));
+    assert!(out(&output).starts_with("semel.toml: OK, secrets not checked\n"), "{}", out(&output));
+    // What stands in the file itself is checked all the same.
+    let output = without(&file.replace("env:SEMEL_WEBHOOK_SECRET", "whsec_short"));
+    assert!(err(&output).contains("a webhook secret is whsec_ and 24 to 64 bytes"), "{}", err(&output));
+}
+
+#[test]
+fn the_profile_in_force_is_shown() {
+    let shown = |settings: &str| {
+        let output =
+            check(&format!("upstream = \"http://127.0.0.1:9000\"\nstore = \"memory:\"\n{settings}"), &[]);
+        assert!(output.status.success(), "{}", err(&output));
+        let line = out(&output).lines().find_map(|line| line.trim().strip_prefix("profile").map(str::trim));
+        line.unwrap().to_owned()
+    };
+    assert_eq!(shown("profile = \"stripe\""), "stripe (application/json)");
+    let own = "profile = \"mybank\"\n[profiles.mybank]\nextends = \"ucp\"\ncontent_type = \"application/vnd.bank+json\"";
+    assert_eq!(shown(own), "mybank (application/vnd.bank+json, extends ucp)");
 }
 
 #[test]

@@ -5,6 +5,8 @@ use std::env::VarError;
 use std::fmt;
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
+use std::sync::LazyLock;
+use uuid::Uuid;
 
 /// A token or a secret. `Debug` shows nothing of it.
 #[derive(Clone, PartialEq, Eq)]
@@ -58,6 +60,19 @@ impl Secret {
                 error: Box::new(SecretError::NotVisibleAscii),
             }),
         }
+    }
+
+    /// A made-up secret for a setting that says where the real one is: the same for the same setting, fit for every use, and not to be
+    /// guessed, so that nothing can be opened with it.
+    pub(crate) fn placeholder(setting: &str) -> Self {
+        static SEED: LazyLock<[u8; 32]> = LazyLock::new(|| {
+            let mut seed = [0; 32];
+            seed[..16].copy_from_slice(Uuid::new_v4().as_bytes());
+            seed[16..].copy_from_slice(Uuid::new_v4().as_bytes());
+            seed
+        });
+        let digest = Sha256::new().chain_update(*SEED).chain_update(setting).finalize();
+        Self(digest.iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
     /// Whether a setting only says where the secret is. What stands after `env:` and is no name may be the secret itself.

@@ -45,7 +45,7 @@ use crate::upstream::UpstreamProtocol;
 use http::Uri;
 use http::uri::Scheme;
 use listeners::Whose;
-use reading::Reading;
+use reading::{Reading, Secrets};
 use section::{Given, Section, TextForm};
 use semel::clock::Terms;
 use semel::key::{KeyRules, KeySyntax};
@@ -215,7 +215,22 @@ impl Config {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn from_toml_in(text: &str, file: &Path, environment: Environment<'_>) -> Result<Self, ConfigErrors> {
-        let reading = Reading::new(text, environment);
+        Self::read_from(Reading::new(text, environment, Secrets::Needed), file)
+    }
+
+    /// Checks the configuration in a file where its secrets are not at hand: environment variables, keys and certificates that it names
+    /// need not exist. The result can be looked at; a gateway that is started with it has secrets that nobody knows.
+    ///
+    /// # Errors
+    /// The file cannot be read, or everything else that is wrong with it.
+    pub fn from_file_without_secrets(file: &Path) -> Result<Self, LoadError> {
+        let text = std::fs::read_to_string(file)
+            .map_err(|source| LoadError::Unreadable { file: file.display().to_string(), source })?;
+        let reading = Reading::new(&text, &|name| std::env::var(name), Secrets::MadeUp);
+        Ok(Self::read_from(reading, file)?)
+    }
+
+    fn read_from(reading: Reading<'_>, file: &Path) -> Result<Self, ConfigErrors> {
         let config = reading.parse().and_then(|table| read(Section::top(&reading, &table)));
         reading.end(file)?;
         // Without an error there is an upstream, and with it a configuration.
@@ -446,7 +461,9 @@ fn read_webhooks(sections: Vec<Section<'_, '_>>) -> Vec<WebhookConfig> {
             _ => {}
         }
         let secrets = secrets.into_iter().flat_map(|secrets| secrets.items).map(|Given { value, at }| {
-            if let Err(error) = WebhookSecret::parse(value.reveal()) {
+            if !section.is_made_up(&at)
+                && let Err(error) = WebhookSecret::parse(value.reveal())
+            {
                 section.wrong(
                     &at,
                     error.to_string(),

@@ -165,6 +165,7 @@ impl Own {
     fn check(&self, section: &Section<'_, '_>, receiver: Option<Receiver>) {
         if let Some(Given { value, at }) = &self.secret
             && receiver.is_none_or(|receiver| receiver == Receiver::Webhook)
+            && !section.is_made_up(at)
             && let Err(error) = WebhookSecret::parse(value.reveal())
         {
             section.wrong(at, error.to_string(), "give the receiver the same one");

@@ -12,10 +12,20 @@ use toml::de::DeTable;
 /// A part of a file that holds settings, as messages call it.
 pub(super) const TOP: &str = "the top of the file";
 
+/// Whether what the file names elsewhere (variables, keys, certificates) has to be there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Secrets {
+    /// As for a start.
+    Needed,
+    /// For a check on a machine that has none of them.
+    MadeUp,
+}
+
 /// Gathers everything that is wrong, so that all of it can be told at once.
 pub(super) struct Reading<'i> {
     pub(super) text: &'i str,
     pub(super) environment: Environment<'i>,
+    pub(super) secrets: Secrets,
     faults: RefCell<Vec<(Option<Range<usize>>, InvalidValue)>>,
     hidden: RefCell<Vec<Range<usize>>>,
     known: RefCell<Vec<(&'static str, &'static str)>>,
@@ -35,10 +45,11 @@ const SENSITIVE: [&str; 9] =
     ["token", "secret", "secrets", "keys", "store", "upstream", "poll", "sink", "url"];
 
 impl<'i> Reading<'i> {
-    pub(super) fn new(text: &'i str, environment: Environment<'i>) -> Self {
+    pub(super) fn new(text: &'i str, environment: Environment<'i>, secrets: Secrets) -> Self {
         Self {
             text,
             environment,
+            secrets,
             faults: RefCell::default(),
             hidden: RefCell::default(),
             known: RefCell::default(),

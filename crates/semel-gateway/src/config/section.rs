@@ -1,7 +1,7 @@
 //! A section of the file, whose settings are asked for by name. What nobody asks for is unknown.
 
 use super::nearest::nearest;
-use super::reading::{Reading, TOP};
+use super::reading::{Reading, Secrets, TOP};
 use super::template;
 use crate::secret::{Secret, is_variable_name};
 use crate::setting::InvalidValue;
@@ -354,6 +354,9 @@ impl<'r, 'i> Section<'r, 'i> {
                 Some(name) if !is_variable_name(name) => {
                     Err("`env:` is not followed by the name of an environment variable".to_owned())
                 }
+                Some(_) if self.reading.secrets == Secrets::MadeUp => {
+                    Ok(Secret::placeholder(text).reveal().to_owned())
+                }
                 Some(name) => (self.reading.environment)(name)
                     .map_err(|_| format!("the environment variable {name} is not set, or not valid UTF-8")),
             },
@@ -386,8 +389,14 @@ impl<'r, 'i> Section<'r, 'i> {
         if let Some(value) = self.peek(name) {
             self.hide(value);
         }
-        let environment = self.reading.environment;
-        self.parsed(name, SECRET, |text| read_secret(name, text, environment))
+        let reading = self.reading;
+        self.parsed(name, SECRET, |text| read_secret(name, text, reading))
+    }
+
+    /// Whether the secret that is given there was made up, for a check without secrets.
+    pub(super) fn is_made_up(&self, at: &Range<usize>) -> bool {
+        let text = self.reading.text[at.clone()].trim_matches(['"', '\'']);
+        self.reading.secrets == Secrets::MadeUp && Secret::is_elsewhere(text)
     }
 
     /// A list of secrets.
@@ -397,8 +406,8 @@ impl<'r, 'i> Section<'r, 'i> {
             Some((value, _)) => self.hide(value),
             None => {}
         }
-        let environment = self.reading.environment;
-        self.list(name, SECRET, |text| read_secret(name, text, environment))
+        let reading = self.reading;
+        self.list(name, SECRET, |text| read_secret(name, text, reading))
     }
 
     /// Everything in the section, where its names are not known beforehand.
@@ -478,13 +487,12 @@ impl<'r, 'i> Section<'r, 'i> {
 
 const SECRET: TextForm = TextForm { what: "a secret", example: "env:NAME_OF_A_VARIABLE" };
 
-fn read_secret(
-    name: &str,
-    text: &str,
-    environment: crate::secret::Environment<'_>,
-) -> Result<Secret, InvalidValue> {
+fn read_secret(name: &str, text: &str, reading: &Reading<'_>) -> Result<Secret, InvalidValue> {
     use crate::secret::SecretError::NotSet;
-    Secret::read(text, environment).map_err(|error| {
+    if reading.secrets == Secrets::MadeUp && Secret::is_elsewhere(text) {
+        return Ok(Secret::placeholder(text));
+    }
+    Secret::read(text, reading.environment).map_err(|error| {
         let cure = match &error {
             NotSet { name } => format!("set {name} before the start, or name another variable"),
             _ => "write \"env:NAME\" for the value of the environment variable NAME, \"file:PATH\" for the content of a \

@@ -1,5 +1,6 @@
 //! `[tls]`, `[admin.tls]`, `[upstream_tls]` and the `tls` of whatever else is called: certificates, keys and authorities by path.
 
+use super::reading::Secrets;
 use super::section::{Given, Section, TextForm};
 use crate::setting::InvalidValue;
 use crate::tls::{CHECK_EVERY, ClientCertificates, ClientTlsFiles, ServerTlsFiles, TlsError, TlsSetting};
@@ -38,7 +39,9 @@ pub(super) fn read_server(mut section: Section<'_, '_>) -> Option<ServerTlsFiles
         }),
         _ => None,
     };
-    if let Some(Err(error)) = files.as_ref().map(ServerTlsFiles::check) {
+    if section.reading.secrets == Secrets::Needed
+        && let Some(Err(error)) = files.as_ref().map(ServerTlsFiles::check)
+    {
         blame(&section, &error, [&certificate, &key, &client_ca]);
     }
     section.end();
@@ -69,7 +72,9 @@ pub(super) fn read_client(mut section: Section<'_, '_>, setting: &str, is_used: 
         certificate: pair.map(|(certificate, key)| (certificate.value.clone(), key.value.clone())),
         check_every,
     };
-    if let Err(error) = files.check() {
+    if section.reading.secrets == Secrets::Needed
+        && let Err(error) = files.check()
+    {
         blame(&section, &error, [&certificate, &key, &ca]);
     }
     section.end();

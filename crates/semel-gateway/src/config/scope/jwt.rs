@@ -1,7 +1,9 @@
 //! `[scope.jwt]`: what tokens are checked with.
 
+use super::super::reading::Secrets;
 use super::super::section::{Given, Section, TextForm};
 use crate::config::tls;
+use crate::secret::Secret;
 use crate::setting::InvalidValue;
 use crate::tenant::{JwtConfig, JwtKeys, KeyFile, KeySet, KeyUrl};
 use semel_http::Endpoint;
@@ -51,10 +53,14 @@ pub(super) fn read(mut section: Section<'_, '_>, wanted: Option<Range<usize>>) -
 
 fn keys(section: &mut Section<'_, '_>) -> Option<JwtKeys> {
     section.hide_credentials("jwks");
-    let jwks = section.parsed("jwks", JWKS, jwks);
+    let files = section.reading.secrets;
+    let jwks = section.parsed("jwks", JWKS, |text| jwks(text, files));
     let is_https = matches!(&jwks, Some(Given { value: Jwks::Url(url), .. }) if url.is_https());
     let tls = tls::read_client(section.section("tls", "[scope.jwt.tls]"), "jwks", is_https || jwks.is_none());
     let public_key = section.parsed("public_key", PUBLIC_KEY, |path| {
+        if files == Secrets::MadeUp {
+            return made_up_keys();
+        }
         let cure = "name a file with an RSA or P-256 public key in PEM";
         let pem = std::fs::read(Path::new(path))
             .map_err(|error| InvalidValue::new(format!("{path} cannot be read ({error})"), cure))?;
@@ -71,6 +77,7 @@ fn keys(section: &mut Section<'_, '_>) -> Option<JwtKeys> {
     let in_set = |jwks: Given<Jwks>| match jwks.value {
         Jwks::File(file) => JwtKeys::File(Arc::new(file)),
         Jwks::Url(url) => JwtKeys::Url(Arc::new(KeyUrl::new(url, tls))),
+        Jwks::MadeUp(keys) => fixed(keys),
     };
     jwks.map(in_set).or_else(|| public_key.map(|keys| fixed(keys.value))).or_else(|| secret.map(fixed))
 }
@@ -79,14 +86,24 @@ fn keys(section: &mut Section<'_, '_>) -> Option<JwtKeys> {
 enum Jwks {
     File(KeyFile),
     Url(Endpoint),
+    MadeUp(KeySet),
 }
 
-fn jwks(text: &str) -> Result<Jwks, InvalidValue> {
+/// Keys in place of a file that is not at hand.
+fn made_up_keys() -> Result<KeySet, InvalidValue> {
+    let secret = Secret::placeholder("the issuer's keys");
+    KeySet::of_secret(secret.reveal().as_bytes()).map_err(|error| InvalidValue::new(error.to_string(), ""))
+}
+
+fn jwks(text: &str, files: Secrets) -> Result<Jwks, InvalidValue> {
     if text.contains("://") {
         let cure = "write the URL of the issuer's JWK set, \"https://issuer.example.com/jwks.json\", or the path of a file";
         return Endpoint::parse(text)
             .map(Jwks::Url)
             .map_err(|error| InvalidValue::new(error.to_string(), cure));
+    }
+    if files == Secrets::MadeUp {
+        return made_up_keys().map(Jwks::MadeUp);
     }
     KeyFile::open(text).map(Jwks::File).map_err(|error| {
         InvalidValue::new(

@@ -3,8 +3,9 @@
 use crate::support::{Gateway, SECRET, config};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 fn operating(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/operating").join(name)
@@ -38,6 +39,29 @@ fn rules_and_dashboard_speak_of_metrics_that_are_there() {
     }
     let is_labelled = |label: &str| scraped.contains(&format!("{label}=\""));
     assert!(["operation", "call", "result", "source"].into_iter().all(is_labelled));
+}
+
+#[test]
+fn promtool_finds_nothing_wrong_with_the_metrics() {
+    let directory = tempfile::tempdir().unwrap();
+    let nowhere = "127.0.0.1:9".parse().unwrap();
+    let rest = format!(
+        "[[webhook]]\nsource = \"provider\"\nsecrets = [\"{SECRET}\"]\n[outbox]\nsink = \"http://127.0.0.1:9/events\"\nsecret = \
+         \"{SECRET}\"\n[telemetry]\notlp = \"http://127.0.0.1:9\"\n"
+    );
+    let gateway = Gateway::start(&config(directory.path(), "semel.toml", nowhere, &rest));
+    gateway.pay("a-key-of-a-payment", "nobody is there");
+    let mut promtool = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("this needs promtool: install it (Debian: apt-get install prometheus)");
+    promtool.stdin.take().unwrap().write_all(gateway.ask("/metrics").body.as_bytes()).unwrap();
+    let checked = promtool.wait_with_output().unwrap();
+    let said = [checked.stdout, checked.stderr].concat();
+    assert!(checked.status.success() && said.is_empty(), "{}", String::from_utf8_lossy(&said));
 }
 
 #[test]

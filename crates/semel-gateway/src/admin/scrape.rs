@@ -3,11 +3,14 @@
 use super::Shared;
 use super::openapi::{Guarded, StoreFailed};
 use super::problem::{AdminProblem, ProblemDocument};
+use crate::headers::Accept;
 use crate::identity::Identity;
-use crate::metrics::{CONTENT_TYPE, Open, OpenOperations, Taken};
+use crate::metrics::{Open, OpenOperations, Taken, TextFormat};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
+use http::header::{ACCEPT, CONTENT_TYPE, VARY};
+use http::{HeaderMap, HeaderValue};
 use semel::Access;
 use semel_events::outbox;
 use serde::Serialize;
@@ -55,19 +58,28 @@ struct OutboxStats {
     dead_letters: u64,
 }
 
-/// All metrics, as OpenMetrics text.
+/// All metrics, as Prometheus's classic text, or as OpenMetrics text if that is what `Accept` asks for.
 #[utoipa::path(
     get, path = "/metrics", operation_id = "metrics", tag = "metrics",
     responses(
-        (status = 200, description = "Metrics", body = String,
-            content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8"),
+        (status = 200, description = "Metrics", content(
+            (String = "text/plain; version=0.0.4; charset=utf-8"),
+            (String = "application/openmetrics-text; version=1.0.0; charset=utf-8"),
+        )),
         (status = 401, description = "The token is required from other machines", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 403, description = "Without a configured token only this machine may read metrics", body = ProblemDocument, content_type = "application/problem+json"),
     ),
     security((), ("token" = []))
 )]
-pub(super) async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
-    ([(http::header::CONTENT_TYPE, CONTENT_TYPE)], shared.snapshot.text().await).into_response()
+pub(super) async fn metrics(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
+    let accept = Accept::parse(headers.get_all(ACCEPT).iter().map(HeaderValue::as_bytes));
+    // `*/*` asks for neither.
+    let format = match accept.quality("application", "openmetrics-text") > accept.quality("text", "plain") {
+        true => TextFormat::OpenMetrics,
+        false => TextFormat::Classic,
+    };
+    let text = format.of_rendered(shared.snapshot.text().await);
+    ([(CONTENT_TYPE, format.content_type()), (VARY, "Accept")], text).into_response()
 }
 
 /// What is open: for operators, who have no Prometheus at hand.

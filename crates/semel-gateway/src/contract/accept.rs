@@ -1,4 +1,6 @@
-//! What a client would rather have: `Accept`, by RFC 9110.
+//! In which form a client would rather have the contract.
+
+use crate::headers::Accept;
 
 /// A form in which the contract can be had.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -10,64 +12,11 @@ pub(super) enum Form {
 /// The form that suits the `Accept` lines best. Where both suit as well, or neither does, it is JSON: a browser asks for pages by name,
 /// a program often for anything.
 pub(super) fn preferred<'a>(accept: impl Iterator<Item = &'a [u8]>) -> Form {
-    let lines = accept.filter_map(|line| std::str::from_utf8(line).ok());
-    let ranges: Vec<_> = lines.flat_map(|line| line.split(',')).filter_map(Range::parse).collect();
-    let quality = |kind, subtype| {
-        // The most specific range that covers the type decides, whatever the others say.
-        let covering = ranges.iter().filter_map(|range| range.quality_of(kind, subtype));
-        covering.max().map_or(0, |(_, quality)| quality)
-    };
-    if quality("text", "html") > quality("application", "json") { Form::Page } else { Form::Json }
-}
-
-struct Range<'a> {
-    kind: &'a str,
-    subtype: &'a str,
-    /// In thousandths.
-    quality: u16,
-}
-
-impl<'a> Range<'a> {
-    /// `None` for what is no media range: it asks for nothing.
-    fn parse(text: &'a str) -> Option<Self> {
-        let mut parts = text.split(';').map(str::trim);
-        let (kind, subtype) = parts.next()?.split_once('/')?;
-        let mut quality = 1000;
-        for parameter in parts {
-            let (name, value) = parameter.split_once('=')?;
-            if name.trim_end().eq_ignore_ascii_case("q") {
-                quality = thousandths(value.trim_start())?;
-            }
-        }
-        Some(Self { kind, subtype, quality })
-    }
-
-    /// How specific the range is about a type, and how welcome it makes it.
-    fn quality_of(&self, kind: &str, subtype: &str) -> Option<(u8, u16)> {
-        let specific = if self.kind.eq_ignore_ascii_case(kind) && self.subtype.eq_ignore_ascii_case(subtype) {
-            2
-        } else if self.kind.eq_ignore_ascii_case(kind) && self.subtype == "*" {
-            1
-        } else if self.kind == "*" && self.subtype == "*" {
-            0
-        } else {
-            return None;
-        };
-        Some((specific, self.quality))
-    }
-}
-
-/// `0.8`, `1`, `0.125`: at most three digits, and nothing above 1.
-fn thousandths(text: &str) -> Option<u16> {
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    if fraction.len() > 3 || !fraction.bytes().all(|digit| digit.is_ascii_digit()) {
-        return None;
-    }
-    let fraction: u16 = format!("{fraction:0<3}").parse().ok()?;
-    match (whole, fraction) {
-        ("0", fraction) => Some(fraction),
-        ("1", 0) => Some(1000),
-        _ => None,
+    let accept = Accept::parse(accept);
+    if accept.quality("text", "html") > accept.quality("application", "json") {
+        Form::Page
+    } else {
+        Form::Json
     }
 }
 

@@ -4,6 +4,7 @@
 //! hides that event from `rate()`. All other operations share the label `unconfigured`, whatever clients put into their
 //! paths, so that the number of series is fixed by the configurations that the process has had.
 
+mod classic;
 mod logs;
 mod open_operations;
 mod outbox;
@@ -37,8 +38,34 @@ use std::time::Duration;
 /// The label of every operation that the configuration does not name.
 pub const UNCONFIGURED: &str = "unconfigured";
 
-/// What [`Metrics::render`] writes, for the `Content-Type` field.
-pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// In which text format metrics are written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TextFormat {
+    /// Prometheus's own, version 0.0.4: what everything understands.
+    Classic,
+    /// OpenMetrics, version 1.0.0: what [`Metrics::render`] writes.
+    OpenMetrics,
+}
+
+impl TextFormat {
+    /// For the `Content-Type` field.
+    #[must_use]
+    pub const fn content_type(self) -> &'static str {
+        match self {
+            Self::Classic => "text/plain; version=0.0.4; charset=utf-8",
+            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        }
+    }
+
+    /// Metrics that [`Metrics::render`] wrote, in this format.
+    #[must_use]
+    pub fn of_rendered(self, text: String) -> String {
+        match self {
+            Self::Classic => classic::from_openmetrics(&text),
+            Self::OpenMetrics => text,
+        }
+    }
+}
 
 /// From a replay out of memory to a service that is given up on.
 const REQUEST_SECONDS: [f64; 15] =
@@ -227,7 +254,7 @@ impl Metrics {
         }
     }
 
-    /// Everything, as Prometheus reads it: OpenMetrics text, see [`CONTENT_TYPE`].
+    /// Everything, as Prometheus reads it: OpenMetrics text. [`TextFormat`] makes classic text of it.
     #[must_use]
     pub fn render(&self) -> String {
         let mut text = String::new();

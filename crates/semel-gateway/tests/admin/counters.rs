@@ -35,10 +35,31 @@ async fn held(admin: &AdminApi, ask: &Ask) -> tokio::task::JoinHandle<crate::sup
 async fn everything_is_zero_at_first_and_there() {
     let admin = AdminApi::open().await;
     assert_eq!(counted(&admin).await, []);
-    let answer = get("/metrics").send(&admin.admin).await;
-    let content_type = answer.header("content-type").unwrap();
-    assert!(content_type.starts_with("application/openmetrics-text"), "{content_type}");
-    assert!(answer.text().ends_with("# EOF\n"));
+}
+
+#[tokio::test]
+async fn metrics_are_classic_text_unless_openmetrics_is_asked_for() {
+    let admin = AdminApi::open().await;
+    const PROMETHEUS: &str =
+        "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;q=0.5,*/*;q=0.2";
+    for (accept, openmetrics) in
+        [(None, false), (Some("*/*"), false), (Some("text/plain"), false), (Some(PROMETHEUS), true)]
+    {
+        let asked = accept.map_or_else(|| get("/metrics"), |accept| get("/metrics").header("accept", accept));
+        let answer = asked.send(&admin.admin).await;
+        let content_type = answer.header("content-type").unwrap();
+        let (expected, described) = match openmetrics {
+            true => (
+                "application/openmetrics-text; version=1.0.0",
+                "# TYPE api_idempotency_reserve_created counter\n",
+            ),
+            false => ("text/plain; version=0.0.4", "# TYPE api_idempotency_reserve_created_total counter\n"),
+        };
+        assert!(content_type.starts_with(expected), "{accept:?}: {content_type}");
+        assert!(answer.text().contains(described), "{accept:?}");
+        assert_eq!(answer.text().ends_with("# EOF\n"), openmetrics, "{accept:?}");
+        assert!(answer.text().contains("\napi_idempotency_reserve_created_total{"), "{accept:?}");
+    }
 }
 
 #[tokio::test]

@@ -43,6 +43,7 @@ mod identification;
 mod layer;
 mod outcome;
 mod protection;
+mod published;
 mod responses;
 mod service;
 mod state;

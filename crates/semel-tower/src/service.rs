@@ -80,7 +80,7 @@ where
                     Ok(response)
                 });
             }
-            Admission::Refuse(mut response) => {
+            Admission::Answer(mut response) => {
                 echo.add_to(&mut response);
                 return Box::pin(async move { Ok(*response) });
             }
@@ -107,7 +107,7 @@ enum Admission {
     Pass,
     /// The key is optional and the client sent none. `Semel-*` fields still pass in neither direction.
     PassWithoutKey,
-    Refuse(Box<Response<Body>>),
+    Answer(Box<Response<Body>>),
     Protect(Box<Admitted>),
 }
 
@@ -121,10 +121,10 @@ struct Admitted {
 impl LayerState {
     fn admit(&self, parts: &Parts) -> Admission {
         let Some((operation, protection)) = (self.select)(parts) else {
-            return Admission::Pass;
+            return self.published(parts).map_or(Admission::Pass, |page| Admission::Answer(Box::new(page)));
         };
         semel::trace::note(|noted| noted.operation = Some(operation.as_str().into()));
-        let refuse = |code, detail| Admission::Refuse(Box::new(self.key_problem(code, detail)));
+        let refuse = |code, detail| Admission::Answer(Box::new(self.key_problem(code, detail)));
         let key = self.key_rules.parse(parts.headers.get_all(IDEMPOTENCY_KEY).iter());
         if let (Ok(None), Some(observer)) = (&key, self.engine.observer()) {
             observer.count(&operation, Event::MissingKey);

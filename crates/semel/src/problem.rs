@@ -21,6 +21,7 @@
 //! ```
 
 mod code;
+mod explanation;
 mod format;
 mod plain;
 mod profile;
@@ -50,8 +51,8 @@ pub fn plain(status: StatusCode, retryable: bool, detail: &'static str) -> Respo
 
 /// Where the codes are explained: a code's page is at this base with the code appended.
 ///
-/// The default, `/.well-known/idempotency#`, is the contract that the gateway publishes on its public listener. A
-/// service that uses the library points it to its own documentation.
+/// The default, `/.well-known/idempotency#`, is the contract that the gateway publishes on its public listener, and a page of the codes
+/// that the layer publishes in a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DocsBase(String);
 

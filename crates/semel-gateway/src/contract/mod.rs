@@ -3,7 +3,6 @@
 mod accept;
 mod document;
 mod page;
-mod wording;
 
 use crate::config::Config;
 use accept::{Form, preferred};

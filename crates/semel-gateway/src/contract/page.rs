@@ -1,7 +1,6 @@
 //! The contract as a page. Everything that comes from the configuration is escaped; nothing is loaded from elsewhere.
 
 use super::document::{Document, Error, Operation};
-use super::wording::explained;
 use crate::setting::{duration_in_words, show_size};
 use semel::key::KeySyntax;
 use semel::problem::Code;
@@ -216,7 +215,7 @@ fn error(error: &Error) -> String {
         "<section class=\"error\" id=\"{code}\">\n<h3><code>{code}</code></h3>\n<p class=\"faint\">{}: {status}{retry_after}; {retryable}</p>\n\
          <p>{}</p>\n</section>\n",
         Text(error.title),
-        Text(explained(code))
+        Text(code.explanation())
     )
 }
 

@@ -1,7 +1,7 @@
 //! The status of every code that can be reached, by profile, and what clients are told of the first request.
 
 use crate::support::{Answer, Ask, Call, Fault, Shop};
-use semel::problem::Profile;
+use semel::problem::{DocsBase, Profile};
 use semel::{Policy, StoreResponse};
 use semel_tower::Protection;
 use std::sync::Arc;
@@ -136,6 +136,34 @@ async fn answers_say_how_long_the_key_is_remembered_and_replays_which_request_wa
     let unnamed = Ask::payment().key("key-of-a-request-without-an-id");
     let (first, retry) = (shop.send(&unnamed).await, shop.send(&unnamed).await);
     assert_eq!(retry.header("original-request-id"), first.header("semel-operation-id"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_problem_document_links_to_a_page_that_answers() {
+    let shop = Shop::layered(|layer| layer).await;
+    let refused = shop.send(&Ask::payment().without("idempotency-key")).await;
+    let (page, code) = refused.json()["type"]
+        .as_str()
+        .unwrap()
+        .split_once('#')
+        .map(|(a, b)| (a.to_owned(), b.to_owned()))
+        .unwrap();
+    assert!(refused.header("link").unwrap().starts_with(&format!("<{page}#{code}>")));
+    let asked = shop.send(&Ask::new("GET", &page)).await;
+    assert_eq!((asked.status, asked.header("content-type")), (200, Some("application/json")));
+    let document = asked.json();
+    let errors = document["errors"].as_array().unwrap();
+    assert!(
+        errors.iter().any(|error| error["code"] == code.as_str() && error["status"] == 400),
+        "{document}"
+    );
+    let html = shop.send(&Ask::new("GET", &page).header("accept", "text/html,*/*;q=0.8")).await;
+    assert_eq!((html.status, html.header("content-type")), (200, Some("text/html; charset=utf-8")));
+    assert!(html.text().contains(&format!("<section id=\"{code}\">")), "{}", html.text());
+    // Where problem documents link elsewhere, the service may answer there.
+    let docs = DocsBase::new("https://docs.example.com/errors/").unwrap();
+    let elsewhere = Shop::layered(|layer| layer.docs(docs)).await;
+    assert_eq!(elsewhere.send(&Ask::new("GET", &page)).await.status, 404);
 }
 
 #[tokio::test(flavor = "multi_thread")]

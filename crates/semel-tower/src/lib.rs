@@ -34,6 +34,7 @@
 //! - `Operation::complete_with` (feature `sqlite`) and `Operation::complete_in` (feature `postgres`) put domain rows and completion
 //!   into one commit.
 //! - [`Operation::phases`] is for handlers with effects outside: recovery points, and one outside call at a time.
+mod admission;
 mod body;
 mod execute;
 mod fingerprinting;

@@ -1,12 +1,12 @@
 //! The service: a request's way from the key to the task that executes it.
 
+use crate::admission::{Admission, Admitted};
 use crate::body::NoRoom;
 use crate::body::{Body, BoxError, Collected, collect};
 use crate::execute::{Execution, execute};
 use crate::fingerprinting::FingerprintedRequest;
-use crate::headers::{self, IDEMPOTENCY_KEY};
+use crate::headers;
 use crate::identification::Echo;
-use crate::protection::{KeyRequirement, ValidProtection};
 use crate::responses::Decided;
 use crate::state::LayerState;
 use crate::tenant::FoundTenant;
@@ -14,9 +14,7 @@ use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
-use semel::key::IdempotencyKey;
 use semel::observe::Event;
-use semel::problem::Code;
 use semel::trace::Trace;
 use semel::{BeginError, Incoming, RecordKey};
 use std::future::Future;
@@ -99,47 +97,6 @@ where
             }
             Ok(response)
         })
-    }
-}
-
-/// Whether a request is protected.
-enum Admission {
-    Pass,
-    /// The key is optional and the client sent none. `Semel-*` fields still pass in neither direction.
-    PassWithoutKey,
-    Answer(Box<Response<Body>>),
-    Protect(Box<Admitted>),
-}
-
-/// A request that is to be protected.
-struct Admitted {
-    key: IdempotencyKey,
-    operation: String,
-    protection: ValidProtection,
-}
-
-impl LayerState {
-    fn admit(&self, parts: &Parts) -> Admission {
-        let Some((operation, protection)) = (self.select)(parts) else {
-            return self.published(parts).map_or(Admission::Pass, |page| Admission::Answer(Box::new(page)));
-        };
-        semel::trace::note(|noted| noted.operation = Some(operation.as_str().into()));
-        let refuse = |code, detail| Admission::Answer(Box::new(self.key_problem(code, detail)));
-        let key = self.key_rules.parse(parts.headers.get_all(IDEMPOTENCY_KEY).iter());
-        if let (Ok(None), Some(observer)) = (&key, self.engine.observer()) {
-            observer.count(&operation, Event::MissingKey);
-        }
-        match key {
-            Ok(Some(key)) => Admission::Protect(Box::new(Admitted { key, operation, protection })),
-            Ok(None) if protection.key == KeyRequirement::Optional => Admission::PassWithoutKey,
-            Ok(None) => refuse(
-                Code::KeyMissing,
-                "This operation requires an Idempotency-Key header. Create one key per operation (for example a \
-                 UUID), and send the same key with every retry."
-                    .into(),
-            ),
-            Err(error) => refuse(Code::KeyInvalid, error.to_string()),
-        }
     }
 }
 

@@ -88,7 +88,12 @@ fn the_walk_comes_out_as_promised() {
         (
             8,
             "(1 new)",
-            &["504 Gateway Timeout  idempotency_outcome_unknown", "409 Conflict", "resolve", "201 Created"],
+            &[
+                "504 Gateway Timeout  idempotency_outcome_unknown",
+                "409 Conflict",
+                "operations settle",
+                "201 Created",
+            ],
         ),
         (9, "(1 new)", &["504 Gateway Timeout  idempotency_outcome_unknown", "409 Conflict"]),
         (10, "(1 new)", &["502 Bad Gateway  idempotency_upstream_unreachable", "201 Created"]),

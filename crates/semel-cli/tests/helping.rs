@@ -80,8 +80,9 @@ fn every_command_has_a_manual_page() {
     let page = out(&["man"]);
     assert!(page.contains(".TH semel 1") && page.contains("semel\\-reload(1)"), "{page}");
     assert!(!page.contains("demo-part") && !page.contains("demo\\-part"), "{page}");
-    let page = out(&["man", "operations", "resolve"]);
-    assert!(page.contains(".TH semel-operations-resolve 1") && page.contains("\\-\\-outcome"), "{page}");
+    let page = out(&["man", "operations", "settle"]);
+    assert!(page.contains(".TH semel-operations-settle 1") && page.contains("\\-\\-outcome"), "{page}");
+    assert_eq!(out(&["man", "operations", "resolve"]), page, "an alias has the page of its command");
     assert_eq!(semel(&["man", "nothing"]).status.code(), Some(2));
 
     let directory = tempfile::tempdir().unwrap();

@@ -2,8 +2,9 @@
 
 use crate::client::{Call, call};
 use crate::config::{AUTHORIZATION, Changeable};
-use crate::faults::Rain;
-use crate::processes::{Outcome, Processes};
+use crate::outcome::Outcome;
+use crate::processes::Processes;
+use crate::rain::Rain;
 use fastrand::Rng;
 use std::fs::File;
 use std::process::Stdio;

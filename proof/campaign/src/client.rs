@@ -1,15 +1,21 @@
 //! One request on a connection of its own.
 
+use crate::config::AUTHORIZATION;
 use crate::log::Answer;
+use crate::outcome::Outcome;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use serde_json::Value;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
+
+/// How long a client waits for one answer.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(crate) struct Call<'a> {
     pub(crate) method: &'a str,
@@ -77,4 +83,15 @@ pub(crate) async fn send_and_hang_up(to: SocketAddr, call: Call<'_>) {
     let _ = stream.write_all(text.as_bytes()).await;
     // A moment, so that it is read before the connection is seen to be closed: what is to be cut off is the wait.
     tokio::time::sleep(Duration::from_millis(5)).await;
+}
+
+/// A document, as an operator asks for it.
+pub(crate) async fn get(at: SocketAddr, path: &str) -> Outcome<Value> {
+    let headers = &[("authorization", AUTHORIZATION)];
+    let question = Call { method: "GET", path, headers, body: String::new() };
+    let answer = call(at, question, PATIENCE).await.map_err(|failed| format!("{path}: {failed:?}"))?;
+    if answer.status != 200 {
+        return Err(format!("{path}: {} {}", answer.status, answer.body).into());
+    }
+    Ok(answer.json())
 }

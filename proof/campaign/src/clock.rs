@@ -1,7 +1,7 @@
 //! A clock that steps while processes run by it: libfaketime follows a file.
 
+use crate::outcome::Outcome;
 use crate::process::faketime;
-use crate::processes::Outcome;
 use std::path::{Path, PathBuf};
 
 /// The clock of the gateways' machines.

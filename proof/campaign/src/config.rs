@@ -1,13 +1,14 @@
 //! The configuration of a gateway, as a round's profile wants it and as reloads change it.
 
 use crate::plan::{BRIEF, Window};
-use crate::processes::LEASE;
 use crate::profile::Profile;
 use crate::scene::Scene;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+/// How long an owner that says nothing is believed to be at work.
+pub(crate) const LEASE: Duration = Duration::from_secs(2);
 /// How long the gateway waits for the shop.
 const TIMEOUT: &str = "1500ms";
 /// How long a duplicate waits for the first request's answer, where it does.

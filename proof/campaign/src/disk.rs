@@ -1,6 +1,6 @@
 //! Where a SQLite store lies: on a disk that can be filled up, or on one that loses what was not synced when the power is cut.
 
-use crate::processes::Outcome;
+use crate::outcome::Outcome;
 use crate::scene::Scene;
 use std::fs::{self, File};
 use std::io::Write as _;

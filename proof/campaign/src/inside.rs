@@ -1,9 +1,9 @@
 //! The store seen from inside, past Semel: what is in it, and a hand that damages it.
 
 use crate::fencing::{Kept, Line};
+use crate::ledger::Ledger;
+use crate::outcome::Outcome;
 use crate::pairs::{Census, State};
-use crate::processes::Outcome;
-use crate::run::Ledger;
 use fastrand::Rng;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _};

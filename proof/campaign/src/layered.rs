@@ -1,8 +1,9 @@
 //! A service with Semel's layer and no gateway, whose one effect is a row in the completing transaction: `complete_with` in SQLite, `complete_in` in
 //! PostgreSQL. Whoever takes over may therefore run it again (`Stale::Rerun`).
 
+use crate::config::LEASE;
+use crate::outcome::Outcome;
 use crate::plan::{BRIEF, Window};
-use crate::processes::{LEASE, Outcome};
 use crate::starts::Notebook;
 use axum::extract::State;
 use axum::http::StatusCode;

@@ -3,7 +3,8 @@
 
 use crate::client::{Call, call};
 use crate::config::AUTHORIZATION;
-use crate::processes::{Outcome, Processes};
+use crate::outcome::Outcome;
+use crate::processes::Processes;
 use crate::profile::Profile;
 use crate::shop::told_of;
 use crate::starts::Notebook;

@@ -1,6 +1,6 @@
 //! Which faults struck while records were in which state.
 
-use crate::faults::Fault;
+use crate::fault::Fault;
 use std::collections::BTreeMap;
 use std::fmt;
 

@@ -1,6 +1,6 @@
 //! One process: started, killed, frozen, ended and started again.
 
-use crate::processes::Outcome;
+use crate::outcome::Outcome;
 use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -4,41 +4,20 @@ use crate::clock::Clock;
 use crate::config::{Changeable, Site, WEBHOOK_SECRET, configuration};
 use crate::disk::Disk;
 use crate::inside::Inside;
+use crate::outcome::Outcome;
 use crate::process::Process;
 use crate::profile::Profile;
 use crate::proxy::Proxy;
 use crate::scene::Scene;
+use crate::store::StoreKind;
 use semel_testing::servers::{Cluster, free_port};
 use std::collections::BTreeSet;
-use std::error::Error;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::PoisonError;
-use std::time::Duration;
 use tokio::process::Command;
 use tokio::sync::Mutex;
-
-pub(crate) type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
-
-/// How long an owner that says nothing is believed to be at work.
-pub(crate) const LEASE: Duration = Duration::from_secs(2);
-
-/// What the gateways remember in.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, clap::ValueEnum)]
-pub(crate) enum StoreKind {
-    Sqlite,
-    Postgres,
-}
-
-impl StoreKind {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Sqlite => "SQLite",
-            Self::Postgres => "PostgreSQL",
-        }
-    }
-}
 
 /// Everything that runs.
 pub(crate) struct Processes {

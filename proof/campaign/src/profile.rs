@@ -118,8 +118,8 @@ impl fmt::Display for Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::processes::StoreKind;
     use crate::scene::Scene;
+    use crate::store::StoreKind;
     use clap::ValueEnum as _;
     use std::collections::BTreeSet;
 

@@ -2,26 +2,17 @@
 #![allow(clippy::print_stdout, reason = "a report is printed")]
 
 use crate::armed;
-use crate::faults::Fault;
 use crate::pairs::{State, impossible};
 use crate::run::Round;
 use crate::tally::{Row, Tally};
 use std::fmt::Write as _;
 use std::path::Path;
-use std::time::Duration;
 
 /// The share of operations that have to come to a definite answer while things go wrong, or the campaign says nothing.
 const DEFINITE: f64 = 0.7;
 
 /// A campaign with as many faults as this is long enough to have hit every pair of fault and state.
 const LONG: u64 = 1_000;
-
-/// The log of faults: with the seed, what there is to know of what was done.
-pub(crate) fn fault(at: Duration, fault: Fault, gateway: usize) {
-    if std::env::var_os("SEMEL_CAMPAIGN_FAULTS").is_some() {
-        println!("{:8.3} s  {fault} ({gateway})", at.as_secs_f64());
-    }
-}
 
 /// One round that is over.
 pub(crate) fn round(round: &Round, result: &crate::run::Result, directory: &Path) {

@@ -2,27 +2,29 @@
 
 use crate::armed;
 use crate::check::{self, Evidence, Judged};
-use crate::client::{Call, call, send_and_hang_up};
-use crate::config::AUTHORIZATION;
+use crate::client::{Call, PATIENCE, call, get, send_and_hang_up};
 use crate::damage;
-use crate::faults::{Done, Fault, FaultLog, Rain};
+use crate::fault::Fault;
 use crate::fencing;
 use crate::http2::Connection;
 use crate::inside::Inside;
+use crate::ledger::Ledger;
 use crate::log::{Answer, Told};
 use crate::operator::Desk;
+use crate::outcome::Outcome;
 use crate::pairs::State;
 use crate::plan::{Operation, Variant, operations};
-use crate::processes::{Outcome, Processes, Staging, StoreKind};
+use crate::processes::{Processes, Staging};
 use crate::profile::Profile;
 use crate::progress::Progress;
+use crate::rain::{Done, FaultLog, Rain};
 use crate::scene::Scene;
 use crate::started::{self, Books};
 use crate::starts::{self, Event};
+use crate::store::StoreKind;
 use crate::webhooks;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,8 +32,6 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-/// How long a client waits for one answer.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a client keeps asking while things go wrong, and how often.
 const PERSISTENCE: Duration = Duration::from_secs(8);
 const ASK_EVERY: Duration = Duration::from_millis(250);
@@ -84,22 +84,6 @@ struct Clients {
     concurrent: usize,
     /// Where HTTP/2 is spoken: the way to each gateway.
     connections: Vec<Connection>,
-}
-
-/// What was done.
-#[derive(Default)]
-pub(crate) struct Ledger {
-    /// How often each reference was charged.
-    pub(crate) charged: BTreeMap<String, u32>,
-    /// By which attempts of each operation, whose id is in hexadecimal digits alone.
-    pub(crate) attempts: BTreeMap<String, Vec<i64>>,
-}
-
-impl Ledger {
-    pub(crate) fn add(&mut self, reference: &str, operation_id: &str, attempt: i64) {
-        *self.charged.entry(reference.to_owned()).or_default() += 1;
-        self.attempts.entry(operation_id.replace('-', "")).or_default().push(attempt);
-    }
 }
 
 impl Round {
@@ -167,7 +151,7 @@ impl Round {
         };
         let ledger = match self.profile.has_no_gateway() {
             true => inside.payments().await?,
-            false => clients.ledger().await?,
+            false => Ledger::of(clients.processes.provider_at).await?,
         };
         let events = starts::read(&clients.processes.starts())?;
         let stepped = self.scene == Scene::SteppingClock || done.counts.contains_key(&Fault::WrongClock);
@@ -385,28 +369,6 @@ impl Clients {
         }
     }
 
-    async fn ledger(&self) -> Outcome<Ledger> {
-        let mut ledger = Ledger::default();
-        let mut after = 0;
-        loop {
-            let page = ledger_page(self.processes.provider_at, after).await?;
-            for entry in
-                page["entries"].as_array().into_iter().flatten().filter(|entry| entry["kind"] == "charge")
-            {
-                let text = |member: &str| entry[member].as_str().unwrap_or_default();
-                ledger.add(
-                    text("reference"),
-                    text("identity"),
-                    entry["attempt"].as_i64().unwrap_or_default(),
-                );
-            }
-            match page["next"].as_u64() {
-                Some(next) => after = next,
-                None => return Ok(ledger),
-            }
-        }
-    }
-
     /// What is open still: by Semel's word, or where nobody gives it, by the store itself. Semel's word may be some seconds old.
     async fn open(&self, inside: &Inside) -> Outcome<Value> {
         let until = Instant::now() + STALE_WORD;
@@ -431,21 +393,6 @@ impl Clients {
         let (in_progress, unknown) = (count(State::InProgress), count(State::Unknown));
         Ok(json!({ "in_progress": in_progress, "unknown": unknown, "dead_letters": 0 }))
     }
-}
-
-/// Part of the provider's ledger, from the entry after this one on.
-pub(crate) async fn ledger_page(provider: SocketAddr, after: u64) -> Outcome<Value> {
-    get(provider, &format!("/ledger?after={after}")).await
-}
-
-async fn get(at: SocketAddr, path: &str) -> Outcome<Value> {
-    let headers = &[("authorization", AUTHORIZATION)];
-    let question = Call { method: "GET", path, headers, body: String::new() };
-    let answer = call(at, question, PATIENCE).await.map_err(|failed| format!("{path}: {failed:?}"))?;
-    if answer.status != 200 {
-        return Err(format!("{path}: {} {}", answer.status, answer.body).into());
-    }
-    Ok(answer.json())
 }
 
 fn is_definite(answer: Option<&Answer>) -> bool {

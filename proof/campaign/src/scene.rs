@@ -1,7 +1,7 @@
 //! What a round's machines are like: decided by its seed, so that the seed alone is enough to have it again.
 
-use crate::processes::StoreKind;
 use crate::profile::Profile;
+use crate::store::StoreKind;
 use std::fmt;
 
 /// What is special about a round's machines.

@@ -2,8 +2,8 @@
 //! either (but for work that is resumed), so that a request that comes through twice is two charges in the ledger.
 
 use crate::client::{Call, Failed, call};
+use crate::outcome::Outcome;
 use crate::plan::Window;
-use crate::processes::Outcome;
 use crate::starts::Notebook;
 use axum::Json;
 use axum::Router;

@@ -1,7 +1,7 @@
 //! The log of starts: what a service notes before it does anything, and once it knows that it did nothing. All services of a round append to one
 //! file, so that the order of its lines is the order of events, whatever their clocks say. A `kill -9` takes no line away.
 
-use crate::processes::Outcome;
+use crate::outcome::Outcome;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
 use serde_json::{Value, json};
 use sqlx::postgres::{PgPool, PgPoolOptions};

@@ -1,13 +1,13 @@
 //! What all rounds on one store came to.
 
 use crate::check::Judged;
-use crate::faults::Fault;
+use crate::fault::Fault;
 use crate::log::Meaning;
 use crate::pairs::Pairs;
-use crate::processes::StoreKind;
 use crate::profile::Profile;
 use crate::run::{Result, Round};
 use crate::scene::Scene;
+use crate::store::StoreKind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 

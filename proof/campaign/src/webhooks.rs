@@ -3,9 +3,9 @@
 
 use crate::client::{Call, call};
 use crate::config::WEBHOOK_SECRET;
+use crate::ledger;
 use crate::plan::{Operation, Variant};
 use crate::processes::Processes;
-use crate::run::ledger_page;
 use crate::shop::told_of;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -42,7 +42,7 @@ pub(crate) async fn report(processes: &Processes, plan: &[Arc<Operation>], seed:
         .collect();
     let (mut after, mut waiting) = (0, Vec::<Message>::new());
     loop {
-        if let Ok(page) = ledger_page(processes.provider_at, after).await {
+        if let Ok(page) = ledger::page(processes.provider_at, after).await {
             for entry in page["entries"].as_array().into_iter().flatten() {
                 after = entry["sequence"].as_u64().unwrap_or(after).max(after);
                 let reference = entry["reference"].as_str().unwrap_or_default();

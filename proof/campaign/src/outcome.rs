@@ -1,0 +1,6 @@
+//! What everything here comes to that can fail.
+
+use std::error::Error;
+
+/// A value, or why there is none, for whoever reads the log.
+pub(crate) type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;

@@ -2,9 +2,10 @@
 
 use crate::config::Config;
 use crate::kept::{Kept, Moment};
-use crate::owner::Deed;
-use crate::properties::Rule;
-use crate::state::{Finding, Writer};
+use crate::proof::Finding;
+use crate::rule::Rule;
+use crate::state::Writer;
+use crate::work::Deed;
 use semel::{Origin, Stale, State};
 
 /// The rule that this write breaks.

@@ -2,8 +2,8 @@
 
 use crate::clock::{ClockAction, ClockBounds, ClockMistake, Clocks};
 use crate::config::Config;
-use crate::model::{Action, Protocol};
 use crate::mutants::Mutant;
+use crate::protocol::{Action, Protocol};
 use stateright::{Checker, Expectation, HasDiscoveries, Model};
 use std::fmt::Debug;
 use std::hash::Hash;

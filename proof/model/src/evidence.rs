@@ -8,22 +8,12 @@
 
 use crate::config::Config;
 use crate::mutants::Mutant;
+use crate::proof::{Finding, Names, Proof};
 use crate::provider::{SETTLED, SETTLED_FAILURE};
 use crate::reached::Event;
-use crate::state::{Book, Finding, Proof, Settler, World, Writer};
+use crate::state::{Book, Settler, World, Writer};
 use crate::turn::Turn;
 use semel::State;
-
-/// What evidence names of what it is about.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Names {
-    /// The operation and the attempt.
-    Attempt,
-    /// The operation alone.
-    Operation,
-    /// The client's key alone: whatever operation it stood for at the time.
-    Key,
-}
 
 /// A provider's message about something that it knows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -1,45 +1,17 @@
 //! The healthy schedule: nothing more goes wrong, everybody does their part in turn. From every state it has to settle.
 
 use crate::evidence::Answerer;
-use crate::model::{Action, Protocol};
-use crate::owner::{Deed, Stage};
+use crate::protocol::{Action, Protocol};
 use crate::provider::Landing;
 use crate::settlers::Who;
 use crate::state::{Settler, THIRD, Task, World};
 use crate::turn::Fate;
+use crate::work::{Deed, Stage};
 use semel::{DueKind, Stale, State};
-use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Mutex, PoisonError};
 
 /// Steps that the schedule may take, from anywhere.
 pub const STEPS: u8 = 60;
-
-/// How far it is from here to a settled state, where that is known.
-#[derive(Debug)]
-pub(crate) struct Distances {
-    shards: Vec<Mutex<HashMap<u64, u8>>>,
-}
-
-impl Default for Distances {
-    fn default() -> Self {
-        Self { shards: (0..64).map(|_| Mutex::default()).collect() }
-    }
-}
-
-impl Distances {
-    fn shard(&self, at: u64) -> std::sync::MutexGuard<'_, HashMap<u64, u8>> {
-        let index = (at % self.shards.len() as u64) as usize;
-        self.shards[index].lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn longest(&self) -> u8 {
-        let longest = |shard: &Mutex<HashMap<u64, u8>>| {
-            shard.lock().unwrap_or_else(PoisonError::into_inner).values().copied().max()
-        };
-        self.shards.iter().filter_map(longest).max().unwrap_or(0)
-    }
-}
 
 fn place(world: &World) -> u64 {
     let mut hasher = DefaultHasher::new();

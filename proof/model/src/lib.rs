@@ -9,9 +9,10 @@
 //! | `owner` | whoever owns the attempt: recovery point, call, heartbeat, outcome; late, fenced, crashed |
 //! | `provider` | carries calls out, counts effects, can be asked |
 //! | `settlers` | lease watch, reconciler, operator, reaper, and time |
-//! | `evidence` | what they and webhooks say of what is known: late, partial, repeated, or somebody else's |
+//! | `proof`, `evidence` | what they and webhooks say of what is known: late, partial, repeated, or somebody else's |
 //! | `turn` | the store: one key, atomic writes, answers that are lost, late or doubled |
-//! | `audit`, `properties`, `healthy` | what has to hold, judged without asking the state machine |
+//! | `protocol`, `model` | what can happen in one state of the world, and one step of it |
+//! | `audit`, `rule`, `properties`, `healthy` | what has to hold, judged without asking the state machine |
 //! | `mutants` | mistakes that have to be caught |
 //!
 //! # What is left out, and why nothing is lost by it
@@ -30,34 +31,41 @@ mod audit;
 mod check;
 mod clock;
 mod config;
+mod distances;
 mod evidence;
 mod healthy;
 mod kept;
 mod model;
 mod mutants;
 mod owner;
+mod proof;
 mod properties;
+mod protocol;
 mod provider;
 mod reached;
 mod request;
+mod rule;
 mod rules;
 mod settlers;
 mod state;
 mod turn;
+mod work;
 
 pub use check::{Outcome, check, check_clock};
 pub use clock::{ClockAction, ClockBounds, ClockMistake, ClockWorld, Clocks};
 pub use config::{Bounds, Config, Third};
-pub use evidence::{Answerer, Message, Names};
+pub use evidence::{Answerer, Message};
 pub use healthy::STEPS;
 pub use kept::{Kept, Moment, NOBODY, Reply, Token};
-pub use model::{Action, Protocol};
 pub use mutants::Mutant;
-pub use owner::{Deed, Stage};
-pub use properties::{Rule, everything};
+pub use proof::{Finding, Names, Proof};
+pub use properties::everything;
+pub use protocol::{Action, Protocol};
 pub use provider::Landing;
 pub use reached::{Event, Reached};
+pub use rule::Rule;
 pub use rules::{Rules, Verdict, Written};
 pub use settlers::Who;
-pub use state::{Book, Call, Delayed, Finding, Holding, Proof, Settler, THIRD, Task, World, Writer};
+pub use state::{Book, Call, Delayed, Holding, Settler, THIRD, Task, World, Writer};
 pub use turn::Fate;
+pub use work::{Deed, Stage};

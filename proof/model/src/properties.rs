@@ -2,31 +2,13 @@
 
 use crate::config::{Config, Third};
 use crate::kept::{Kept, Reply};
-use crate::model::Protocol;
+use crate::protocol::Protocol;
 use crate::reached::Event;
+use crate::rule::Rule;
 use crate::state::{Task, World};
 use semel::transition::Refusal;
 use semel::{Expired, Stale, State};
 use stateright::Property;
-
-/// A rule that some step broke.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Rule {
-    /// Work was started again, or made unseen, without proof that nothing was done.
-    SecondStart,
-    /// The record became one of another request.
-    IdentityChanged,
-    /// A different request was executed or answered under the key.
-    MismatchServed,
-    /// An operation was answered in two ways.
-    TwoAnswers,
-    /// An answer was given of something that the store does not have.
-    AnswerLost,
-    /// Doubt was left without evidence of this very attempt.
-    DoubtWithoutEvidence,
-    /// Somebody who is not the owner wrote as the owner.
-    FencedWrite,
-}
 
 /// The properties of a configuration.
 pub(crate) fn of(config: &Config) -> Vec<Property<Protocol>> {

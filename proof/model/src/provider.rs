@@ -1,9 +1,10 @@
 //! The provider: carries calls out, and counts.
 
-use crate::owner::Stage;
-use crate::properties::Rule;
-use crate::state::{Finding, Proof, Task};
+use crate::proof::{Finding, Proof};
+use crate::rule::Rule;
+use crate::state::Task;
 use crate::turn::Turn;
+use crate::work::Stage;
 
 /// The answers that evidence brings, unlike any owner's.
 pub(crate) const SETTLED: u8 = 50;

@@ -2,12 +2,12 @@
 
 use crate::kept::{Kept, NOBODY, Token};
 use crate::mutants::Mutant;
-use crate::owner::{Deed, Stage};
-use crate::properties::Rule;
 use crate::reached::Event;
+use crate::rule::Rule;
 use crate::rules::Verdict;
 use crate::state::{Delayed, Holding, Task, Writer};
 use crate::turn::{Fate, Turn};
+use crate::work::{Deed, Stage};
 use semel::transition::{Match, Standing, standing};
 use semel::{Expired, State};
 

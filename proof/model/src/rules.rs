@@ -1,12 +1,12 @@
 //! The production state machine, as the model calls it, with or without a deliberate mistake.
 
 use crate::config::{Config, Third};
-use crate::evidence::Names;
 use crate::kept::{self, Kept, Moment, NOW, Reply, Token};
 use crate::mutants::Mutant;
-use crate::owner::Deed;
+use crate::proof::{Finding, Names, Proof};
 use crate::reached::{Event, Reached};
-use crate::state::{Finding, Proof, THIRD};
+use crate::state::THIRD;
+use crate::work::Deed;
 use semel::transition::{
     self, About, Act, Arrival, Arrived, Change, Claim, Evidence, Match, Polling, Refusal, Reservation,
     Settlement, Windows,

@@ -1,7 +1,8 @@
 //! Whoever comes by on their own: the lease watch, the reconciler, the operator, the reaper.
 
-use crate::evidence::{Answerer, Names};
+use crate::evidence::Answerer;
 use crate::kept::{Moment, Reply};
+use crate::proof::Names;
 use crate::reached::Event;
 use crate::state::{Delayed, Settler, Writer};
 use crate::turn::{Fate, Turn};

@@ -2,8 +2,9 @@
 
 use crate::config::Bounds;
 use crate::kept::{Kept, NOBODY, Token};
-use crate::owner::{Deed, Stage};
-use crate::properties::Rule;
+use crate::proof::Proof;
+use crate::rule::Rule;
+use crate::work::{Deed, Stage};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The place of the client that is different from the others.
@@ -107,30 +108,6 @@ pub struct Book {
     pub declined: u8,
     /// Whether the promise about it has ended with its window.
     pub over: bool,
-}
-
-/// What a settler knows, and of which operation and attempt it knows it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Proof {
-    /// The operation.
-    pub op: u8,
-    /// The attempt that was looked into.
-    pub attempt: u8,
-    /// What came out.
-    pub finding: Finding,
-}
-
-/// What a settler found.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Finding {
-    /// It happened, and this is its answer.
-    Completed(Option<u8>),
-    /// It was declined for good, and this is its answer.
-    Failed(Option<u8>),
-    /// It did not happen and will not.
-    NotExecuted,
-    /// The provider knows nothing of it.
-    Absent,
 }
 
 /// Somebody who settles doubt: the reconciler or the operator.

@@ -2,10 +2,11 @@
 
 use crate::config::Config;
 use crate::kept::{Kept, Moment, Token};
-use crate::properties::Rule;
+use crate::reached::Event;
+use crate::rule::Rule;
 use crate::rules::Rules;
 use crate::state::{Book, Delayed, World, Writer};
-use crate::{owner::Deed, reached::Event};
+use crate::work::Deed;
 use semel::Stale;
 
 /// What becomes of a store call.

@@ -83,7 +83,7 @@ pub use rusqlite;
 pub use error::{ActError, OpenError, TransactionError};
 pub use exposure::Exposure;
 pub use options::SqliteOptions;
-pub use same_transaction::{Reserved, act_in, reserve_in, time_in};
+pub use same_transaction::{Reserved, act_in, moment_in, reserve_in, time_in};
 pub use semel::clock::{Clock, SystemClock};
 pub use stats::Stats;
 pub use store::SqliteStore;

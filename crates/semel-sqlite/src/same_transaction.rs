@@ -8,7 +8,7 @@ use crate::clock;
 use crate::error::ActError;
 use crate::statements::{self, clock_row, set_clock_row};
 use rusqlite::{Connection, TransactionState};
-use semel::clock::{Clock, Keeper, SystemClock, Terms, Told};
+use semel::clock::{Clock as _, Mark, SystemClock, beside};
 use semel::columns::key_hash;
 use semel::transition::{Act, Change, Claim, Refusal};
 use semel::{Created, Draft, Now, Record, StoreError, Swap, Swapped, Timestamp};
@@ -29,10 +29,8 @@ pub enum Reserved {
 /// [`ActError::NoWriteTransaction`] and [`ActError::NotDurable`] if the connection is not fit for it; [`ActError::Store`] or
 /// [`ActError::Sqlite`] if the file is not. Nothing was reserved.
 pub fn reserve_in(conn: &Connection, draft: Draft) -> Result<Reserved, ActError> {
-    let told = told_in(conn)?;
-    let reserved = reserve(conn, draft, told.now)?;
-    set_clock_row(conn, told.mark)?;
-    Ok(reserved)
+    let now = moment_in(conn)?;
+    reserve(conn, draft, now)
 }
 
 /// The owner acts on its record in the open transaction of `conn`. The record as it is then; `None`: it was removed.
@@ -41,10 +39,8 @@ pub fn reserve_in(conn: &Connection, draft: Draft) -> Result<Reserved, ActError>
 /// [`ActError::Refused`] if the claim does not hold any more: roll the transaction back, the domain statements must not
 /// commit. The others as in [`reserve_in`].
 pub fn act_in(conn: &Connection, claim: &Claim, act: &Act) -> Result<Option<Record>, ActError> {
-    let told = told_in(conn)?;
-    let acted = self::act(conn, claim, act, told.now)?;
-    set_clock_row(conn, told.mark)?;
-    Ok(acted)
+    let now = moment_in(conn)?;
+    self::act(conn, claim, act, now)
 }
 
 pub(crate) fn reserve(conn: &Connection, draft: Draft, now: Now) -> Result<Reserved, ActError> {
@@ -87,11 +83,14 @@ pub(crate) fn act(conn: &Connection, claim: &Claim, act: &Act, now: Now) -> Resu
 /// # Errors
 /// [`ActError::NoWriteTransaction`] and [`ActError::NotDurable`] if the connection is not fit for the store's rows.
 pub fn time_in(conn: &Connection) -> Result<Timestamp, ActError> {
-    Ok(told_in(conn)?.now.earliest)
+    Ok(moment_in(conn)?.earliest)
 }
 
-/// Judged by the file's row, as at a start: the marks of a store that is open are a minute old at most.
-fn told_in(conn: &Connection) -> Result<Told, ActError> {
+/// The same, with the latest time that it may be. Stamp by that what must not be over too early, as marks of what was done.
+///
+/// # Errors
+/// As in [`time_in`].
+pub fn moment_in(conn: &Connection) -> Result<Now, ActError> {
     if conn.transaction_state(Some("main"))? != TransactionState::Write {
         return Err(ActError::NoWriteTransaction);
     }
@@ -99,9 +98,11 @@ fn told_in(conn: &Connection) -> Result<Told, ActError> {
     if level < 2 {
         return Err(ActError::NotDurable);
     }
-    let told = Keeper::once(Terms::default(), clock_row(conn)?, &SystemClock.readings());
-    match told.wrong {
-        Some(wrong) => Err(StoreError::Unavailable(clock::reason(wrong)).into()),
-        None => Ok(told),
+    let (row, claimed) = (clock_row(conn)?, SystemClock.wall_millis());
+    let now = beside(row, claimed).map_err(|wrong| StoreError::Unavailable(clock::reason(wrong)))?;
+    // A file without a mark would believe any clock at the next start.
+    if row.at <= 0 {
+        set_clock_row(conn, Mark { at: claimed, ..row })?;
     }
+    Ok(now)
 }

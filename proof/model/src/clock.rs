@@ -7,7 +7,7 @@
 //! Kernel and operator tell the truth. A clock that is off is so by more than the store is ever stopped for: docs/decisions/clock.md names what
 //! cannot be told from a clock that is right.
 
-use semel::clock::{Keeper, Mark, Readings, Terms, Told, Trust, Wrong};
+use semel::clock::{Keeper, Mark, Readings, Terms, Told, Trust, Wrong, beside};
 use stateright::{Model, Property};
 use std::time::Duration;
 
@@ -124,6 +124,8 @@ pub enum ClockAction {
     Look(usize),
     /// An instance writes: a new window and a lease, if there are none.
     Write(usize),
+    /// An application's own transaction stamps beside the store, if there is nothing stamped.
+    Beside,
     /// The kernel says that the clock is right.
     Synchronised(usize),
     /// An operator says so.
@@ -195,6 +197,15 @@ impl ClockWorld {
             }
             _ => {}
         }
+    }
+
+    /// It goes by the row, which it leaves alone.
+    fn stamp_beside(&mut self) {
+        let Ok(now) = beside(self.row, BEGUN + self.passed + self.off) else { return };
+        self.left.stamps -= 1;
+        let created = now.earliest.as_millis();
+        let expires = now.latest.as_millis() + WINDOW;
+        self.stamped = Some(Stamped { created, lease: created + LEASE, expires, passed: self.passed });
     }
 
     fn end_hold(&mut self, at: usize, mistake: Option<ClockMistake>, by_kernel: bool) {
@@ -276,6 +287,10 @@ impl Model for Clocks {
         if world.off != 0 {
             actions.push(ClockAction::Set(0));
         }
+        // Beside a store: it leaves a mark once a minute.
+        if world.stamped.is_none() && world.left.stamps > 0 && world.instances.iter().any(Option::is_some) {
+            actions.push(ClockAction::Beside);
+        }
         for (at, instance) in world.instances.iter().enumerate().take(world.left.instances.into()) {
             if instance.is_none() {
                 actions.push(ClockAction::Start(at));
@@ -317,6 +332,7 @@ impl Model for Clocks {
             }
             ClockAction::Look(at) => drop(next.look(at, self.mistake)),
             ClockAction::Write(at) => next.write(at, self.mistake),
+            ClockAction::Beside => next.stamp_beside(),
             ClockAction::Synchronised(at) => next.end_hold(at, self.mistake, true),
             ClockAction::Accept(at) => next.end_hold(at, self.mistake, false),
         }

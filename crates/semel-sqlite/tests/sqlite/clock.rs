@@ -1,7 +1,7 @@
 //! A clock that leaps may cause doubt, never an execution.
 
 use crate::fixture::{Place, complete, create, draft, read};
-use semel::clock::ClockRequest;
+use semel::clock::{ClockRequest, SystemClock, Terms};
 use semel::transition::{Change, Claim, act};
 use semel::{DueKind, DueQuery, Store, StoreError, Swap, Swapped, Timestamp};
 use semel_sqlite::{Clock, SqliteOptions, SqliteStore};
@@ -245,17 +245,13 @@ async fn a_transaction_of_an_applications_own_sees_the_hold() {
     let mut conn = rusqlite::Connection::open(place.path()).unwrap();
     // As after a jump: what the machine's clock says is a day ahead of what the file trusts.
     conn.execute("UPDATE semel_clock SET now = now - ?1, behind = ?1", [DAY]).unwrap();
-    let tx = conn.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).unwrap();
-    let semel_sqlite::Reserved::New(record) = semel_sqlite::reserve_in(&tx, draft("own")).unwrap() else {
-        panic!("nobody has that key")
-    };
-    tx.commit().unwrap();
+    let record = transaction(&mut conn, |tx| {
+        let record = reserved(tx, "own");
+        semel_sqlite::act_in(tx, &Claim::of(&record), &complete()).unwrap().unwrap()
+    });
     let early = before.as_millis() - DAY;
     assert!((early..early + 60_000).contains(&record.times.created.as_millis()), "{:?}", record.times);
-    let held = |conn: &rusqlite::Connection| {
-        conn.query_row("SELECT behind, hold FROM semel_clock", [], |row| Ok((row.get(0)?, row.get(1)?)))
-    };
-    assert_eq!(held(&conn), Ok((DAY, DAY)));
+    assert!(record.times.expires.unwrap() >= before.plus(semel::Policy::default().retention));
 }
 
 #[tokio::test]
@@ -275,4 +271,78 @@ async fn a_hold_that_a_build_before_opened_stays_open() {
     assert_eq!((now.earliest.as_millis(), now.latest.as_millis()), (NOON, NOON + DAY));
     let hold: i64 = conn.query_row("SELECT hold FROM semel_clock", [], |row| row.get(0)).unwrap();
     assert_eq!(hold, DAY);
+}
+
+/// A machine whose clock has just been set `ahead` of what the open store has seen of it. An application's own transaction sees it first.
+async fn stepped(place: &Place, ahead: i64) -> (SqliteStore, rusqlite::Connection) {
+    let hands = Hands::at(SystemClock.wall_millis() - ahead);
+    let terms = Terms { max_step: Duration::from_secs(150), ..Terms::default() };
+    let store = SqliteOptions::new().clock(hands).clock_terms(terms).open(place.path()).await.unwrap();
+    finish(&store, "kept").await;
+    (store, rusqlite::Connection::open(place.path()).unwrap())
+}
+
+fn transaction<T>(conn: &mut rusqlite::Connection, work: impl FnOnce(&rusqlite::Connection) -> T) -> T {
+    let tx = conn.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).unwrap();
+    let came_to = work(&tx);
+    tx.commit().unwrap();
+    came_to
+}
+
+fn reserved(conn: &rusqlite::Connection, name: &str) -> semel::Record {
+    match semel_sqlite::reserve_in(conn, draft(name)).unwrap() {
+        semel_sqlite::Reserved::New(record) => *record,
+        semel_sqlite::Reserved::Exists(_) => panic!("nobody has that key"),
+    }
+}
+
+#[tokio::test]
+async fn an_applications_own_transaction_does_not_carry_the_stores_time_along_with_a_step() {
+    let place = Place::new();
+    let (store, mut conn) = stepped(&place, 40 * 60 * 1_000).await;
+    let before = read_now(&store).await;
+    for number in 0..30 {
+        transaction(&mut conn, |tx| reserved(tx, &format!("own-{number}")));
+        assert_eq!(read_now(&store).await, before, "after {number} transactions");
+    }
+    assert_eq!(transaction(&mut conn, |tx| semel_sqlite::time_in(tx).unwrap()).as_millis(), before);
+    assert!(!store.read(vec![]).await.unwrap().moment().is_held());
+}
+
+#[tokio::test]
+async fn an_applications_own_transaction_stamps_windows_by_the_latest_time_and_leases_by_the_earliest() {
+    let place = Place::new();
+    let (store, mut conn) = stepped(&place, 40 * 60 * 1_000).await;
+    let now = store.read(vec![]).await.unwrap().now;
+    let claimed = SystemClock.wall_millis();
+    let record = transaction(&mut conn, |tx| {
+        let record = reserved(tx, "own");
+        semel_sqlite::act_in(tx, &Claim::of(&record), &complete()).unwrap().unwrap()
+    });
+    let policy = semel::Policy::default();
+    assert!(record.times.lease <= now.plus(policy.lease + Duration::from_secs(60)), "{:?}", record.times);
+    let expires = record.times.expires.unwrap();
+    assert!(expires >= Timestamp::from_millis(claimed).plus(policy.retention), "{:?}", record.times);
+}
+
+#[tokio::test]
+async fn an_applications_own_transaction_stamps_nothing_by_a_clock_that_is_behind_the_mark() {
+    let place = Place::new();
+    let (store, mut conn) = stepped(&place, -30 * 60 * 1_000).await;
+    let refused = transaction(&mut conn, |tx| semel_sqlite::reserve_in(tx, draft("own")));
+    let why = refused.unwrap_err().to_string();
+    assert!(why.contains("behind the file's last mark"), "{why}");
+    assert!(read(&store, "own").await.is_none());
+}
+
+/// Such a transaction leaves the first mark: without one, the next start would believe any clock.
+#[tokio::test]
+async fn an_applications_own_transaction_leaves_the_first_mark() {
+    let place = Place::new();
+    place.open().await.close().await;
+    let mut conn = rusqlite::Connection::open(place.path()).unwrap();
+    transaction(&mut conn, |tx| reserved(tx, "own"));
+    let wrong = Hands::at(SystemClock.wall_millis() + 300 * DAY);
+    let store = open(&place, &wrong).await;
+    assert!(store.read(vec![]).await.unwrap().moment().is_held());
 }

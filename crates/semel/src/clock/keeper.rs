@@ -6,13 +6,13 @@ use core::time::Duration;
 
 /// How far the clock and the steady clock may part before that is a step, in milliseconds. Clock discipline moves both; only a step moves
 /// one. More than a leap second, and less than any lease worth having.
-const TOLERANCE: i64 = 2_000;
+pub(super) const TOLERANCE: i64 = 2_000;
 
 /// Small steps within this long count together: many of them are one step.
 const PERIOD: Duration = Duration::from_secs(60);
 
-/// What a start during a hold believes of the time since the last mark, in milliseconds: marks are written once a minute.
-const SINCE_MARK: i64 = 120_000;
+/// The time since the last mark that needs no belief, in milliseconds: marks are written once a minute.
+pub(super) const SINCE_MARK: i64 = 120_000;
 
 /// The time in which as much as [`Terms::max_step`] may be followed, all steps taken together.
 const DAY: i64 = 24 * 60 * 60 * 1_000;
@@ -209,12 +209,6 @@ impl Keeper {
     pub fn watched_for(&self) -> Duration {
         let watched = self.running.as_ref().and_then(|running| running.watched);
         watched.map_or(Duration::ZERO, |(since, last)| last.saturating_sub(since))
-    }
-
-    /// What is believed by whoever looks at the clock once, as at a start: an application's own transaction beside the store.
-    #[must_use]
-    pub fn once(terms: Terms, row: Mark, readings: &Readings) -> Told {
-        Self::new(terms, row.by).judge(row, readings)
     }
 
     /// The row that ends a hold: what the clock claims is the time, unless that is before what was told.

@@ -6,10 +6,12 @@
 //!
 //! - [`Keeper`] decides, for every store: pure, without a clock or a database of its own.
 //! - [`Mark`] is what a store keeps of it, one row that all instances read with every statement.
+//! - [`beside`] tells an application's own transaction beside the store what time to stamp.
 //! - [`Clock`] is where the readings come from.
 //!
 //! docs/decisions/clock.md says why, and what a crash at each step leaves.
 
+mod beside;
 mod keeper;
 mod mark;
 #[cfg(feature = "std")]
@@ -19,6 +21,7 @@ mod system;
 #[cfg(test)]
 mod tests;
 
+pub use beside::beside;
 pub use keeper::{Keeper, Readings, Told, Turn, Wrong};
 pub use mark::{Mark, Terms, Trust};
 #[cfg(feature = "std")]

@@ -526,3 +526,43 @@ fn a_step_takes_a_quarter_of_what_is_remembered_at_most() {
     assert_eq!(terms.max_step, Duration::from_secs(15));
     assert_eq!(Terms::default().within(Duration::MAX).max_step, Duration::from_secs(3_600));
 }
+
+/// What an application's own transaction stamps by, relative to the mark: the earliest time, and the latest.
+fn beside_mark(row: Mark, claimed: i64) -> Result<(i64, i64), Wrong> {
+    beside(row, claimed).map(|now| (now.earliest.as_millis() - row.at, now.latest.as_millis() - row.at))
+}
+
+#[test]
+fn beside_the_store_only_the_age_of_a_mark_needs_no_belief() {
+    let row = Mark { at: NOON, ..Mark::NONE };
+    assert_eq!(beside_mark(row, NOON + MINUTE), Ok((MINUTE, MINUTE)));
+    assert_eq!(beside_mark(row, NOON + 10 * MINUTE), Ok((0, 10 * MINUTE)));
+    assert_eq!(beside_mark(row, NOON + 30 * DAY), Ok((0, 30 * DAY)));
+    assert_eq!(
+        beside(Mark::NONE, NOON).map(|now| (now.earliest.as_millis(), now.is_held())),
+        Ok((NOON, false))
+    );
+}
+
+#[test]
+fn beside_the_store_a_clock_that_is_behind_the_mark_ends_no_window_early_and_far_behind_stamps_none() {
+    let row = Mark { at: NOON, ..Mark::NONE };
+    assert_eq!(beside_mark(row, NOON - 1_000), Ok((0, 0)), "clock discipline");
+    assert_eq!(beside_mark(row, NOON - MINUTE), Ok((0, 2 * MINUTE)), "the mark may be as old");
+    assert_eq!(beside(row, NOON - 10 * MINUTE), Err(Wrong::Behind(-10 * MINUTE)));
+    // The store has seen it, and goes on.
+    let set_back = Mark { behind: -DAY, ..row };
+    assert_eq!(beside_mark(set_back, NOON - DAY + MINUTE), Ok((MINUTE, MINUTE)));
+    assert_eq!(beside_mark(set_back, NOON + MINUTE), Ok((MINUTE, MINUTE)), "put right");
+    assert_eq!(beside(set_back, NOON - 2 * DAY), Err(Wrong::Behind(-DAY)));
+}
+
+#[test]
+fn beside_the_store_a_hold_counts_whatever_the_clock_says() {
+    let row = Mark { at: NOON, behind: 30 * DAY, hold: 30 * DAY, by: 1 };
+    assert_eq!(beside_mark(row, NOON + 30 * DAY + MINUTE), Ok((MINUTE, 30 * DAY + MINUTE)));
+    assert_eq!(beside_mark(row, NOON + MINUTE), Ok((MINUTE, 30 * DAY + MINUTE)), "the clock came back");
+    assert_eq!(beside_mark(row, NOON + 20 * DAY), Ok((0, 30 * DAY + 2 * MINUTE)), "set back half-way");
+    assert_eq!(beside_mark(row, NOON + 40 * DAY), Ok((0, 40 * DAY)), "it jumped again");
+    assert_eq!(beside(row, NOON - DAY), Err(Wrong::Behind(-DAY)));
+}

@@ -82,7 +82,7 @@ pub(crate) enum GatewayError {
 pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, GatewayError> {
     let config = match (&arguments.config, arguments.upstream) {
         (Some(file), _) => Config::from_file(file)?,
-        (None, upstream) => Config::quick(&QuickStart {
+        (None, upstream) => Config::from_flags(&QuickStart {
             listen: arguments.listen,
             admin_listen: arguments.admin_listen,
             store: arguments.store,

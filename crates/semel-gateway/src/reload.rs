@@ -29,7 +29,7 @@ pub struct Reloaded {
 #[non_exhaustive]
 pub enum ReloadError {
     /// The process was started without a file.
-    #[error("there is no config file to reload: the process was started with flags alone")]
+    #[error("there is no config file to reload: the process was started with flags only")]
     NoFile,
     /// The file cannot be read, or is wrong.
     #[error("the file is invalid: {}", briefly(.0))]

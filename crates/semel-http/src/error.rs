@@ -24,7 +24,7 @@ pub enum Error {
         error: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The connection broke in the middle of the answer: the request was received.
-    #[error("the answer of {authority} broke off: {error}")]
+    #[error("incomplete answer from {authority}: {error}")]
     Truncated {
         /// Host and port.
         authority: String,

@@ -187,7 +187,7 @@ async fn respell_one(
         .await?;
     let done = wrote(rows)?.map(|wrote| wrote.done()).transpose()?;
     if done.is_none_or(|done| done.is_empty()) {
-        let what = format!("operation {}: its key could not be respelt", record.operation_id);
+        let what = format!("operation {}: its key could not be converted", record.operation_id);
         return Err(StoreError::Unavailable(what).into());
     }
     Ok(())

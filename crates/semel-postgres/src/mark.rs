@@ -29,7 +29,7 @@ impl Ticker {
             loop {
                 writing.clock.due().await;
                 if let Err(error) = writing.mark(false).await {
-                    tracing::debug!(%error, "the clock could not be marked; it is tried again");
+                    tracing::debug!(%error, "cannot store the clock mark, retrying");
                 }
                 tokio::time::sleep(PAUSE).await;
             }

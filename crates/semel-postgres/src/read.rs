@@ -76,9 +76,7 @@ pub(crate) fn moment(rows: &[PgRow]) -> Result<Answered, StoreError> {
 /// A standby is behind: what it does not know may be there all the same.
 pub(crate) fn not_on_a_standby(row: &PgRow, flag: usize) -> Result<(), StoreError> {
     if computed(row, flag)? {
-        return Err(StoreError::Unavailable(
-            "the server is a standby: nothing is decided on what it knows".into(),
-        ));
+        return Err(StoreError::Unavailable("the server is a standby: its data may be stale".into()));
     }
     Ok(())
 }

@@ -62,7 +62,7 @@ fn decode_columns(
     let resource = match (columns.text(23)?, columns.text(24)?) {
         (Some(kind), Some(id)) => Some(Resource { kind, id }),
         (None, None) => None,
-        _ => return Err("half of its resource is missing".into()),
+        _ => return Err("incomplete resource".into()),
     };
     let name = |index| columns.text(index)?.ok_or_else(|| columns.wrong(index));
     let moment = |index| Ok::<_, String>(columns.at::<Option<i64>>(index)?.map(Timestamp::from_millis));
@@ -161,6 +161,6 @@ impl<'r> Columns<'r> {
 
     fn wrong(&self, index: usize) -> String {
         let name = self.0.columns().get(index).map_or("a column", |column| column.name());
-        format!("{name} cannot be right")
+        format!("invalid {name}")
     }
 }

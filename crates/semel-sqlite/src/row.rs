@@ -42,10 +42,7 @@ pub(crate) fn kept_apart<'r>(row: Option<&'r Row<'_>>) -> Result<Apart<'r>, Stri
 /// The record in `row`, and what was read of its answer.
 pub(crate) fn decode(row: &Row<'_>, answer: Result<Apart<'_>, String>) -> Result<Record, StoreError> {
     let id = row.get(0).map(OperationId::from_bytes).map_err(|_| {
-        StoreError::Damaged(format!(
-            "row {}: the operation id is not one",
-            row.get::<_, i64>(ROW).unwrap_or(-1)
-        ))
+        StoreError::Damaged(format!("row {}: invalid operation id", row.get::<_, i64>(ROW).unwrap_or(-1)))
     })?;
     let record = decode_columns(row, id, answer).map_err(|what| damaged(id, &what))?;
     record.check().map_err(|what| damaged(id, what))?;
@@ -73,7 +70,7 @@ fn decode_columns(
     let resource = match (columns.at(23)?, columns.at(24)?) {
         (Some(kind), Some(id)) => Some(Resource { kind, id }),
         (None, None) => None,
-        _ => return Err("half of its resource is missing".into()),
+        _ => return Err("incomplete resource".into()),
     };
     Ok(Record {
         key: RecordKey { tenant: columns.at(1)?, operation: columns.at(2)?, key: columns.at(3)? },
@@ -169,7 +166,7 @@ impl<'r> Columns<'r, '_> {
     fn wrong(&self, index: usize) -> String {
         let name = self.0.as_ref().column_name(index).unwrap_or("a column");
         let found = self.0.get_ref(index).map_or(Type::Null, |value: ValueRef<'_>| value.data_type());
-        format!("{name} cannot be right ({found})")
+        format!("invalid {name} ({found})")
     }
 }
 

@@ -45,7 +45,7 @@ impl Threads {
         self.handles.push(handle);
         self.ends.get_mut().unwrap_or_else(PoisonError::into_inner).push(end);
         waiting.await.unwrap_or_else(|_| {
-            Err(OpenError::Thread(std::io::Error::other("it ended while opening the file")))
+            Err(OpenError::Thread(std::io::Error::other("the thread ended while opening the file")))
         })
     }
 

@@ -74,7 +74,7 @@ impl LayerState {
                 let status = self.format.status(code).as_u16();
                 let again = match code.retryable() {
                     true => "may be sent again as it is",
-                    false => "sending it again does not help",
+                    false => "do not retry unchanged",
                 };
                 format!(
                     "<section id=\"{code}\">\n<h2><code>{code}</code></h2>\n<p>{}: {status}; {again}</p>\n<p>{}</p>\n</section>\n",

@@ -81,7 +81,7 @@ pub(crate) async fn refused(
     if record.state == State::InProgress && may_still_count {
         return Ok(Submitted::TooEarly(too_early));
     }
-    tracing::warn!(operation_id = %record.operation_id, actor = %settlement.actor, ?refusal, state = record.state.as_str(), "evidence changes nothing");
+    tracing::warn!(operation_id = %record.operation_id, actor = %settlement.actor, ?refusal, state = record.state.as_str(), "evidence has no effect");
     Ok(Submitted::Kept(record, refusal))
 }
 
@@ -101,7 +101,7 @@ pub(crate) async fn set_down(
     }
     let known = agrees(&settlement.evidence, state);
     if !known {
-        tracing::warn!(operation_id = %record.operation_id, actor = %settlement.actor, state = record.state.as_str(), "evidence by a key alone changes nothing");
+        tracing::warn!(operation_id = %record.operation_id, actor = %settlement.actor, state = record.state.as_str(), "evidence with a key, but no operation id, has no effect");
     }
     Ok(known)
 }

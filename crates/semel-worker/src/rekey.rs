@@ -216,7 +216,7 @@ impl Rekeyer {
                 Ok(batch)
             }
             Err(error @ StoreError::Damaged(_)) => {
-                tracing::error!(%error, "it is left as it is");
+                tracing::error!(%error, "damaged record left unchanged");
                 Ok(Batch { damaged: 1, ..Batch::default() })
             }
             batch => batch,
@@ -242,7 +242,7 @@ impl Rekeyer {
                     }
                     Ok(_) => batch.rewritten += usize::from(lost.remove(&record.operation_id)),
                     Err(error) => {
-                        tracing::error!(%error, "it is left as it is");
+                        tracing::error!(%error, "damaged record left unchanged");
                         batch.damaged += 1;
                         // Told once: it is not looked at again.
                         open.remove(&record.operation_id);
@@ -266,7 +266,7 @@ impl Rekeyer {
                                 open.remove(&id);
                             }
                             Swapped::Damaged(why) => {
-                                tracing::error!(%why, "damaged record left as it is");
+                                tracing::error!(%why, "damaged record left unchanged");
                                 batch.damaged += 1;
                                 open.remove(&id);
                             }

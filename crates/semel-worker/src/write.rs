@@ -48,7 +48,7 @@ async fn swap(engine: &Engine, batch: Vec<Swap>, written: &mut Written) -> Resul
         match swapped {
             Swapped::Done => written.put.push(draft.at(now)),
             Swapped::Locked => written.locked += 1,
-            Swapped::Damaged(why) => tracing::error!(%why, "damaged record left as it is"),
+            Swapped::Damaged(why) => tracing::error!(%why, "damaged record left unchanged"),
             // Changed or missing: the next round looks again.
             _ => {}
         }
@@ -70,7 +70,7 @@ async fn remove(
         match removed {
             Swapped::Done => written.removed.push(record),
             Swapped::Locked => written.locked += 1,
-            Swapped::Damaged(why) => tracing::error!(%why, "damaged record left as it is"),
+            Swapped::Damaged(why) => tracing::error!(%why, "damaged record left unchanged"),
             // Changed or missing: the next round looks again.
             _ => {}
         }

@@ -12,7 +12,7 @@ use std::time::Duration;
 const RELOADS: usize = 100;
 const CLIENTS: usize = 6;
 
-/// How often a file was taken, or refused.
+/// How often a file was applied, or refused.
 async fn reloads(gateway: &Gateway, result: &str) -> usize {
     let metrics = String::from_utf8(gateway.asked("/metrics").await.body).unwrap();
     let name = format!("api_idempotency_config_reloads_total{{result=\"{result}\"}} ");
@@ -67,8 +67,8 @@ async fn a_hundred_reloads_under_load_and_every_request_is_answered_rightly() {
     for number in 0..RELOADS {
         let (file, result) = match number % 10 {
             9 => (&wrong, "refused"),
-            even if even % 2 == 0 => (&other, "taken"),
-            _ => (&one, "taken"),
+            even if even % 2 == 0 => (&other, "applied"),
+            _ => (&one, "applied"),
         };
         gateway.is_given(file);
         reload(&gateway, result).await;
@@ -77,7 +77,7 @@ async fn a_hundred_reloads_under_load_and_every_request_is_answered_rightly() {
     for client in clients {
         client.await.unwrap();
     }
-    assert_eq!((reloads(&gateway, "taken").await, reloads(&gateway, "refused").await), (90, 10));
+    assert_eq!((reloads(&gateway, "applied").await, reloads(&gateway, "refused").await), (90, 10));
     let mut counts = HashMap::<_, usize>::new();
     for line in service.executions().into_iter().filter(|line| line.starts_with("POST")) {
         *counts.entry(line).or_default() += 1;
@@ -127,13 +127,13 @@ async fn changed_fingerprints_keep_matching_old_records_by_their_recipe() {
 
     assert_eq!(gateway.send(&traced("payment-before", "a")).await.status, 201);
     gateway.is_given(&ignoring);
-    reload(&gateway, "taken").await;
+    reload(&gateway, "applied").await;
     assert!(replays(&gateway.send(&traced("payment-before", "a")).await));
     assert!(misused(&gateway.send(&traced("payment-before", "b")).await), "by the old rules it differs");
     assert_eq!(gateway.send(&traced("payment-between", "a")).await.status, 201);
     assert!(replays(&gateway.send(&traced("payment-between", "b")).await), "by the new ones it does not");
     gateway.is_given(&whole);
-    reload(&gateway, "taken").await;
+    reload(&gateway, "applied").await;
     assert!(replays(&gateway.send(&traced("payment-between", "c")).await));
     assert!(misused(&gateway.send(&traced("payment-before", "b")).await));
     assert_eq!(service.executed(), 2);
@@ -156,7 +156,7 @@ async fn a_request_under_way_ends_by_the_rules_that_it_began_with() {
         "",
         &format!("{elsewhere}[limits]\nrequests_in_flight = 1\n"),
     ));
-    reload(&gateway, "taken").await;
+    reload(&gateway, "applied").await;
     let busy = gateway.send(&Ask::new("GET /payments")).await;
     assert_eq!(busy.status, 503, "what is under way counts: {busy:?}");
     service.let_go("go");
@@ -166,7 +166,7 @@ async fn a_request_under_way_ends_by_the_rules_that_it_began_with() {
     assert_eq!((passing.status, passing.header("semel-operation-id")), (201, None));
 
     gateway.is_given(&configuration(&service, "memory:", "", PAYMENTS));
-    reload(&gateway, "taken").await;
+    reload(&gateway, "applied").await;
     let retry = client.send(&held).await;
     assert!(retry.is_replay() && retry.body == answer.body, "its outcome was stored: {retry:?}");
 }
@@ -194,7 +194,7 @@ async fn a_wrong_file_is_refused_with_its_place_and_the_old_one_stays() {
     for setting in ["restart", " listen", "store", "[admin] listen"] {
         assert!(gone.contains(setting), "{setting}: {gone}");
     }
-    assert_eq!((reloads(&gateway, "taken").await, reloads(&gateway, "refused").await), (0, 2));
+    assert_eq!((reloads(&gateway, "applied").await, reloads(&gateway, "refused").await), (0, 2));
     let other = refused(&right.replace(TOKEN, "env:SEMEL_NOT_IN_THIS_PROCESS"));
     assert!(other.contains("SEMEL_NOT_IN_THIS_PROCESS is not set"), "{other}");
     assert_eq!(gateway.send(&payment("payment-as-before").without("Idempotency-Key")).await.status, 400);

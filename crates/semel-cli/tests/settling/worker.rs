@@ -102,7 +102,7 @@ fn told_to_reload_it_asks_where_the_new_file_says() {
     worker.is_told_to_reload();
     gateway.until(KEY, |operation| operation["state"] == "completed");
     let metrics = exchange(admin, "GET", "/metrics", &[], "").body;
-    assert!(metrics.contains("config_reloads_total{result=\"taken\"} 1"), "{metrics}");
+    assert!(metrics.contains("config_reloads_total{result=\"applied\"} 1"), "{metrics}");
     assert_eq!(worker.stop(), Some(0));
     assert_eq!(service.executions().len(), 1);
 }

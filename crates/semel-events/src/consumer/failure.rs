@@ -8,7 +8,7 @@ use semel::StoreError;
 pub enum Failure {
     /// Not now: what it needs cannot be reached, or another delivery of it is under way. Nothing is counted against the message, it is
     /// tried on.
-    #[error("not now: {0}")]
+    #[error("retry later: {0}")]
     NotNow(String),
     /// It failed. It is tried again, and after the last time set aside.
     #[error("failed: {0}")]

@@ -165,8 +165,7 @@ impl<S: Sink> Carry<S> {
 
     async fn one(&self, event: &Event) -> Result<(), Undelivered> {
         let answer = tokio::time::timeout(self.deadline, self.sink.publish(event)).await;
-        let answer =
-            answer.unwrap_or_else(|_| Err(Undelivered::Unreachable("it did not answer in time".into())));
+        let answer = answer.unwrap_or_else(|_| Err(Undelivered::Unreachable("no answer in time".into())));
         if matches!(answer, Err(Undelivered::Unreachable(_))) {
             self.track.unreachable.fetch_add(1, Ordering::Relaxed);
         } else {

@@ -51,7 +51,7 @@ pub(super) async fn to_measure(State(shared): State<Arc<Shared>>, request: Reque
 
 /// Why somebody with a tenant limit does not get what is about all tenants.
 pub(super) const LIMITED: &str =
-    "This is about all tenants, and you may see some of them alone (`tenants` of your [[admin.user]]).";
+    "This covers all tenants; your access is limited to some (`tenants` in your [[admin.user]]).";
 
 impl Shared {
     /// Whose request it is.
@@ -83,7 +83,7 @@ fn allowed(shared: &Shared, identity: Identity, role: Role) -> Result<Identity, 
 /// Refuses what needs another role.
 pub(super) fn lacks(identity: &Identity, role: Role) -> AdminProblem {
     let (needed, had) = (role.as_str(), identity.role.as_str());
-    AdminProblem::forbidden(format!("This needs the role {needed}; {identity} is {had}."))
+    AdminProblem::forbidden(format!("Role {needed} required; {identity} has the role {had}."))
 }
 
 const NO_TOKEN_ELSEWHERE: &str = "Without a token the admin API serves only requests from this machine. Set one ([admin] \
@@ -94,18 +94,18 @@ impl From<Rejected> for AdminProblem {
         match rejected {
             Rejected::NoCredentials => Self::unauthorized(
                 r#"Bearer realm="semel-admin""#,
-                "This needs a token of the admin API, as `Authorization: Bearer …`.",
+                "Admin token required: send `Authorization: Bearer …`.",
             ),
             Rejected::WrongToken => Self::unauthorized(
                 r#"Bearer realm="semel-admin", error="invalid_token""#,
-                "Nobody has this token.",
+                "Invalid admin token.",
             ),
             Rejected::UnreadableIdentity => Self::unauthorized(
                 r#"Bearer realm="semel-admin""#,
-                "The proxy's identity header is there twice, or is no name.",
+                "The proxy's identity header is repeated or not a valid name.",
             ),
             Rejected::WithoutRole(name) => Self::forbidden(format!(
-                "proxy:{name} is in no group that has a role here ([admin.identity] roles)."
+                "None of the groups of proxy:{name} has a role ([admin.identity.roles])."
             )),
             Rejected::NotFromHere => Self::forbidden(NO_TOKEN_ELSEWHERE),
             Rejected::AnotherName => Self::forbidden(

@@ -55,7 +55,7 @@ impl Shown {
     get, path = "/v1/operations", operation_id = "listOperations", tag = "operations",
     params(OfOperations),
     responses(
-        (status = 200, description = "A page of them", body = Listed),
+        (status = 200, description = "A page of operations", body = Listed),
         (status = 400, description = "Invalid query parameter", body = ProblemDocument, content_type = "application/problem+json"),
         Guarded, StoreFailed,
     ),

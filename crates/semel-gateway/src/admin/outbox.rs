@@ -81,7 +81,7 @@ struct DropEvent {
     get, path = "/v1/outbox", operation_id = "listEvents", tag = "outbox",
     params(OfEvents),
     responses(
-        (status = 200, description = "A page of them", body = Listed),
+        (status = 200, description = "A page of events", body = Listed),
         (status = 400, description = "Invalid query parameter", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 404, description = "This store has no outbox", body = ProblemDocument, content_type = "application/problem+json"),
         Guarded, StoreFailed,
@@ -132,7 +132,7 @@ pub(super) async fn show(
     post, path = "/v1/outbox/{id}/requeue", operation_id = "requeueEvent", tag = "outbox",
     params(AboutEvent),
     responses(
-        (status = 200, description = "It is on its way", body = Done),
+        (status = 200, description = "Requeued", body = Done),
         (status = 400, description = "Invalid event id", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 404, description = "No such event, or no outbox", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 409, description = "Not a dead letter", body = ProblemDocument, content_type = "application/problem+json"),
@@ -157,7 +157,7 @@ pub(super) async fn requeue(
     params(AboutEvent),
     request_body = DropEvent,
     responses(
-        (status = 200, description = "It is out", body = Done),
+        (status = 200, description = "Dropped", body = Done),
         (status = 400, description = "Invalid event id or body", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 404, description = "No such event, or no outbox", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 409, description = "Not a dead letter", body = ProblemDocument, content_type = "application/problem+json"),

@@ -73,7 +73,7 @@ struct ReadinessDocument {
 #[utoipa::path(
     get, path = "/healthz", operation_id = "healthz", tag = "probes",
     responses(
-        (status = 200, description = "It is alive", body = Health),
+        (status = 200, description = "Alive", body = Health),
         (status = 503, description = "A core thread is stuck: restart the process", body = Health),
     ),
     security(())
@@ -130,7 +130,7 @@ async fn store_trouble(shared: &Shared) -> Result<Now, String> {
     Err(match error {
         StoreError::Damaged(_) => "the store's data is damaged: see the log".into(),
         StoreError::Unavailable(_) if is_clock_wrong(shared).await => {
-            "the store's clock cannot be right; `semel clock` says more".into()
+            "the store's clock is not trusted: see `semel clock`".into()
         }
         _ => "the store is unavailable: see the log".into(),
     })

@@ -9,7 +9,7 @@ const NAME: usize = 100;
 /// Why a word cannot be kept.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum InvalidReason {
-    #[error("`reason` is empty: say how you know, for whoever reads the history later")]
+    #[error("`reason` is empty: write how you know, for readers of the history")]
     NoReason,
     #[error("`{0}` is too long: {1} characters at most")]
     TooLong(&'static str, usize),

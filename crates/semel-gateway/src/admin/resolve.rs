@@ -126,14 +126,13 @@ fn refused(refusal: Refusal, record: Record, now: Timestamp) -> AdminProblem {
         Refusal::OtherAttempt => (
             "admin_other_attempt",
             format!(
-                "The operation is at attempt {} by now, and evidence about an earlier attempt does not apply to it.",
+                "The evidence is about an earlier attempt; the operation is now at attempt {}.",
                 record.attempt
             ),
         ),
-        _ => (
-            "admin_not_unknown",
-            format!("The operation is {state} by now, and only an unknown outcome can be settled."),
-        ),
+        _ => {
+            ("admin_not_unknown", format!("Only unknown outcomes can be settled; the operation is {state}."))
+        }
     };
     AdminProblem::new(StatusCode::CONFLICT, code, detail).about_operation(Operation::of(record, now))
 }

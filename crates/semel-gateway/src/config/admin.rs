@@ -42,13 +42,13 @@ pub(super) fn read(mut section: Section<'_, '_>) -> Read {
 
 fn name(text: &str) -> Result<String, InvalidValue> {
     if text == ADMIN {
-        let problem = "\"admin\" is whoever shows `[admin] token`";
+        let problem = "the name \"admin\" is reserved for `[admin] token`";
         return Err(InvalidValue::new(problem, "write another name: \"oncall\""));
     }
     match is_name(text) {
         true => Ok(text.to_owned()),
         false => Err(InvalidValue::new(
-            "this cannot be a name",
+            "invalid user name",
             "write up to 100 characters, without control characters or blanks around them",
         )),
     }
@@ -91,18 +91,14 @@ fn read_users(sections: Vec<Section<'_, '_>>, shared: Option<&Given<crate::secre
         if let Some(name) = &name
             && users.iter().any(|user| user.name == name.value)
         {
-            section.wrong(
-                &name.at,
-                format!("there are two users called \"{}\"", name.value),
-                "rename one of them",
-            );
+            section.wrong(&name.at, format!("duplicate user name \"{}\"", name.value), "rename one of them");
         }
         if let Some(token) = &token {
             let is_taken = users.iter().any(|user| user.token == token.value)
                 || shared.is_some_and(|shared| shared.value == token.value);
             if is_taken {
-                let cure = "give everybody a token of their own: it says who they are";
-                section.wrong(&token.at, "somebody else has the same token", cure);
+                let cure = "give each user a unique token: it identifies the user";
+                section.wrong(&token.at, "another user has the same token", cure);
             }
         }
         section.end();
@@ -154,10 +150,9 @@ fn read_roles(mut section: Section<'_, '_>) -> Option<ProxyRoles> {
     for role in Role::ALL {
         let group = section.parsed(role.as_str(), GROUP, |text| match is_name(text) && !text.contains(',') {
             true => Ok(text.to_owned()),
-            false => Err(InvalidValue::new(
-                "this cannot be a group",
-                "write the name of one group, without commas",
-            )),
+            false => {
+                Err(InvalidValue::new("invalid group name", "write the name of one group, without commas"))
+            }
         });
         groups.extend(group.map(|group| (role, group.value)));
     }

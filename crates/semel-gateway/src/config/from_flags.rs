@@ -62,7 +62,7 @@ impl Config {
     ///
     /// # Errors
     /// What is wrong with the flags, and what would be right.
-    pub fn quick(flags: &QuickStart) -> Result<Self, QuickStartErrors> {
+    pub fn from_flags(flags: &QuickStart) -> Result<Self, QuickStartErrors> {
         let mut wrong = Vec::new();
         let service = keep(&mut wrong, "--upstream", upstream(&flags.upstream));
         let public = keep(&mut wrong, "--listen", listen(&flags.listen));
@@ -71,7 +71,7 @@ impl Config {
         let store = keep(
             &mut wrong,
             "--store",
-            store.map_err(|error| InvalidValue::new("this names no store", error.to_string())),
+            store.map_err(|error| InvalidValue::new("invalid store URL", error.to_string())),
         );
         let token = flags.admin_token.as_deref().map(admin_token);
         let is_guarded = token.is_some();
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn an_upstream_is_enough() {
-        let config = Config::quick(&QuickStart::before("http://localhost:3000")).unwrap();
+        let config = Config::from_flags(&QuickStart::before("http://localhost:3000")).unwrap();
         assert_eq!(config.upstream, "http://localhost:3000");
         assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
         assert_eq!(config.admin.listen.to_string(), "127.0.0.1:8081");
@@ -137,17 +137,17 @@ mod tests {
             store: "redis://x".into(),
             ..QuickStart::before("localhost:3000")
         };
-        let told = Config::quick(&flags).unwrap_err().to_string();
+        let told = Config::from_flags(&flags).unwrap_err().to_string();
         assert_eq!(
             told,
             "--upstream: the address of the service has no scheme: write \"http://localhost:3000\"\n\
              --listen: \"8080\" is not an address to listen on: write \"127.0.0.1:8080\"\n\
-             --store: this names no store: redis:// is not available yet: use \"sqlite:semel.db\" or \"postgres://user@host/database\""
+             --store: invalid store URL: redis:// is not available yet: use \"sqlite:semel.db\" or \"postgres://user@host/database\""
         );
         let open =
             QuickStart { admin_listen: "0.0.0.0:8081".into(), ..QuickStart::before("http://localhost:3000") };
         assert!(
-            Config::quick(&open)
+            Config::from_flags(&open)
                 .unwrap_err()
                 .to_string()
                 .starts_with("--admin-listen: the admin API would be open")

@@ -106,7 +106,7 @@ pub(super) fn read(mut section: Section<'_, '_>, timeouts: Timeouts, largest: us
     if let Some(given) = section.size("body_memory", "128MiB", 1 << 20..=1 << 40) {
         body_memory = usize::try_from(given.value).unwrap_or(usize::MAX);
         if body_memory < largest {
-            let problem = "requests as large as their route allows would be refused";
+            let problem = "`body_memory` is smaller than a route's `max_request_body`";
             let right = format!(
                 "write at least \"{}\", the largest `max_request_body` of a route",
                 show_size(largest as u64)

@@ -23,7 +23,7 @@ pub(super) fn check(
     if let Some(upstream) = upstream {
         for (address, name) in [(listen, "listens"), (admin, "serves the admin API")] {
             if is_itself(upstream, address) {
-                let problem = format!("`upstream` is where the gateway itself {name}, {address}");
+                let problem = format!("`upstream` points at the gateway itself, which {name} on {address}");
                 wrong.push((
                     Whose::Upstream,
                     InvalidValue::new(problem, "write the address of the service, or listen elsewhere"),

@@ -58,7 +58,7 @@ use std::time::Duration;
 use tracing::level_filters::LevelFilter;
 
 /// Everything that a gateway needs to know. Made by [`from_file`](Config::from_file), [`from_toml`](Config::from_toml) or
-/// [`quick`](Config::quick), and right once it is made.
+/// [`from_flags`](Config::from_flags), and right once it is made.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The service.
@@ -294,7 +294,7 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
     let listen = top.parsed("listen", LISTEN, address::listen);
     let server_tls = tls::read_server(top.section("tls", "[tls]"));
     let store = top.parsed("store", TextForm { what: "a store", example: "sqlite:semel.db" }, |text| {
-        text.parse::<StoreUrl>().map_err(|error| InvalidValue::new("this names no store", error.to_string()))
+        text.parse::<StoreUrl>().map_err(|error| InvalidValue::new("invalid store URL", error.to_string()))
     });
     let profile = profile::read(&mut top);
     let store_timeout =

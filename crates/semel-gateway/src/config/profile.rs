@@ -41,7 +41,7 @@ fn built_in(name: &str) -> Option<Profile> {
 
 fn read_own(name: &Given<&str>, mut section: Section<'_, '_>) -> Format {
     if built_in(name.value).is_some() {
-        let problem = format!("\"{}\" is a profile already", name.value);
+        let problem = format!("the profile \"{}\" already exists", name.value);
         section.wrong(&name.at, problem, "give yours a name of its own, and let it extend this one");
     }
     let words = Profile::ALL.map(|profile| (profile.as_str(), profile));
@@ -61,7 +61,7 @@ fn read_own(name: &Given<&str>, mut section: Section<'_, '_>) -> Format {
             value.ok_or_else(|| {
                 InvalidValue::new(
                     format!("\"{text}\" is not a media type"),
-                    "write \"application/json\", say",
+                    "for example \"application/json\"",
                 )
             })
         },
@@ -85,7 +85,7 @@ fn statuses(section: &Section<'_, '_>) -> Vec<(Code, StatusCode)> {
                 Some(meant) => format!("did you mean `{meant}`?"),
                 None => format!("write one of {}", known.join(", ")),
             };
-            section.wrong(&at, format!("`{name}` is not a refusal"), cure);
+            section.wrong(&at, format!("unknown refusal `{name}`"), cure);
             continue;
         };
         let status = match value.get_ref() {
@@ -98,8 +98,8 @@ fn statuses(section: &Section<'_, '_>) -> Vec<(Code, StatusCode)> {
             Some(status) => statuses.push((code, status)),
             None => section.wrong(
                 &value.span(),
-                format!("this is not a status for `{name}`"),
-                "write a number from 400 to 599, without quotes: nothing else is a refusal",
+                format!("invalid status for `{name}`"),
+                "write a number from 400 to 599, without quotes",
             ),
         }
     }

@@ -46,9 +46,10 @@ pub(super) fn read(mut section: Section<'_, '_>) -> QuotaConfig {
     for mut tenant in section.sections("tenant", "[[quota.tenant]]") {
         let name = tenant.parsed("name", TENANT, |text| match text.is_empty() {
             false => Ok(text.to_owned()),
-            true => {
-                Err(InvalidValue::new("a tenant has a name", "write it as the source of the tenant sends it"))
-            }
+            true => Err(InvalidValue::new(
+                "the tenant's name is empty",
+                "write it as the source of the tenant sends it",
+            )),
         });
         if !tenant.has("name") {
             tenant.missing("name", TENANT.example);

@@ -278,7 +278,9 @@ fn in_flight_word(text: &str) -> Result<InFlight, InvalidValue> {
         _ => match text.strip_prefix("wait:") {
             None => Err(InvalidValue::new(format!("`in_flight` cannot be \"{text}\""), FORM)),
             Some(wait) => match duration(wait)? {
-                Duration::ZERO => Err(InvalidValue::new("a wait of zero is no wait", "write \"conflict\"")),
+                Duration::ZERO => {
+                    Err(InvalidValue::new("the wait must be longer than zero", "write \"conflict\""))
+                }
                 wait => Ok(InFlight::Wait(wait)),
             },
         },
@@ -303,7 +305,7 @@ fn read_kept_headers(section: &mut Section<'_, '_>) -> (Vec<HeaderName>, KeptHea
         HeaderName::try_from(text).map_err(|_| {
             InvalidValue::new(
                 format!("\"{text}\" is not the name of a header"),
-                "write \"x-rate-limit-class\", say",
+                "for example \"x-rate-limit-class\"",
             )
         })
     };
@@ -330,17 +332,17 @@ fn read_outcomes(section: &Section<'_, '_>) -> OutcomeRules {
     for (Given { value: name, at }, value) in section.entries() {
         let status = name.parse().ok().filter(|status| (200..=599).contains(status));
         let Some(status) = status.and_then(|status| StatusCode::from_u16(status).ok()) else {
-            let problem = format!("`{name}` is not the status of a final answer");
+            let problem = format!("`{name}` is not a final status code");
             section.wrong(&at, problem, "write a status from 200 to 599: 503 = \"retryable\"");
             continue;
         };
         let class = match value.get_ref() {
             DeValue::String(word) => one_of(word, OUTCOMES.into_iter()),
-            _ => Err(format!("write {name} = \"retryable\", say")),
+            _ => Err(format!("for example {name} = \"retryable\"")),
         };
         match class {
             Ok(class) => rules = rules.with(status, class),
-            Err(cure) => section.wrong(&value.span(), format!("this is not an outcome for {name}"), cure),
+            Err(cure) => section.wrong(&value.span(), format!("invalid outcome for {name}"), cure),
         }
     }
     rules

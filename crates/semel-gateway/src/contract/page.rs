@@ -208,8 +208,7 @@ fn error(error: &Error) -> String {
         Some(first) => format!("{first} to the first request, then {}", error.status),
         None => error.status.to_string(),
     };
-    let retryable =
-        if error.retryable { "may be sent again as it is" } else { "sending it again does not help" };
+    let retryable = if error.retryable { "may be sent again as it is" } else { "do not retry unchanged" };
     let retry_after = if error.retry_after { ", with <code>Retry-After</code>" } else { "" };
     format!(
         "<section class=\"error\" id=\"{code}\">\n<h3><code>{code}</code></h3>\n<p class=\"faint\">{}: {status}{retry_after}; {retryable}</p>\n\

@@ -17,10 +17,10 @@ impl TenantPattern {
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         match text.strip_suffix('*') {
             _ if text.is_empty() => Err("it is empty"),
-            Some("") => Err("`*` alone is every tenant: leave `tenants` out for that"),
-            Some(prefix) if prefix.contains('*') => Err("`*` can stand at the end alone"),
+            Some("") => Err("`*` alone matches every tenant: omit `tenants` instead"),
+            Some(prefix) if prefix.contains('*') => Err("`*` is allowed only at the end"),
             Some(prefix) => Ok(Self::Prefix(prefix.to_owned())),
-            None if text.contains('*') => Err("`*` can stand at the end alone"),
+            None if text.contains('*') => Err("`*` is allowed only at the end"),
             None => Ok(Self::Exact(text.to_owned())),
         }
     }

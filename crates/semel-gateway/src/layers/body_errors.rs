@@ -76,7 +76,7 @@ impl<F: Future<Output = Result<Response<Body>, BoxError>>> Future for Answering<
         let this = self.project();
         let answer = ready!(this.answer.poll(context)).unwrap_or_else(|error| {
             // The layer answers for protected requests, the proxy for all others.
-            tracing::error!(%error, "a request was left without an answer");
+            tracing::error!(%error, "the service layer failed; answering 502");
             responses::bad_gateway().map(Body::from)
         });
         // A future is not polled again once it is ready.

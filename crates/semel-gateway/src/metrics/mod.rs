@@ -212,8 +212,8 @@ impl Metrics {
     }
 
     /// Counts a reload: the new configuration is in force, or it was refused and the old one stays.
-    pub fn count_reload(&self, taken: bool) {
-        self.reloads.count(taken);
+    pub fn count_reload(&self, applied: bool) {
+        self.reloads.count(applied);
     }
 
     /// The same with the metrics of an outbox.
@@ -499,7 +499,7 @@ mod tests {
             "api_idempotency_reserve_created_total{operation=\"create_payment\"} 1",
             "api_idempotency_reserve_created_total{operation=\"refund\"} 1",
             "api_idempotency_reserve_created_total{operation=\"unconfigured\"} 1",
-            "api_idempotency_config_reloads_total{result=\"taken\"} 1",
+            "api_idempotency_config_reloads_total{result=\"applied\"} 1",
             "api_idempotency_config_reloads_total{result=\"refused\"} 0",
         ] {
             assert!(text.lines().any(|told| told == line), "{line}: {text}");

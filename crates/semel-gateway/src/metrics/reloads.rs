@@ -9,9 +9,9 @@ use prometheus_client::registry::{Registry, Unit};
 use std::sync::atomic::AtomicU64;
 use std::time::SystemTime;
 
-/// What is told of the configuration in force.
+/// Counters of reloads, and when the configuration in force was loaded.
 pub(super) struct ReloadMeters {
-    taken: Counter,
+    applied: Counter,
     refused: Counter,
     loaded: Gauge<f64, AtomicU64>,
 }
@@ -38,14 +38,14 @@ impl ReloadMeters {
             Gauge::default(),
         );
         let of = |result| reloads.get_or_create_owned(&OfReload { result });
-        let meters = Self { taken: of("taken"), refused: of("refused"), loaded };
+        let meters = Self { applied: of("applied"), refused: of("refused"), loaded };
         meters.is_loaded();
         meters
     }
 
-    pub(super) fn count(&self, taken: bool) {
-        if taken {
-            self.taken.inc();
+    pub(super) fn count(&self, applied: bool) {
+        if applied {
+            self.applied.inc();
             self.is_loaded();
         } else {
             self.refused.inc();

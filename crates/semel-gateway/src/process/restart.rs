@@ -49,7 +49,7 @@ pub(crate) fn changed(process: Process, old: &Config, new: &Config) -> Vec<&'sta
         ("store_timeout", *store_timeout != new.store_timeout),
         ("[clock]", (*trust, *hold) != (new.clock.trust, new.clock.hold)),
         // Longer would do no harm: a shorter jump is followed than could be. Shorter, a jump that is followed would end a window.
-        ("[clock] max_step, for a key is remembered for less long", new.clock.max_step < *max_step),
+        ("[clock] max_step (lowered, perhaps by a shorter retention)", new.clock.max_step < *max_step),
         ("[admin] listen", serves && *admin_listen != new.admin.listen),
         ("[logs]", *logs != new.logs),
         (

@@ -172,14 +172,9 @@ fn parse_method(word: &str) -> Result<Method, InvalidValue> {
     match word {
         "POST" => Ok(Method::POST),
         "PATCH" => Ok(Method::PATCH),
-        "PUT" | "DELETE" => Err(InvalidValue::new(
-            format!(
-                "{word} is idempotent by itself: sent twice, it leaves what it leaves sent once, so that it needs no key"
-            ),
-            CURE,
-        )),
+        "PUT" | "DELETE" => Err(InvalidValue::new(format!("{word} is idempotent and needs no key"), CURE)),
         "GET" | "HEAD" | "OPTIONS" | "TRACE" | "QUERY" => {
-            Err(InvalidValue::new(format!("{word} changes nothing, so that it needs no key"), CURE))
+            Err(InvalidValue::new(format!("{word} is safe and needs no key"), CURE))
         }
         "CONNECT" => Err(InvalidValue::new("CONNECT is not passed on", CURE)),
         other => {
@@ -231,11 +226,12 @@ fn parse_segment<'t>(
         return Err(InvalidValue::new("the path has an empty segment: two slashes in a row", cure));
     }
     if is_dots(segment) {
-        let problem = format!("the path has a \"{segment}\" segment, which no request keeps on its way");
-        return Err(InvalidValue::new(problem, "write the path that it leads to"));
+        let problem =
+            format!("the path has a \"{segment}\" segment; dot segments are resolved before matching");
+        return Err(InvalidValue::new(problem, "write the resolved path"));
     }
     if let Some(bad) = segment.chars().find(|&c| !is_path_character(c)) {
-        let problem = format!("{bad:?} cannot stand in the path of a request");
+        let problem = format!("{bad:?} is not allowed in a path");
         return Err(InvalidValue::new(problem, "write it percent-encoded, as clients send it"));
     }
     Ok(Segment::Literal(segment.into()))
@@ -316,19 +312,19 @@ mod tests {
             ("POST", "no path", "POST /payments"),
             ("post /payments", "not a method", "upper case: POST"),
             ("BREW /payments", "not a method", "POST or PATCH"),
-            ("PUT /payments", "idempotent by itself", "take this route out"),
-            ("GET /payments", "changes nothing", "take this route out"),
+            ("PUT /payments", "idempotent and needs no key", "take this route out"),
+            ("GET /payments", "safe and needs no key", "take this route out"),
             ("POST payments", "begin with a slash", "POST /payments"),
             ("POST /payments?x=1", "no query", "does not matter"),
             ("POST /payments//x", "empty segment", "one slash"),
-            ("POST /payments/../x", "no request keeps", "leads to"),
+            ("POST /payments/../x", "dot segments are resolved", "the resolved path"),
             ("POST /payments/:id", "match only itself", "write {id}"),
             ("POST /payments/*", "matches nothing", "{name}"),
             ("POST /payments/pay_{id}", "within a segment", "whole segment"),
             ("POST /payments/{}", "no name", "{id}"),
             ("POST /{id}/{id}", "twice", "a name of its own"),
-            ("POST /zahlungén", "'é' cannot", "percent-encoded"),
-            ("POST /pay ments", "' ' cannot", "percent-encoded"),
+            ("POST /zahlungén", "'é' is not allowed", "percent-encoded"),
+            ("POST /pay ments", "' ' is not allowed", "percent-encoded"),
         ] {
             let wrong = Pattern::parse(text).unwrap_err();
             assert!(wrong.problem.contains(problem) && wrong.cure.contains(cure), "{text}: {wrong}");

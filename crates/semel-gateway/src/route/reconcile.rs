@@ -68,7 +68,7 @@ impl PollUrl {
                 wrong("the address to poll has a user name or password, which would never be sent")
             }
             Some(uri) if uri.host().is_some_and(|host| !host.is_empty()) => Ok(poll),
-            _ => wrong("the address to poll cannot be read"),
+            _ => wrong("invalid poll URL"),
         }
     }
 
@@ -126,8 +126,8 @@ mod tests {
             ("http://host:{operation_id}", "never in the host"),
             ("http://me:word@host/{operation_id}", "a user name or password"),
             ("http://host/{operation_id}#x", "a fragment"),
-            ("http:///{operation_id}", "cannot be read"),
-            ("http://ho st/{operation_id}", "cannot be read"),
+            ("http:///{operation_id}", "invalid poll URL"),
+            ("http://ho st/{operation_id}", "invalid poll URL"),
         ] {
             assert!(PollUrl::parse(text).unwrap_err().problem.contains(problem), "{text}");
         }

@@ -155,7 +155,7 @@ impl ScopeConfig {
                     };
                     let url = &asked.url;
                     words.push(format!(
-                        "{} is asked whose request it is, and without its answer nothing is executed{cached}",
+                        "{} identifies callers; without its answer nothing is executed{cached}",
                         url.to_string().split('?').next().unwrap_or_default()
                     ));
                 }

@@ -364,7 +364,7 @@ impl Shared {
             return responses::bad_gateway().map(UpstreamBody::whole);
         };
         let Some((stream, early, traffic)) = connection.switched().await else {
-            tracing::warn!("the service switches protocols, and ends the connection");
+            tracing::warn!("the service closed the connection after 101");
             return responses::bad_gateway().map(UpstreamBody::whole);
         };
         caller.state.tunnel(OtherEnd {

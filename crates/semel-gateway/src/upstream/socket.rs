@@ -132,7 +132,7 @@ impl ServiceSocket {
     /// Breaks the request off: what the system has not sent yet is thrown away with the connection. The service sees an error, not an end.
     fn break_off(&self, ended: RightEnded) -> io::Error {
         if let Err(error) = self.stream.set_zero_linger() {
-            tracing::debug!(%error, "a connection to the service is closed without being reset");
+            tracing::debug!(%error, "cannot reset a connection to the service; closing it");
         }
         io::Error::other(ended)
     }

@@ -271,7 +271,7 @@ fn every_setting_is_taken() {
         config.scope.words(),
         [
             "a bearer token is verified with 1 key (HS256), and its claim `sub` names the tenant",
-            "http://127.0.0.1:9200/auth is asked whose request it is, and without its answer nothing is executed; its answers are cached for 10s",
+            "http://127.0.0.1:9200/auth identifies callers; without its answer nothing is executed; its answers are cached for 10s",
         ]
     );
     let peers: Vec<_> = config.scope.trusted_peers.iter().map(ToString::to_string).collect();

@@ -26,7 +26,7 @@ pub(crate) fn open_secret(keyring: Option<&Keyring>, name: &str, kept: Bytes) ->
                 "\"{name}\" in the store is sealed by the key \"{id}\", which is not configured: put it back into [encryption]"
             ),
             Unopened::Tampered => {
-                format!("\"{name}\" in the store does not open: the key of its name is another one, or it was altered")
+                format!("\"{name}\" in the store cannot be decrypted: wrong key for this id, or altered")
             }
         })
     })

@@ -167,7 +167,7 @@ impl NatsConsumer {
                 NotBegun::NotNow(format!("the stream {} does not exist: create it", self.stream))
             }
             GetStreamErrorKind::EmptyName | GetStreamErrorKind::InvalidStreamName => {
-                NotBegun::Misconfigured(Misconfigured(format!("{:?} cannot be a stream's name", self.stream)))
+                NotBegun::Misconfigured(Misconfigured(format!("invalid stream name {:?}", self.stream)))
             }
             _ => NotBegun::NotNow(error.to_string()),
         })?;

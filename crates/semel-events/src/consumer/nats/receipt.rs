@@ -37,7 +37,7 @@ fn read(message: &Message) -> Result<Delivery, String> {
     // A dead letter that was published again has a new one for the server, and is the same message all the same.
     let id = match header(wire::MESSAGE_ID).or_else(|| header("Nats-Msg-Id")) {
         Some(id) => id,
-        None => message.reply.as_deref().and_then(place).ok_or("it is not a JetStream message")?,
+        None => message.reply.as_deref().and_then(place).ok_or("not a JetStream message")?,
     };
     Ok(Delivery {
         id: MessageId::new(id).map_err(|error| error.to_string())?,
@@ -62,7 +62,7 @@ impl NatsReceipt {
     /// Whether the server was told. While there is none, nothing is said: the client would keep it, and in the end have us wait.
     async fn told(&self, word: impl Future<Output = Result<(), async_nats::Error>>) -> Result<(), String> {
         if self.message.context.client().connection_state() != State::Connected {
-            return Err("there is no connection".into());
+            return Err("not connected".into());
         }
         match tokio::time::timeout(PATIENCE, word).await {
             Ok(said) => said.map_err(|error| error.to_string()),

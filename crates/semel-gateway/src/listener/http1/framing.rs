@@ -62,7 +62,7 @@ pub(crate) enum Violation {
     SeveralLengths,
     #[error("there is both a Content-Length and a Transfer-Encoding")]
     LengthAndEncoding,
-    #[error("the Transfer-Encoding is not `chunked`, once and alone")]
+    #[error("the Transfer-Encoding must be exactly `chunked`")]
     Encoding,
     #[error("HTTP/1.0 has no Transfer-Encoding")]
     EncodingInHttp10,

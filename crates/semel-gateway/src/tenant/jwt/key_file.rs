@@ -93,7 +93,10 @@ impl KeyFile {
         let path = self.path.clone();
         let begun = Instant::now();
         let content = tokio::task::spawn_blocking(move || read(&path)).await;
-        self.take(content.unwrap_or_else(|_| Err(io::Error::other("the reading was cut off").into())), begun);
+        self.take(
+            content.unwrap_or_else(|_| Err(io::Error::other("the read task was cancelled").into())),
+            begun,
+        );
     }
 
     fn take(&self, content: Result<Vec<u8>, KeyFileError>, looked: Instant) {

@@ -109,7 +109,7 @@ impl Http2Pool {
                 Ok(sender) => return Ok((sender, place)),
                 // The service closes it: it is over for new streams, and nothing was sent.
                 Err(error) => {
-                    tracing::debug!(%error, "a connection to the service is over");
+                    tracing::debug!(%error, "connection to the service closed");
                     place.leave();
                 }
             }
@@ -242,7 +242,7 @@ async fn watch(lines: Weak<Http2Pool>, connection: Weak<Http2Connection>, mut pi
             if answered.is_err()
                 && let Some(silent) = connection.upgrade()
             {
-                tracing::warn!("no sign of life from the service on a connection: new requests use others");
+                tracing::warn!("HTTP/2 PING to the service timed out; new requests use other connections");
                 silent.is_over.store(true, Relaxed);
             }
         }

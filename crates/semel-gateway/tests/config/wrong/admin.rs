@@ -99,33 +99,33 @@ role = "reader"
 tenants = []
 "#,
         r#"
-error: "admin" is whoever shows `[admin] token`
+error: the name "admin" is reserved for `[admin] token`
  --> semel.toml:3:8
   |
 3 | name = "admin"
   |        ^^^^^^^
   = help: write another name: "oncall"
 
-error: `*` alone is every tenant: leave `tenants` out for that
+error: `*` alone matches every tenant: omit `tenants` instead
   --> semel.toml:10:12
    |
 10 | tenants = ["*"]
    |            ^^^
    = help: write "acct_1" or "acct_*"
 
-error: there are two users called "ada"
+error: duplicate user name "ada"
   --> semel.toml:12:8
    |
 12 | name = "ada"
    |        ^^^^^
    = help: rename one of them
 
-error: somebody else has the same token
+error: another user has the same token
   --> semel.toml:13:9
    |
 13 | token = *****
    |         ^^^^^
-   = help: give everybody a token of their own: it says who they are
+   = help: give each user a unique token: it identifies the user
 
 error: `tenants` is an empty list: the user would see nothing
   --> semel.toml:15:11
@@ -148,7 +148,7 @@ roles = { header = "x-forwarded-groups", operator = "a,b" }
 trusted_peers = []
 "#,
         r#"
-error: this cannot be a group
+error: invalid group name
  --> semel.toml:4:53
   |
 4 | roles = { header = "x-forwarded-groups", operator = "a,b" }

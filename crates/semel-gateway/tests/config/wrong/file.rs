@@ -267,7 +267,7 @@ fn an_upstream_that_is_the_gateway() {
 upstream = "http://localhost:8080"
 "#,
         r#"
-error: `upstream` is where the gateway itself listens, 127.0.0.1:8080
+error: `upstream` points at the gateway itself, which listens on 127.0.0.1:8080
  --> semel.toml:1:12
   |
 1 | upstream = "http://localhost:8080"
@@ -312,7 +312,7 @@ upstream = "http://127.0.0.1:9000"
 store = "redis://me:s3cr3t@host"
 "#,
         r#"
-error: this names no store
+error: invalid store URL
  --> semel.toml:2:9
   |
 2 | store = ************************
@@ -330,7 +330,7 @@ upstream = "http://127.0.0.1:9000"
 store = "semel.db"
 "#,
         r#"
-error: this names no store
+error: invalid store URL
  --> semel.toml:2:9
   |
 2 | store = "semel.db"

@@ -65,19 +65,19 @@ error: `extends` cannot be "strip"
   |           ^^^^^^^
   = help: did you mean "stripe"?
 
-error: `key_resued` is not a refusal
+error: unknown refusal `key_resued`
  --> semel.toml:5:12
   |
 5 | status = { key_resued = 409, in_progress = 200 }
   |            ^^^^^^^^^^
   = help: did you mean `key_reused`?
 
-error: this is not a status for `in_progress`
+error: invalid status for `in_progress`
  --> semel.toml:5:44
   |
 5 | status = { key_resued = 409, in_progress = 200 }
   |                                            ^^^
-  = help: write a number from 400 to 599, without quotes: nothing else is a refusal
+  = help: write a number from 400 to 599, without quotes
 "#,
     );
 }

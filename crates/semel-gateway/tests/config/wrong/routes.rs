@@ -265,14 +265,14 @@ operation = "c"
 match = "post /c"
 "#,
         r#"
-error: PUT is idempotent by itself: sent twice, it leaves what it leaves sent once, so that it needs no key
+error: PUT is idempotent and needs no key
  --> semel.toml:4:9
   |
 4 | match = "PUT /a"
   |         ^^^^^^^^
   = help: protect POST and PATCH; take this route out
 
-error: GET changes nothing, so that it needs no key
+error: GET is safe and needs no key
  --> semel.toml:7:9
   |
 7 | match = "GET /b"
@@ -417,33 +417,33 @@ match = "POST /payments"
 418 = 1
 "#,
         r#"
-error: this is not an outcome for 503
+error: invalid outcome for 503
  --> semel.toml:6:7
   |
 6 | 503 = "retriable"
   |       ^^^^^^^^^^^
   = help: did you mean "retryable"?
 
-error: `5xx` is not the status of a final answer
+error: `5xx` is not a final status code
  --> semel.toml:7:1
   |
 7 | 5xx = "failed"
   | ^^^
   = help: write a status from 200 to 599: 503 = "retryable"
 
-error: `101` is not the status of a final answer
+error: `101` is not a final status code
  --> semel.toml:8:1
   |
 8 | 101 = "completed"
   | ^^^
   = help: write a status from 200 to 599: 503 = "retryable"
 
-error: this is not an outcome for 418
+error: invalid outcome for 418
  --> semel.toml:9:7
   |
 9 | 418 = 1
   |       ^
-  = help: write 418 = "retryable", say
+  = help: for example 418 = "retryable"
 "#,
     );
 }

@@ -126,7 +126,7 @@ error: `body_timeot` is not a setting of [limits]
   | ^^^^^^^^^^^
   = help: did you mean `body_timeout`?
 
-error: requests as large as their route allows would be refused
+error: `body_memory` is smaller than a route's `max_request_body`
  --> semel.toml:8:15
   |
 8 | body_memory = "1MiB"

@@ -182,7 +182,7 @@ impl Template {
             let name = found.strip_prefix('{').and_then(|rest| rest.split_once('}')).map(|(name, _)| name);
             let Some(name) = name else {
                 let cure = "write {{ and }} for braces that are meant as such";
-                return Err(TemplateError::new(place, "a brace is alone in this string", cure));
+                return Err(TemplateError::new(place, "unmatched brace in this string", cure));
             };
             if is_name {
                 let cure = "write the name out, and the placeholder into the value";
@@ -264,7 +264,7 @@ fn placeholder(text: &str, at: usize, is_whole: bool) -> Result<(Placeholder, Ki
             Err(TemplateError::new(at, problem, format!("write {{{name}}}")))
         }
         Some(_) if !is_whole => {
-            let problem = format!("{{{text}}} has to be all of a string");
+            let problem = format!("{{{text}}} must be the whole string");
             Err(TemplateError::new(at, problem, format!("write \"{{{text}}}\", or {{{name}}} within a text")))
         }
         Some(_) => Ok((placeholder, Kind::Bare)),

@@ -14,11 +14,11 @@ use std::time::Duration;
 
 /// Threads that have a column of their own: how their names begin, and what the table calls them.
 const THREADS: [(&str, &str); 7] = [
-    ("semel-lane-", "Semel's lanes"),
+    ("semel-core-", "Semel's core threads"),
     ("tokio-rt-worker", "tokio's workers"),
     ("semel-sqlite-wr", "SQLite's writer"),
     ("semel-sqlite-re", "SQLite's readers"),
-    ("semel-sqlite-lo", "copying SQLite's log"),
+    ("semel-sqlite-wa", "SQLite's WAL checkpoints"),
     ("postgres", "PostgreSQL"),
     ("nginx", "nginx"),
 ];

@@ -72,7 +72,7 @@ impl IdempotencyLayer {
     /// none finds anything, or in which what is found cannot be believed, is refused with 401.
     #[must_use]
     pub fn tenant_from(self, sources: impl IntoIterator<Item = Arc<dyn TenantSource>>) -> Self {
-        self.with(|state| state.tenants = TenantLookup::Asked(sources.into_iter().collect()))
+        self.with(|state| state.tenants = TenantLookup::Sources(sources.into_iter().collect()))
     }
 
     /// Protects every POST and PATCH like this. The operation is the method and the matched route (without axum: the path).

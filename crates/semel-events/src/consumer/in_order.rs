@@ -189,7 +189,7 @@ impl<H: Handler> Handling<H> {
 
     async fn try_once(&self, delivery: Delivery) -> Result<(), Failure> {
         let limit = self.options.time_limit;
-        let tried = tokio::time::timeout(limit, unless_it_panics(self.handler.handle(delivery))).await;
+        let tried = tokio::time::timeout(limit, catch_handler_panic(self.handler.handle(delivery))).await;
         tried.unwrap_or_else(|_| Err(Failure::Failed(format!("the handler took longer than {limit:?}"))))
     }
 
@@ -252,6 +252,6 @@ async fn kept<T>(receipt: &impl Receipt, work: impl Future<Output = T>) -> T {
 }
 
 /// The work; a panic in it is a failure like any other.
-async fn unless_it_panics(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+async fn catch_handler_panic(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     catch_panic(work).await.unwrap_or_else(|Panicked| Err(Failure::Failed("the handler panicked".into())))
 }

@@ -81,7 +81,7 @@ impl SignsOfLife {
 }
 
 fn name(number: usize) -> String {
-    format!("semel-lane-{number}")
+    format!("semel-core-{number}")
 }
 
 impl CoreThreads {
@@ -269,7 +269,7 @@ mod tests {
         let (_, mut given) = threads.threads[1].sign_of_life();
         given.wait_for(|given| *given).await.unwrap();
         tokio::time::advance(STUCK).await;
-        assert_eq!(signs_of_life.stuck().await, ["semel-lane-0"]);
+        assert_eq!(signs_of_life.stuck().await, ["semel-core-0"]);
         drop(release);
         while !signs_of_life.stuck().await.is_empty() {
             thread::yield_now();
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_runs_ends_with_the_lanes() {
+    async fn what_runs_ends_with_the_threads() {
         let threads = threads(1);
         let (held, hold) = oneshot::channel::<()>();
         threads.place().run(async move |_| {

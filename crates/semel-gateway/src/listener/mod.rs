@@ -152,7 +152,7 @@ impl Connections {
     pub(crate) async fn serve(
         &self,
         listener: TcpListener,
-        lanes: &CoreThreads,
+        threads: &CoreThreads,
         service: impl Answers,
         stop: impl Future<Output = ()>,
     ) {
@@ -160,9 +160,9 @@ impl Connections {
             let (limits, tls) = (self.limits.load_full(), self.tls.load_full());
             let (service, stopping) = (service.clone(), self.stopping.subscribe());
             let Accepted { stream, peer } = accepted;
-            // Out of this runtime, and into that of its lane.
+            // Out of this runtime, and into that of its core thread.
             let stream = stream.into_std();
-            lanes.place().run(async move |executor| {
+            threads.place().run(async move |executor| {
                 let connected = &slot.connected;
                 match stream.and_then(TcpStream::from_std) {
                     Ok(stream) => tokio::select! {

@@ -46,8 +46,8 @@ impl WalCheckpointer {
         let after_commit = move |wal: &mut Wal, pages: std::ffi::c_int| {
             match log.has(u32::try_from(pages).unwrap_or(0)) {
                 Next::Nothing => {}
-                Next::Beside => drop(wake.try_send(())),
-                Next::Here => drop(told(wal.checkpoint())),
+                Next::WakeThread => drop(wake.try_send(())),
+                Next::CopyHere => drop(told(wal.checkpoint())),
             }
             // The transaction is durable already: a failed checkpoint is no failed commit.
             Ok(())
@@ -91,9 +91,9 @@ fn told<T>(copying: rusqlite::Result<T>) -> Option<T> {
 enum Next {
     Nothing,
     /// Tell the thread.
-    Beside,
+    WakeThread,
     /// Copy what is left.
-    Here,
+    CopyHere,
 }
 
 /// What the thread is at.
@@ -135,7 +135,7 @@ impl Log {
             self.thread.copied.store(0, Ordering::Relaxed);
         }
         if pages >= self.every.saturating_mul(TOO_LONG) {
-            return Next::Here;
+            return Next::CopyHere;
         }
         if self.thread.is_copying.load(Ordering::Acquire) {
             return Next::Nothing;
@@ -143,12 +143,12 @@ impl Log {
         let is_long = pages >= self.every.saturating_mul(LONG);
         if is_long && pages.saturating_sub(self.thread.copied.load(Ordering::Relaxed)) <= self.every / LITTLE
         {
-            return Next::Here;
+            return Next::CopyHere;
         }
         if is_long || pages - self.told_at >= self.every {
             self.told_at = pages;
             self.thread.is_copying.store(true, Ordering::Relaxed);
-            return Next::Beside;
+            return Next::WakeThread;
         }
         Next::Nothing
     }
@@ -156,14 +156,14 @@ impl Log {
 
 #[cfg(test)]
 mod tests {
-    use super::Next::{Beside, Here, Nothing};
+    use super::Next::{CopyHere, Nothing, WakeThread};
     use super::*;
 
     /// What happens after commits that leave the WAL this long, if the thread has copied all of it before the next one.
     fn beside_a_fast_thread(log: &mut Log, pages: &[u32]) -> Vec<Next> {
         let after = |pages: &u32| {
             let next = log.has(*pages);
-            if next == Beside {
+            if next == WakeThread {
                 log.thread.is_done(Some(*pages));
             }
             next
@@ -175,35 +175,38 @@ mod tests {
     fn the_thread_is_told_every_so_many_pages() {
         let mut log = Log::new(100);
         let next = beside_a_fast_thread(&mut log, &[40, 99, 100, 150, 199, 210, 309, 310, 399]);
-        assert_eq!(next, [Nothing, Nothing, Beside, Nothing, Nothing, Beside, Nothing, Beside, Nothing]);
+        assert_eq!(
+            next,
+            [Nothing, Nothing, WakeThread, Nothing, Nothing, WakeThread, Nothing, WakeThread, Nothing]
+        );
         let next = beside_a_fast_thread(&mut log, &[10, 90, 130]);
-        assert_eq!(next, [Nothing, Nothing, Beside], "begun anew");
+        assert_eq!(next, [Nothing, Nothing, WakeThread], "begun anew");
     }
 
     #[test]
     fn a_long_log_is_the_threads_until_little_is_left_and_then_the_writers_to_end() {
         let mut log = Log::new(100);
-        assert_eq!(beside_a_fast_thread(&mut log, &[100, 200, 300]), [Beside; 3]);
-        assert_eq!(log.has(400), Beside, "a hundred pages are left");
+        assert_eq!(beside_a_fast_thread(&mut log, &[100, 200, 300]), [WakeThread; 3]);
+        assert_eq!(log.has(400), WakeThread, "a hundred pages are left");
         assert_eq!(log.has(420), Nothing, "whoever copies beside the thread is turned away");
         log.thread.is_done(Some(400));
-        assert_eq!(log.has(430), Beside, "thirty are left");
+        assert_eq!(log.has(430), WakeThread, "thirty are left");
         log.thread.is_done(Some(430));
         assert_eq!(
             [log.has(440), log.has(455)],
-            [Here, Here],
+            [CopyHere, CopyHere],
             "it is begun anew unless somebody reads what is in it"
         );
-        assert_eq!(log.has(460), Beside, "else there is something for the thread again");
+        assert_eq!(log.has(460), WakeThread, "else there is something for the thread again");
         log.thread.is_done(Some(460));
         assert_eq!(log.has(5), Nothing);
-        assert_eq!(log.has(400), Beside, "nothing of this log is copied");
+        assert_eq!(log.has(400), WakeThread, "nothing of this log is copied");
     }
 
     #[test]
     fn a_log_that_nobody_copies_is_the_writers() {
         let mut log = Log::new(100);
-        assert_eq!(log.has(100), Beside);
-        assert_eq!([400, 799, 800, 840].map(|pages| log.has(pages)), [Nothing, Nothing, Here, Here]);
+        assert_eq!(log.has(100), WakeThread);
+        assert_eq!([400, 799, 800, 840].map(|pages| log.has(pages)), [Nothing, Nothing, CopyHere, CopyHere]);
     }
 }

@@ -104,8 +104,8 @@ const RETRY_SOON: Duration = Duration::from_secs(1);
 /// Smallest and largest `Retry-After` while the outcome is unknown. It grows with the age of the doubt.
 const RETRY_UNKNOWN: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(60));
 
-/// What a request brings to every step of its decision.
-pub(super) struct Asked<'a> {
+/// A request with its stored key and fingerprint: what every step of its decision needs.
+pub(super) struct Fingerprinted<'a> {
     pub(super) incoming: &'a Incoming<'a>,
     /// Its key as the store has it.
     pub(super) key: Cow<'a, RecordKey>,
@@ -114,7 +114,7 @@ pub(super) struct Asked<'a> {
     pub(super) owner: Owner,
 }
 
-impl Asked<'_> {
+impl Fingerprinted<'_> {
     fn draft(&self, environment: &Environment) -> Draft {
         let reservation = Reservation {
             key: RecordKey::clone(&self.key),
@@ -182,7 +182,7 @@ impl Engine {
     }
 
     /// The request with its fingerprint, under a recipe that the store keeps.
-    async fn asked<'a>(&self, incoming: &'a Incoming<'a>) -> Result<Asked<'a>, BeginError> {
+    async fn asked<'a>(&self, incoming: &'a Incoming<'a>) -> Result<Fingerprinted<'a>, BeginError> {
         let tenant = incoming.key.tenant.len();
         if tenant > MAX_TENANT {
             return Err(BeginError::Tenant(tenant));
@@ -196,14 +196,14 @@ impl Engine {
         let recipe_id = recipe.id();
         let fingerprint = incoming.subject.fingerprint_under(recipe).map_err(|_| BeginError::Recipe)?;
         self.shared.keep_recipe(recipe_id, recipe).await?;
-        Ok(Asked { incoming, key, fingerprint, recipe: recipe_id, owner: self.environment().owner() })
+        Ok(Fingerprinted { incoming, key, fingerprint, recipe: recipe_id, owner: self.environment().owner() })
     }
 
     /// Creates the record, or decides on the one that is there, until a write succeeds.
     ///
     /// Not [`compare_and_swap`](crate::store::cas::compare_and_swap), which begins with a record and ends where there is none: here a record
     /// that is gone is reserved again, and a lost answer is read back by the token of the owner that the write would have made.
-    pub(super) async fn reserve(&self, asked: &Asked<'_>) -> Result<Decision, BeginError> {
+    pub(super) async fn reserve(&self, asked: &Fingerprinted<'_>) -> Result<Decision, BeginError> {
         let mut next = Next::Reserve;
         for _ in 0..MAX_LOSSES {
             next = match next {
@@ -218,7 +218,7 @@ impl Engine {
         }
     }
 
-    async fn create(&self, asked: &Asked<'_>) -> Result<Next, BeginError> {
+    async fn create(&self, asked: &Fingerprinted<'_>) -> Result<Next, BeginError> {
         // Given back by whatever does not make a key.
         let pass = match self.shared.admit(&asked.incoming.key.tenant).await? {
             Admission::Granted(pass) => pass,
@@ -252,14 +252,18 @@ impl Engine {
 
     /// For a tenant that may not make a new key: what is known is answered as ever. Reading first is safe here, as nothing is executed
     /// on the word that there is nothing.
-    async fn known_alone(&self, asked: &Asked<'_>, retry_after: Duration) -> Result<Next, BeginError> {
+    async fn known_alone(
+        &self,
+        asked: &Fingerprinted<'_>,
+        retry_after: Duration,
+    ) -> Result<Next, BeginError> {
         Ok(match self.shared.store.read(&asked.key).await? {
             (now, Some(record)) => Next::Again(Box::new(record), now),
             (_, None) => Next::Decided(Decision::QuotaExceeded { retry_after }),
         })
     }
 
-    async fn decide(&self, asked: &Asked<'_>, record: Record, now: Now) -> Result<Next, BeginError> {
+    async fn decide(&self, asked: &Fingerprinted<'_>, record: Record, now: Now) -> Result<Next, BeginError> {
         let matches = self.compare(asked, &record).await?;
         let arrival = Arrival { matches, owner: asked.owner, policy: &asked.incoming.policy };
         match arrive(&record, &arrival, now) {
@@ -313,7 +317,7 @@ impl Engine {
     /// and nothing is executed.
     async fn read_after_window(
         &self,
-        asked: &Asked<'_>,
+        asked: &Fingerprinted<'_>,
         record: Record,
         now: Now,
     ) -> Result<Next, BeginError> {
@@ -332,7 +336,7 @@ impl Engine {
     }
 
     /// How the request compares with a record, under the record's own recipe.
-    async fn compare(&self, asked: &Asked<'_>, record: &Record) -> Result<Match, StoreError> {
+    async fn compare(&self, asked: &Fingerprinted<'_>, record: &Record) -> Result<Match, StoreError> {
         let fingerprint = if record.recipe == asked.recipe {
             Some(asked.fingerprint)
         } else {
@@ -359,7 +363,7 @@ impl Engine {
     /// not, it may yet be: then nothing is executed, and what may turn up is given back.
     async fn read_back(
         &self,
-        asked: &Asked<'_>,
+        asked: &Fingerprinted<'_>,
         claim: Claim,
         error: StoreError,
         begun: Duration,
@@ -381,7 +385,7 @@ impl Engine {
     }
 
     /// The ticket of a request whose lease was requested at `begun`.
-    fn execute(&self, asked: &Asked<'_>, record: Record, begun: Duration) -> Next {
+    fn execute(&self, asked: &Fingerprinted<'_>, record: Record, begun: Duration) -> Next {
         let (event, decision) = match record.origin {
             Origin::First => (Event::ReserveCreated, "created"),
             Origin::Retry => (Event::ReserveFailedRetry, "failed_retry"),
@@ -395,7 +399,7 @@ impl Engine {
     /// The decision for a waiter, which never becomes an owner; `None` while the owner is at work.
     pub(super) async fn look(
         &self,
-        asked: &Asked<'_>,
+        asked: &Fingerprinted<'_>,
         record: Record,
         now: Now,
     ) -> Result<Option<Decision>, StoreError> {

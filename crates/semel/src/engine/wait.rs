@@ -1,6 +1,6 @@
 //! A bounded wait for another request's answer.
 
-use super::begin::{Asked, BeginError, Decision};
+use super::begin::{BeginError, Decision, Fingerprinted};
 use super::{Engine, moment_after};
 use crate::identity::OperationId;
 use std::time::Duration;
@@ -16,7 +16,7 @@ impl Engine {
     /// becomes an owner. Nothing is remembered of waiters but their number, in all and of each tenant.
     pub(super) async fn wait(
         &self,
-        asked: &Asked<'_>,
+        asked: &Fingerprinted<'_>,
         operation_id: Option<OperationId>,
         retry_after: Duration,
         patience: Duration,

@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The idle connections of each lane. The one used last is the next to be used: under little load the others grow old and are closed.
+/// The idle connections of each thread. The one used last is the next to be used: under little load the others grow old and are closed.
 pub(in crate::upstream) struct Pool {
-    lanes: Box<[Mutex<Idle>]>,
-    /// Of all lanes.
+    threads: Box<[Mutex<Idle>]>,
+    /// Of all threads.
     count: AtomicUsize,
     most: usize,
     expires_after: Duration,
@@ -28,7 +28,7 @@ struct Idle {
 impl Pool {
     pub(in crate::upstream) fn new(limits: &Limits) -> Arc<Self> {
         Arc::new(Self {
-            lanes: (0..core_threads::count()).map(|_| Mutex::default()).collect(),
+            threads: (0..core_threads::count()).map(|_| Mutex::default()).collect(),
             count: AtomicUsize::new(0),
             most: limits.upstream_idle_connections,
             expires_after: limits.upstream_idle_timeout,
@@ -64,31 +64,31 @@ impl Pool {
     /// Keeps a connection that is idle, in place of the oldest one where there are as many as may be: one that nobody has used for long may be too
     /// old for what comes next, and must not keep out one that is not.
     pub(in crate::upstream) fn keep(self: &Arc<Self>, connection: Box<Connection>) {
-        let lane = core_threads::here();
+        let thread = core_threads::here();
         let counted = |count| (count < self.most).then_some(count + 1);
-        if self.count.fetch_update(Relaxed, Relaxed, counted).is_err() && !self.give_one_up(lane) {
+        if self.count.fetch_update(Relaxed, Relaxed, counted).is_err() && !self.give_one_up(thread) {
             return;
         }
-        let mut idle = self.idle(lane);
+        let mut idle = self.idle(thread);
         idle.connections.push_back((connection, Instant::now()));
         if !idle.is_watched {
             idle.is_watched = true;
-            tokio::spawn(watch(Arc::downgrade(self), lane, self.expires_after));
+            tokio::spawn(watch(Arc::downgrade(self), thread, self.expires_after));
         }
     }
 
-    /// Closes the oldest connection of this lane, or of another where it has none. Its place stays counted: whether there is one now.
-    fn give_one_up(&self, lane: usize) -> bool {
-        let others = (0..self.lanes.len()).filter(|other| *other != lane);
-        std::iter::once(lane).chain(others).any(|lane| {
-            let oldest = self.idle(lane).connections.pop_front();
+    /// Closes the oldest connection of this thread, or of another where it has none. Its place stays counted: whether there is one now.
+    fn give_one_up(&self, thread: usize) -> bool {
+        let others = (0..self.threads.len()).filter(|other| *other != thread);
+        std::iter::once(thread).chain(others).any(|thread| {
+            let oldest = self.idle(thread).connections.pop_front();
             oldest.is_some()
         })
     }
 
     /// Drops what has expired. Whether anything is left.
-    fn tidy(&self, lane: usize) -> bool {
-        let mut idle = self.idle(lane);
+    fn tidy(&self, thread: usize) -> bool {
+        let mut idle = self.idle(thread);
         let kept = idle.connections.partition_point(|(_, since)| since.elapsed() > self.expires_after);
         let expired: Vec<_> = idle.connections.drain(..kept).collect();
         idle.is_watched = !idle.connections.is_empty();
@@ -100,18 +100,18 @@ impl Pool {
         is_watched
     }
 
-    fn idle(&self, lane: usize) -> MutexGuard<'_, Idle> {
+    fn idle(&self, thread: usize) -> MutexGuard<'_, Idle> {
         // Connections are only moved under the lock: a poisoned one is as good as any.
-        self.lanes[lane].lock().unwrap_or_else(PoisonError::into_inner)
+        self.threads[thread].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Closes what nobody on a lane uses any more, until nothing is left.
-async fn watch(pool: Weak<Pool>, lane: usize, period: Duration) {
+/// Closes what nobody on a thread uses any more, until nothing is left.
+async fn watch(pool: Weak<Pool>, thread: usize, period: Duration) {
     loop {
         tokio::time::sleep(period).await;
         let Some(pool) = pool.upgrade() else { return };
-        if !pool.tidy(lane) {
+        if !pool.tidy(thread) {
             return;
         }
     }
@@ -163,12 +163,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_lane_that_has_none_takes_the_place_of_anothers() {
+    async fn a_thread_without_connections_takes_the_place_of_anothers() {
         let limits = Limits { upstream_idle_connections: 1, ..Limits::default() };
-        let lanes = [Mutex::default(), Mutex::default()].into();
+        let threads = [Mutex::default(), Mutex::default()].into();
         let pool = Pool::new(&limits);
         let mut pool = Arc::into_inner(pool).expect("nobody else has it");
-        pool.lanes = lanes;
+        pool.threads = threads;
         let pool = Arc::new(pool);
         let ((one, _line), (two, _other_line)) = (connected().await, connected().await);
         pool.idle(1).connections.push_back((one, Instant::now()));

@@ -3,9 +3,16 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use sha2::Sha256;
 use std::fmt;
+
+/// The header with the message's id: the same for every delivery of one message.
+pub const ID: HeaderName = HeaderName::from_static("webhook-id");
+/// The header that says when a delivery was sent, in seconds since 1970.
+pub const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
+/// The header with the signatures, separated by spaces.
+pub const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 
 /// A secret that webhooks are signed with: `whsec_` and 24 to 64 bytes in base64.
 #[derive(Clone)]
@@ -77,15 +84,15 @@ impl<'a> SignedMessage<'a> {
     /// What the headers say, if one of the secrets vouches for it.
     #[must_use]
     pub fn verified(headers: &'a HeaderMap, body: &[u8], secrets: &[WebhookSecret]) -> Option<Self> {
-        let id = only(headers, "webhook-id")?;
-        let timestamp = only(headers, "webhook-timestamp")?;
+        let id = only(headers, &ID)?;
+        let timestamp = only(headers, &TIMESTAMP)?;
         let fits = !id.is_empty() && id.len() <= LONGEST_ID && id.bytes().all(|byte| byte.is_ascii_graphic());
         let digits = !timestamp.is_empty() && timestamp.bytes().all(|byte| byte.is_ascii_digit());
         if !fits || !digits {
             return None;
         }
         let message = Self { id, timestamp, seconds: timestamp.parse().ok()? };
-        let genuine = only(headers, "webhook-signature")?
+        let genuine = only(headers, &SIGNATURE)?
             .split(' ')
             .filter_map(|signature| STANDARD.decode(signature.strip_prefix("v1,")?).ok())
             .take(MOST_SIGNATURES)
@@ -95,7 +102,7 @@ impl<'a> SignedMessage<'a> {
 }
 
 /// The value of a header that is there once.
-fn only<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
         (Some(value), None) => value.to_str().ok(),

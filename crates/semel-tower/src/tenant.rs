@@ -4,6 +4,7 @@ use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue};
 use semel::fingerprint::tenant_of_credential;
+use semel::headers::X_API_KEY;
 use semel::{Engine, MAX_TENANT, StoreError};
 use std::future::Future;
 use std::pin::Pin;
@@ -27,8 +28,6 @@ impl std::fmt::Debug for ShownCredential {
 /// The tenant of callers without a credential.
 const ANONYMOUS: &str = "anonymous";
 
-const API_KEY: &str = "x-api-key";
-
 /// How the tenant of a request is found.
 #[derive(Clone, Default)]
 pub(crate) enum TenantLookup {
@@ -38,7 +37,7 @@ pub(crate) enum TenantLookup {
     /// As the application says; `None` is a request without a tenant, which is refused.
     Told(Told),
     /// As the first of these says that finds anything in the request.
-    Asked(Arc<[Arc<dyn TenantSource>]>),
+    Sources(Arc<[Arc<dyn TenantSource>]>),
 }
 
 type Told = Arc<dyn Fn(&Parts) -> Option<String> + Send + Sync>;
@@ -114,7 +113,7 @@ impl TenantLookup {
                 let tenant = by_credential(engine, parts).await?;
                 Ok(FoundTenant::Tenant(tenant.unwrap_or_else(|| ANONYMOUS.to_owned())))
             }
-            Self::Asked(sources) => {
+            Self::Sources(sources) => {
                 for source in sources.iter() {
                     return Ok(match source.claim(engine, parts).await? {
                         TenantClaim::Absent => continue,
@@ -149,10 +148,10 @@ fn credential(headers: &HeaderMap, beside: Option<&ShownCredential>) -> Option<V
         shown.extend_from_slice(bytes);
         shown.push(b'\n');
     }
-    for name in [AUTHORIZATION.as_str(), API_KEY] {
-        for value in headers.get_all(name) {
+    for name in [AUTHORIZATION, X_API_KEY] {
+        for value in headers.get_all(&name) {
             // No field value holds a line feed, so that no two lists of fields are spelt the same.
-            shown.extend_from_slice(name.as_bytes());
+            shown.extend_from_slice(name.as_str().as_bytes());
             shown.push(b':');
             shown.extend_from_slice(value.as_bytes());
             shown.push(b'\n');

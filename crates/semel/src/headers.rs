@@ -34,6 +34,17 @@ pub const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-p
 /// The host that the client asked for.
 pub const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
+/// The method of a request that somebody else is asked about.
+pub const X_FORWARDED_METHOD: HeaderName = HeaderName::from_static("x-forwarded-method");
+/// The target of a request that somebody else is asked about.
+pub const X_FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
+/// A credential of the caller, beside `Authorization`.
+pub const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+/// The trace that a request belongs to: W3C Trace Context.
+pub const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+/// What tracing systems add to [`TRACEPARENT`].
+pub const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
+
 /// How the names of Semel's own fields begin.
 pub const OWN_PREFIX: &str = "semel-";
 

@@ -7,7 +7,6 @@ mod nats;
 #[cfg(feature = "rabbitmq")]
 mod rabbitmq;
 mod webhook;
-#[cfg(any(feature = "nats", feature = "rabbitmq"))]
 pub(crate) mod wire;
 
 #[cfg(any(feature = "nats", feature = "rabbitmq"))]

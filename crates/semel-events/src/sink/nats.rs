@@ -152,7 +152,7 @@ fn undelivered(subject: &str, error: &PublishError) -> Undelivered {
     match (error.kind(), refusal.map(jetstream::Error::error_code)) {
         (PublishErrorKind::MaxPayloadExceeded, _)
         | (_, Some(ErrorCode::STREAM_MESSAGE_EXCEEDS_MAXIMUM | ErrorCode::STREAM_HEADER_EXCEEDS_MAXIMUM)) => {
-            Undelivered::Refused(format!("it is too large: {error}"))
+            Undelivered::Refused(format!("event too large: {error}"))
         }
         (PublishErrorKind::StreamNotFound, _) => Undelivered::Unreachable(format!(
             "no stream has the subject {subject}: create a stream, or add the subject to one"

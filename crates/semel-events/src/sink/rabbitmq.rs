@@ -99,7 +99,10 @@ impl RabbitMqSink {
 
     async fn publish_on(&self, channel: &Channel, event: &Event) -> Result<Confirmation, lapin::Error> {
         let mut headers = FieldTable::default();
-        headers.insert(wire::AMQP_AGGREGATE.into(), AMQPValue::LongString(event.aggregate.as_str().into()));
+        headers.insert(
+            wire::AGGREGATE_FIELD.as_str().into(),
+            AMQPValue::LongString(event.aggregate.as_str().into()),
+        );
         let properties = BasicProperties::default()
             .with_message_id(event.id.to_string().into())
             .with_type(event.kind.as_str().into())
@@ -163,7 +166,7 @@ fn undelivered(error: &lapin::Error, size: usize) -> Undelivered {
         limit.split(|letter: char| !letter.is_ascii_digit()).find_map(|number| number.parse::<usize>().ok())
     });
     if limit.is_some_and(|limit| size > limit) {
-        return Undelivered::Refused(format!("it is too large: {said}"));
+        return Undelivered::Refused(format!("event too large: {said}"));
     }
     Undelivered::Unreachable(said)
 }

@@ -1,12 +1,13 @@
 //! Publishes by HTTP, signed as Standard Webhooks has it.
 
+use super::wire::{AGGREGATE_FIELD, KIND_FIELD};
 use super::{Sink, Undelivered};
 use crate::message::Event;
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderName};
+use http::header::CONTENT_TYPE;
 use http::{Request, StatusCode};
 use semel_http::tls::{ClientTlsFiles, TlsError};
-use semel_http::webhook::WebhookSecret;
+use semel_http::webhook::{ID, SIGNATURE, TIMESTAMP, WebhookSecret};
 use semel_http::{Client, Endpoint, InvalidEndpoint, Options, Resend};
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -16,12 +17,6 @@ const DEADLINE: Duration = Duration::from_secs(60);
 
 /// How many idle connections are kept.
 const IDLE_CONNECTIONS: usize = 64;
-
-const AGGREGATE: HeaderName = HeaderName::from_static("semel-aggregate");
-const KIND: HeaderName = HeaderName::from_static("semel-kind");
-const ID: HeaderName = HeaderName::from_static("webhook-id");
-const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
-const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 
 /// Why nothing can be published at a URL. The URL is not repeated: it may hold a password.
 #[derive(Debug, thiserror::Error)]
@@ -92,10 +87,10 @@ impl Webhook {
             .header(ID, id)
             .header(TIMESTAMP, seconds)
             .header(SIGNATURE, signature)
-            .header(AGGREGATE, &event.aggregate)
-            .header(KIND, &event.kind)
+            .header(AGGREGATE_FIELD, &event.aggregate)
+            .header(KIND_FIELD, &event.kind)
             .body(event.payload.clone())
-            .map_err(|_| Undelivered::Refused("its names are not valid in headers".into()))
+            .map_err(|_| Undelivered::Refused("its attributes are not valid header values".into()))
     }
 }
 

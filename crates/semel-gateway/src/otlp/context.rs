@@ -1,11 +1,9 @@
 //! W3C trace context: whose trace a request belongs to, as `traceparent` says.
 
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderValue};
+use semel::headers::{TRACEPARENT, TRACESTATE};
 use std::fmt::Write as _;
 use uuid::Uuid;
-
-const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
-const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// The flag by which a caller says that it records its part.
 const SAMPLED: u8 = 1;
@@ -116,7 +114,7 @@ mod tests {
     const GIVEN: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
     fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
-        lines.iter().map(|&(n, v)| (HeaderName::from_static(n), HeaderValue::from_static(v))).collect()
+        lines.iter().map(|&(n, v)| (http::HeaderName::from_static(n), HeaderValue::from_static(v))).collect()
     }
 
     #[test]

@@ -51,7 +51,7 @@ fn read(
     let id = text(properties.message_id())
         .ok_or("it has no message_id, so a redelivery could not be recognised")?;
     let id = MessageId::new(id).map_err(|error| error.to_string())?;
-    let aggregate = match header(properties, wire::AMQP_AGGREGATE) {
+    let aggregate = match header(properties, wire::AGGREGATE_FIELD.as_str()) {
         Some(AMQPValue::LongString(name)) => name.to_string(),
         Some(AMQPValue::ShortString(name)) => name.to_string(),
         _ => routing_key.to_string(),
@@ -131,7 +131,7 @@ impl RabbitMqReceipt {
         }
         match tokio::time::timeout(PATIENCE, word).await {
             Ok(Ok(true)) => Ok(()),
-            Ok(Ok(false)) => Err("it was not taken".into()),
+            Ok(Ok(false)) => Err("the broker rejected it".into()),
             Ok(Err(error)) => Err(error.to_string()),
             Err(_) => Err("the broker does not answer".into()),
         }

@@ -47,7 +47,7 @@ impl ForwardAuthConfig {
     pub const DEADLINE: Duration = Duration::from_secs(2);
     /// What is sent, unless told otherwise.
     pub const HEADERS: [HeaderName; 3] =
-        [http::header::AUTHORIZATION, http::header::COOKIE, HeaderName::from_static("x-api-key")];
+        [http::header::AUTHORIZATION, http::header::COOKIE, semel::headers::X_API_KEY];
 }
 
 /// The tenant as the answer names it.
@@ -112,6 +112,6 @@ impl TenantSource for ForwardAuth {
 }
 
 fn undecided(why: &dyn std::fmt::Display) -> TenantClaim {
-    tracing::error!(%why, "nothing was executed: forward-auth cannot say whose request it is");
+    tracing::error!(%why, "forward-auth: caller not identified; nothing was executed");
     TenantClaim::Undecided
 }

@@ -6,11 +6,11 @@ use crate::upstream::Caller;
 use http::header::{FORWARDED, HOST};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use semel::headers::{X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO};
+use semel::headers::{
+    X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_METHOD, X_FORWARDED_PROTO, X_FORWARDED_URI,
+};
 use std::net::IpAddr;
 
-const METHOD: HeaderName = HeaderName::from_static("x-forwarded-method");
-const ASKED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 /// What a trusted peer may have said of those before it.
 const INTRODUCED: [HeaderName; 3] = [X_FORWARDED_FOR, X_FORWARDED_PROTO, X_FORWARDED_HOST];
 
@@ -37,7 +37,7 @@ impl Question {
             fields.remove(name);
         }
         let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
-        for (name, text) in [(METHOD, parts.method.as_str()), (ASKED_URI, target)] {
+        for (name, text) in [(X_FORWARDED_METHOD, parts.method.as_str()), (X_FORWARDED_URI, target)] {
             // Methods and targets are made of what a value may hold.
             if let Ok(value) = HeaderValue::from_str(text) {
                 fields.insert(name, value);

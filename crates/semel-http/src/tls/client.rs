@@ -7,7 +7,7 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
@@ -38,7 +38,7 @@ impl ClientTlsFiles {
     pub fn check(&self) -> Result<(), TlsError> {
         let files = self.pem()?;
         let roots = files.ca.as_ref().map_or_else(|| Ok(RootCertStore::empty()), PemFile::authorities)?;
-        files.config(roots).map(drop)
+        files.config(Arc::new(roots)).map(drop)
     }
 
     fn pem(&self) -> Result<Pem<'_>, TlsError> {
@@ -57,7 +57,7 @@ struct Pem<'a> {
 }
 
 impl Pem<'_> {
-    fn config(&self, roots: RootCertStore) -> Result<ClientConfig, TlsError> {
+    fn config(&self, roots: Arc<RootCertStore>) -> Result<ClientConfig, TlsError> {
         let builder = ClientConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
             .map_err(TlsError::Library)?
@@ -84,18 +84,28 @@ impl FromFiles for ClientTlsFiles {
     fn make(&self) -> Result<ClientConfig, TlsError> {
         let files = self.pem()?;
         let roots = match &files.ca {
-            Some(ca) => ca.authorities()?,
+            Some(ca) => Arc::new(ca.authorities()?),
             None => system_roots()?,
         };
         files.config(roots)
     }
 }
 
-/// The authorities that this system believes. Some of what is found there may be of no use, which is the system's business.
-fn system_roots() -> Result<RootCertStore, TlsError> {
+/// The authorities that this system trusts. Certificates there that cannot be used are passed over.
+///
+/// Read once per process and shared: it is a file of some 200 KB, and every client of a gateway and each of its reloads would parse it.
+fn system_roots() -> Result<Arc<RootCertStore>, TlsError> {
+    static ROOTS: OnceLock<Arc<RootCertStore>> = OnceLock::new();
+    if let Some(roots) = ROOTS.get() {
+        return Ok(Arc::clone(roots));
+    }
     let mut roots = RootCertStore::empty();
     let (usable, _) = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    if usable == 0 { Err(TlsError::NoSystemRoots) } else { Ok(roots) }
+    // Not kept: an operator who installs them now need not restart the process.
+    if usable == 0 {
+        return Err(TlsError::NoSystemRoots);
+    }
+    Ok(Arc::clone(ROOTS.get_or_init(|| Arc::new(roots))))
 }
 
 /// Connects over TLS, with files that are reloaded when they change.
@@ -140,5 +150,18 @@ impl ClientTls {
         let mut config = ClientConfig::clone(&self.0.current());
         config.alpn_protocols = vec![protocol.to_vec()];
         TlsConnector::from(Arc::new(config)).connect(name, stream).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_systems_authorities_are_read_once() {
+        match (system_roots(), system_roots()) {
+            (Ok(first), Ok(second)) => assert!(Arc::ptr_eq(&first, &second)),
+            (first, second) => assert!(first.is_err() && second.is_err(), "there are none on this machine"),
+        }
     }
 }

@@ -1,10 +1,11 @@
 //! A client of the demo: one request, one connection.
 
 use super::part::service::{Order, PROVIDER_MODE};
-use crate::exchange::{ExchangeError, exchange};
+use crate::exchange::{ExchangeError, Peer};
 use bytes::Bytes;
-use http::{HeaderMap, Method, StatusCode};
-use http_body_util::Full;
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderMap, HeaderName, Method, StatusCode};
+use semel::headers::{IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED};
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::task::JoinHandle;
@@ -58,11 +59,12 @@ pub(super) struct Answer {
 
 impl Answer {
     fn new(status: StatusCode, headers: &HeaderMap, body: Bytes) -> Self {
-        let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let header =
+            |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         Self {
             status,
-            replayed: header("idempotent-replayed").as_deref() == Some("true"),
-            retry_after: header("retry-after"),
+            replayed: header(IDEMPOTENT_REPLAYED).as_deref() == Some("true"),
+            retry_after: header(RETRY_AFTER),
             body,
         }
     }
@@ -90,8 +92,6 @@ impl Answer {
 pub(super) enum ClientError {
     #[error(transparent)]
     Exchange(#[from] ExchangeError),
-    #[error("cannot build the request: {0}")]
-    Request(#[from] http::Error),
     #[error("invalid answer: {0}")]
     Senseless(String),
 }
@@ -101,30 +101,30 @@ pub(super) struct Client {
     pub(super) address: SocketAddr,
 }
 
+/// The header that names the tenant: see the gateway's configuration in `part/gateway.rs`.
+const ACCOUNT: &str = "x-account-id";
+
 /// Longer than any answer takes; a demo that hangs says nothing.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Client {
     /// Sends a request and waits for its answer.
     pub(super) async fn send(self, request: &Request) -> Result<Answer, ClientError> {
-        let mut message = http::Request::builder()
-            .method(&request.method)
-            .uri(&request.path)
-            .header("host", self.address.to_string());
+        let peer = Peer::at(self.address, PATIENCE)?;
+        let mut message = peer.request(request.method.clone(), &request.path);
         if let Some(account) = request.account {
-            message = message.header("x-account-id", account);
+            message = message.header(ACCOUNT, account);
         }
         if let Some(key) = request.key {
-            message = message.header("idempotency-key", key);
+            message = message.header(IDEMPOTENCY_KEY, key);
         }
         if let Some(mode) = request.mode {
             message = message.header(PROVIDER_MODE, mode);
         }
         if !request.body.is_empty() {
-            message = message.header("content-type", "application/json");
+            message = message.header(CONTENT_TYPE, "application/json");
         }
-        let message = message.body(Full::new(Bytes::from(request.body.clone())))?;
-        let (head, body) = exchange(self.address, message, PATIENCE).await?.into_parts();
+        let (head, body) = peer.send(message, request.body.clone()).await?.into_parts();
         Ok(Answer::new(head.status, &head.headers, body))
     }
 

@@ -172,3 +172,8 @@ async fn demonstrate(
 
 /// As shells have it for a process that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
+
+/// The README's example is a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -4,16 +4,17 @@ use crate::conclusion::Conclusion;
 use crate::payment::Payment;
 use crate::refund::Granted;
 use crate::verdict::{NoAnswer, Verdict};
-use axum::http::{HeaderValue, Method, Request, StatusCode, Uri};
-use http_body_util::{BodyExt as _, Full};
-use hyper::body::Bytes;
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
+use axum::body::Bytes;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Builder;
+use axum::http::{HeaderValue, Method, StatusCode, Uri};
+use semel::headers::{IDEMPOTENCY_KEY, OPERATION_ID};
 use semel::{Body, Found, Identity, Inquiry, OperationId, Promise, Takeover};
+use semel_http::tls::ClientTlsFiles;
+use semel_http::{Client, Endpoint, Options, Resend};
 use semel_tower::Reply;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
-use tokio::net::TcpStream;
 
 /// What a provider can be relied on for, once nobody knows whether a call reached it. Whoever sets the service up has read the
 /// provider's manual.
@@ -109,16 +110,15 @@ impl Call<'_> {
 impl Provider<'_> {
     /// Makes the one call. `Ok` is the provider's word; everything else is silence.
     pub(crate) async fn call(&self, identity: Identity, call: Call<'_>) -> Result<Verdict, NoAnswer> {
-        let mut request = Request::builder()
-            .method(Method::POST)
-            .uri(call.path())
+        let mut request = self
+            .request(Method::POST, call.path())?
             .header("attempt", identity.attempt())
-            .header("semel-operation-id", self.operation.to_string())
-            .header("content-type", "application/json");
+            .header(OPERATION_ID, self.operation.to_string())
+            .header(CONTENT_TYPE, "application/json");
         if let Some(mode) = &self.mode {
             request = request.header("x-provider-mode", mode);
         }
-        let request = request.header("idempotency-key", identity.into_key());
+        let request = request.header(IDEMPOTENCY_KEY, identity.into_key());
         match self.exchange(request, call.order().to_string().into()).await? {
             (StatusCode::CREATED | StatusCode::PAYMENT_REQUIRED, body) => Verdict::of_receipt(&read(&body)?),
             (status, _) => Err(NoAnswer::Status(status)),
@@ -129,7 +129,7 @@ impl Provider<'_> {
     pub(crate) async fn ask(&self, inquiry: Inquiry, call: Call<'_>) -> Result<Found<Verdict>, NoAnswer> {
         let path = call.path();
         let uri = format!("{path}/by-identity/{}?attempt={}", inquiry.key, inquiry.up_to_attempt);
-        let (status, body) = self.exchange(Request::get(uri), Bytes::new()).await?;
+        let (status, body) = self.exchange(self.request(Method::GET, &uri)?, Bytes::new()).await?;
         match status {
             StatusCode::OK => Ok(Found::Happened(Verdict::of_receipt(&read(&body)?)?)),
             // The provider's manual says that it refuses these attempts from now on.
@@ -138,28 +138,22 @@ impl Provider<'_> {
         }
     }
 
-    async fn exchange(
-        &self,
-        request: axum::http::request::Builder,
-        body: Bytes,
-    ) -> Result<(StatusCode, Bytes), NoAnswer> {
-        let authority = self.options.url.authority().map_or("", |authority| authority.as_str());
-        let request = request.header("host", authority).body(Full::new(body)).map_err(NoAnswer::Request)?;
-        let exchange = async {
-            let stream = TcpStream::connect(authority).await.map_err(NoAnswer::Unreachable)?;
-            let (mut sender, connection) =
-                http1::handshake(TokioIo::new(stream)).await.map_err(NoAnswer::Broken)?;
-            let connection = tokio::spawn(connection);
-            let answer = async {
-                let response = sender.send_request(request).await?;
-                let status = response.status();
-                Ok((status, response.into_body().collect().await?.to_bytes()))
-            };
-            let answer = answer.await.map_err(NoAnswer::Broken);
-            connection.abort();
-            answer
+    fn request(&self, method: Method, path: &str) -> Result<Builder, NoAnswer> {
+        Ok(Endpoint::new(&self.options.url)?.request(method, path))
+    }
+
+    /// Each call has a connection of its own: one that was kept may be closed by the provider just as the call is sent, and that call
+    /// would be in doubt.
+    async fn exchange(&self, request: Builder, body: Bytes) -> Result<(StatusCode, Bytes), NoAnswer> {
+        let options = Options {
+            deadline: self.options.timeout,
+            idle_connections: 0,
+            resend: Resend::Never,
+            ..Options::default()
         };
-        tokio::time::timeout(self.options.timeout, exchange).await.unwrap_or(Err(NoAnswer::TooLong))
+        let client = Client::new(&Endpoint::new(&self.options.url)?, ClientTlsFiles::default(), options)?;
+        let (head, body) = client.send(request.body(body)?).await?.into_parts();
+        Ok((head.status, body))
     }
 }
 

@@ -35,12 +35,12 @@ impl Verdict {
 /// The provider said nothing that can be relied on.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoAnswer {
-    #[error("the provider cannot be reached")]
-    Unreachable(#[source] std::io::Error),
-    #[error("the connection to the provider broke")]
-    Broken(#[source] hyper::Error),
-    #[error("the provider took too long")]
-    TooLong,
+    #[error("the provider did not answer")]
+    Silent(#[from] semel_http::Error),
+    #[error("the provider's URL is invalid")]
+    Url(#[from] semel_http::InvalidEndpoint),
+    #[error(transparent)]
+    Tls(#[from] semel_http::tls::TlsError),
     #[error("the provider answered {0}")]
     Status(StatusCode),
     #[error("the provider's answer cannot be read")]
@@ -48,5 +48,5 @@ pub(crate) enum NoAnswer {
     #[error("the provider says neither that the money has moved nor that it has not")]
     Neither,
     #[error("the request to the provider cannot be made")]
-    Request(#[source] axum::http::Error),
+    Request(#[from] axum::http::Error),
 }

@@ -3,15 +3,15 @@
 
 use super::{end_of_input, tell};
 use crate::DemoError;
-use crate::exchange::exchange;
+use crate::exchange::Peer;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use axum::{Json, Router};
-use bytes::Bytes;
 use clap::Args;
-use http::{HeaderMap, Request, StatusCode};
-use http_body_util::Full;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, Method, StatusCode};
+use semel::headers::{ATTEMPT, IDEMPOTENCY_KEY, OPERATION_ID, RESOURCE};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -80,7 +80,7 @@ async fn create_payment(
     headers: HeaderMap,
     Json(order): Json<Order>,
 ) -> Response {
-    let Some(operation) = headers.get("semel-operation-id").and_then(|id| id.to_str().ok()) else {
+    let Some(operation) = headers.get(OPERATION_ID).and_then(|id| id.to_str().ok()) else {
         return told(StatusCode::BAD_REQUEST, "through_the_gateway", "Send it through the gateway.");
     };
     match charge(provider, operation, &headers, &order).await {
@@ -88,7 +88,7 @@ async fn create_payment(
             let charge_id = charge["id"].as_str().unwrap_or_default().to_owned();
             let payment = Payment::made(operation, order, charge_id);
             let resource = format!("payment/{}", payment.id);
-            (StatusCode::CREATED, [("semel-resource", resource)], Json(payment)).into_response()
+            (StatusCode::CREATED, [(RESOURCE, resource)], Json(payment)).into_response()
         }
         Some((StatusCode::PAYMENT_REQUIRED, _)) => {
             told(StatusCode::PAYMENT_REQUIRED, "card_declined", "The card was declined.")
@@ -110,19 +110,19 @@ async fn charge(
 ) -> Option<(StatusCode, Value)> {
     let Order { amount, currency, merchant_reference } = order;
     let terms = json!({ "amount": amount, "currency": currency, "reference": merchant_reference });
-    let mut request = Request::post("/charges")
-        .header("host", provider.to_string())
-        .header("content-type", "application/json")
-        .header("idempotency-key", identity(operation))
-        .header("semel-operation-id", operation);
-    if let Some(attempt) = headers.get("semel-attempt") {
+    let provider = Peer::at(provider, PATIENCE).ok()?;
+    let mut request = provider
+        .request(Method::POST, "/charges")
+        .header(CONTENT_TYPE, "application/json")
+        .header(IDEMPOTENCY_KEY, identity(operation))
+        .header(OPERATION_ID, operation);
+    if let Some(attempt) = headers.get(ATTEMPT) {
         request = request.header("attempt", attempt);
     }
     if let Some(mode) = headers.get(PROVIDER_MODE) {
         request = request.header(PROVIDER_MODE, mode);
     }
-    let request = request.body(Full::new(Bytes::from(terms.to_string()))).ok()?;
-    let (head, body) = exchange(provider, request, PATIENCE).await.ok()?.into_parts();
+    let (head, body) = provider.send(request, terms.to_string()).await.ok()?.into_parts();
     Some((head.status, serde_json::from_slice(&body).ok()?))
 }
 

@@ -10,6 +10,7 @@
 mod clocks;
 mod evidence;
 mod leases;
+mod over_tls;
 mod polls;
 mod provider;
 mod support;

@@ -1,7 +1,6 @@
 //! curl gets the same answers, whatever it speaks.
 
 use crate::support::{Certificate, Gateway, Service};
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// How curl speaks.
@@ -92,11 +91,11 @@ match = \"POST /slow\"
 
 #[test]
 fn curl_gets_the_same_answers_whatever_it_speaks() {
-    let (service, directory) = (Service::start(), tempfile::tempdir().unwrap());
-    let certificate = Certificate::make(directory.path());
+    let (service, certificate) = (Service::start(), Certificate::make());
     let plain = Gateway::start(&service, ROUTES);
     let encrypted = Gateway::start(&service, &format!("[tls]\n{}{ROUTES}", certificate.settings()));
-    let ca = certificate.ca.to_str().unwrap();
+    let ca = certificate.ca();
+    let ca = ca.to_str().unwrap();
     let way = |gateway, scheme, flags, version| Way { gateway, scheme, flags, version };
     let ways = [
         way(&plain, "http", vec![], "1.1"),
@@ -117,7 +116,7 @@ fn curl_gets_the_same_answers_whatever_it_speaks() {
         }
     }
     assert_eq!(service.executed(), 4 * 2);
-    refuses_a_stranger(&encrypted, directory.path());
+    refuses_a_stranger(&encrypted);
 }
 
 /// When the window ends differs from one operation to the next, as its id does.
@@ -128,13 +127,11 @@ fn without_expiry(body: &str) -> String {
     format!("{before}{NAME}{after}")
 }
 
-fn refuses_a_stranger(gateway: &Gateway, directory: &Path) {
-    let elsewhere = directory.join("elsewhere");
-    std::fs::create_dir(&elsewhere).unwrap();
-    let stranger = Certificate::make(&elsewhere);
-    let ca = stranger.ca.to_str().unwrap();
+fn refuses_a_stranger(gateway: &Gateway) {
+    let stranger = Certificate::make();
     let curl = Command::new("curl")
-        .args(["--silent", "--cacert", ca])
+        .args(["--silent", "--cacert"])
+        .arg(stranger.ca())
         .arg(format!("https://{}/", gateway.address))
         .status()
         .unwrap();

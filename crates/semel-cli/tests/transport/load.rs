@@ -9,7 +9,7 @@ const CLIENTS: usize = 4;
 #[test]
 fn under_load_over_http_2_each_operation_happens_once() {
     let (service, directory) = (Service::start(), tempfile::tempdir().unwrap());
-    let certificate = Certificate::make(directory.path());
+    let certificate = Certificate::make();
     let plain = Gateway::start(&service, "");
     let encrypted = Gateway::start(&service, &format!("[tls]\n{}", certificate.settings()));
     let body = directory.path().join("body");

@@ -5,8 +5,7 @@ use std::process::Command;
 
 #[test]
 fn operators_are_served_over_tls_and_believe_whom_they_say() {
-    let (service, directory) = (Service::start(), tempfile::tempdir().unwrap());
-    let certificate = Certificate::make(directory.path());
+    let (service, certificate) = (Service::start(), Certificate::make());
     let gateway = Gateway::start(&service, &format!("[admin.tls]\n{}", certificate.settings()));
     let list = |scheme: &str, ca: Option<&str>| {
         let mut semel = Command::new(env!("CARGO_BIN_EXE_semel"));
@@ -16,7 +15,8 @@ fn operators_are_served_over_tls_and_believe_whom_they_say() {
         }
         semel.output().unwrap()
     };
-    let ca = certificate.ca.to_str().unwrap();
+    let ca = certificate.ca();
+    let ca = ca.to_str().unwrap();
     let listed = list("https", Some(ca));
     assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
     assert!(!list("https", None).status.success(), "the system knows no such authority");

@@ -44,14 +44,13 @@ async fn the_store_is_spoken_with_by_tls_and_has_to_be_who_it_says() {
     let name = url.rsplit('/').next().unwrap().split('?').next().unwrap();
     let server = database.authority().parse().unwrap();
 
-    let directories = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
-    let [its_own, strangers] = [0, 1].map(|which: usize| Certificate::make(directories[which].path()));
+    let (its_own, strangers) = (Certificate::make(), Certificate::make());
     let at = before(server, &its_own).await;
     let migrate = async |options: &str| {
         let store = format!("postgres://postgres@{at}/{name}?{options}");
         Command::new(env!("CARGO_BIN_EXE_semel")).args(["migrate", "--store", &store]).output().await.unwrap()
     };
-    let verified = |ca: &Certificate| format!("sslmode=verify-full&sslrootcert={}", ca.ca.display());
+    let verified = |ca: &Certificate| format!("sslmode=verify-full&sslrootcert={}", ca.ca().display());
     assert!(!migrate("sslmode=disable").await.status.success(), "nobody answers in the clear");
     assert!(!migrate(&verified(&strangers)).await.status.success(), "it is vouched for by somebody else");
     let made = migrate(&verified(&its_own)).await;

@@ -3,9 +3,6 @@
 use crate::sending::{self, MORE_THAN_FITS, SlowReader};
 use crate::support::http2::{Http2, payment};
 use crate::support::{Answer, Ask, Client, Service, Setting};
-use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
-};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -13,67 +10,42 @@ use semel_gateway::tls::{
     ClientCertificates, ClientTls, ClientTlsFiles, ServerTls, ServerTlsFiles, TlsError,
 };
 use semel_gateway::upstream::{Transport, UpstreamProtocol};
+use semel_testing::tls::Issued;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 /// An authority of the tests' own.
-struct Authority {
-    issuer: CertifiedIssuer<'static, KeyPair>,
-    directory: TempDir,
-}
-
-/// A certificate and its key, by path.
-struct Pair {
-    certificate: PathBuf,
-    key: PathBuf,
-}
+struct Authority(semel_testing::tls::Authority);
 
 impl Authority {
     fn new() -> Self {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, "the tests' own");
-        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-        let directory = tempfile::tempdir().unwrap();
-        std::fs::write(directory.path().join("ca.crt"), issuer.pem()).unwrap();
-        Self { issuer, directory }
+        Self(semel_testing::tls::Authority::new())
     }
 
     fn file(&self) -> PathBuf {
-        self.directory.path().join("ca.crt")
+        self.0.ca()
     }
 
     /// Issues, or renews, the certificate of that name.
-    fn issue(&self, name: &str) -> Pair {
-        let mut params = CertificateParams::new(vec!["127.0.0.1".into(), "shop.example".into()]).unwrap();
-        params.distinguished_name.push(DnType::CommonName, name);
-        params.extended_key_usages =
-            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-        let key = KeyPair::generate().unwrap();
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        let path = |kind: &str| self.directory.path().join(format!("{name}.{kind}"));
-        let pair = Pair { certificate: path("crt"), key: path("key") };
-        std::fs::write(&pair.certificate, certificate.pem()).unwrap();
-        std::fs::write(&pair.key, key.serialize_pem()).unwrap();
-        pair
+    fn issue(&self, name: &str) -> Issued {
+        self.0.issue(name, &["127.0.0.1", "shop.example"])
     }
 
     fn served(&self) -> ServerTlsFiles {
-        let Pair { certificate, key } = self.issue("gateway");
+        let Issued { certificate, key } = self.issue("gateway");
         ServerTlsFiles { check_every: Duration::from_millis(20), ..ServerTlsFiles::new(certificate, key) }
     }
 
     /// A client that believes this authority, and shows a certificate if it has one.
-    fn client(&self, shown: Option<&Pair>, protocol: &[u8]) -> ClientConfig {
+    fn client(&self, shown: Option<&Issued>, protocol: &[u8]) -> ClientConfig {
         let mut roots = RootCertStore::empty();
-        roots.add(self.issuer.der().clone()).unwrap();
+        roots.add(CertificateDer::from_pem_file(self.file()).unwrap()).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -81,7 +53,7 @@ impl Authority {
             .with_root_certificates(roots);
         let mut config = match shown {
             None => builder.with_no_client_auth(),
-            Some(Pair { certificate, key }) => builder
+            Some(Issued { certificate, key }) => builder
                 .with_client_auth_cert(
                     CertificateDer::pem_file_iter(certificate).unwrap().map(Result::unwrap).collect(),
                     PrivateKeyDer::from_pem_file(key).unwrap(),
@@ -163,7 +135,7 @@ async fn a_clients_certificate_says_who_it_is() {
             ServerTlsFiles { client_ca: Some(authority.file()), client_certificates, ..authority.served() };
         let front = Setting { tls: Some(tls), ..Setting::default() }.before(&service).await;
         let before = service.executed();
-        let send = async |shown: Option<&Pair>| {
+        let send = async |shown: Option<&Issued>| {
             ask(front.address, authority.client(shown, b"http/1.1"), &Ask::payment()).await
         };
         let first = send(Some(&authority.issue("ann"))).await.unwrap();
@@ -190,7 +162,7 @@ async fn before(
     client_ca: Option<PathBuf>,
 ) -> u16 {
     use rustls::server::WebPkiClientVerifier;
-    let Pair { certificate, key } = authority.issue("service");
+    let Issued { certificate, key } = authority.issue("service");
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = rustls::ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()

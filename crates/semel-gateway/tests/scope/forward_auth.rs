@@ -4,6 +4,7 @@ use crate::support::{Answer, Shop, serve};
 use axum::Router;
 use axum::extract::{Request, State};
 use http::{HeaderMap, Response, StatusCode};
+use semel_testing::tls::{self, HttpsServer};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -223,49 +224,19 @@ async fn an_answer_whose_body_never_comes_is_believed_and_its_connection_closed(
 
 #[tokio::test]
 async fn over_tls_it_has_to_be_who_the_ca_file_says() {
-    let (authority, file) = over_tls().await;
-    let (_, strangers) = over_tls().await;
-    let asked = |ca: &std::path::Path| {
-        let (port, ca) = (authority.port(), ca.display());
+    let (authority, stranger) = (tls::Authority::new(), tls::Authority::new());
+    let of_ann = "HTTP/1.1 200 OK\r\nx-account: ann\r\ncontent-length: 0\r\n\r\n";
+    let server = HttpsServer::start(&authority.issue("auth", &["localhost"]), None, of_ann).await;
+    let asked = |ca: &tls::Authority| {
+        let (port, ca) = (server.port(), ca.ca());
         format!(
-            "[scope]\ntenant = [\"forward-auth\"]\n[scope.forward_auth]\nurl = \"https://localhost:{port}/auth\"\ntenant_header = \"x-account\"\ntls = {{ ca = \"{ca}\" }}\n"
+            "[scope]\ntenant = [\"forward-auth\"]\n[scope.forward_auth]\nurl = \"https://localhost:{port}/auth\"\ntenant_header = \"x-account\"\ntls = {{ ca = \"{}\" }}\n",
+            ca.display()
         )
     };
-    let shop = Shop::open(&asked(file.path())).await;
+    let shop = Shop::open(&asked(&authority)).await;
     assert_eq!(shop.pay(KEY, &[("x-api-key", "of-ann")]).await.executed(), 1);
-    let shop = Shop::open(&asked(strangers.path())).await;
+    let shop = Shop::open(&asked(&stranger)).await;
     shop.pay(KEY, &[("x-api-key", "of-ann")]).await.is_undecided();
     assert_eq!(shop.executions(), 0);
-}
-
-/// Somebody who says that every request is Ann's, at https://localhost, and the file of its CA.
-async fn over_tls() -> (SocketAddr, tempfile::NamedTempFile) {
-    let made = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), made.cert.pem()).unwrap();
-    let key = rustls::pki_types::PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()).into();
-    let config =
-        rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![made.cert.der().clone()], key)
-            .unwrap();
-    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let Ok(mut stream) = acceptor.accept(stream).await else { continue };
-            let mut head = [0; 4096];
-            let _read = stream.read(&mut head).await;
-            let _written = stream
-                .write_all(
-                    b"HTTP/1.1 200 OK\r\nx-account: ann\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
-                )
-                .await;
-            let _flushed = stream.shutdown().await;
-        }
-    });
-    (address, file)
 }

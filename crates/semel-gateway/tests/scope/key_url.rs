@@ -4,6 +4,7 @@ use crate::support::{AUDIENCE, ISSUER, Issuer, Shop, serve};
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::get;
+use semel_testing::tls::{Authority, HttpsServer};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -81,4 +82,26 @@ async fn an_unknown_key_is_looked_for_at_most_once_a_second() {
     tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
     let again = shop.pay_with(KEY, &new.token_by("new")).await;
     assert!(again.executed() == 1 && again.is_replay(), "the same subject, by another key");
+}
+
+#[tokio::test]
+async fn over_tls_keys_are_taken_only_from_whom_the_ca_file_vouches_for() {
+    let (authority, stranger, key) = (Authority::new(), Authority::new(), Issuer::p256());
+    let keys = set(&[("one", &key)]).unwrap().to_string();
+    let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{keys}", keys.len());
+    let issuer = HttpsServer::start(&authority.issue("issuer", &["localhost"]), None, answer).await;
+    let settings = |ca: &Authority| {
+        let (port, ca) = (issuer.port(), ca.ca());
+        format!(
+            "[scope]\ntenant = [\"jwt:sub\"]\n[scope.jwt]\njwks = \"https://localhost:{port}/jwks.json\"\n\
+             audience = [\"{AUDIENCE}\"]\nissuer = [\"{ISSUER}\"]\ntls = {{ ca = \"{}\" }}\n",
+            ca.display()
+        )
+    };
+    let shop = Shop::open(&settings(&stranger)).await;
+    shop.pay_with(KEY, &key.token_by("one")).await.is_undecided();
+    assert_eq!((shop.executions(), issuer.requests().len()), (0, 0));
+    let shop = Shop::open(&settings(&authority)).await;
+    assert_eq!(shop.pay_with(KEY, &key.token_by("one")).await.executed(), 1);
+    assert!(issuer.requests()[0].starts_with("GET /jwks.json HTTP/1.1"), "{:?}", issuer.requests());
 }

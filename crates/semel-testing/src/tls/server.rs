@@ -66,6 +66,14 @@ impl Drop for HttpsServer {
     }
 }
 
+impl Issued {
+    /// What a server needs to show this certificate. With `clients`, clients must show one of that authority.
+    #[must_use]
+    pub fn server(&self, clients: Option<&Authority>) -> ServerConfig {
+        config(self, clients)
+    }
+}
+
 fn config(issued: &Issued, clients: Option<&Authority>) -> ServerConfig {
     let chain = CertificateDer::pem_file_iter(&issued.certificate).expect("the certificate");
     let chain = chain.collect::<Result<Vec<_>, _>>().expect("the certificate");

@@ -212,6 +212,55 @@ fn it_goes_on_serving_until_ctrl_c_and_leaves_nothing_behind() {
     assert!(lines.any(|line| line.unwrap().contains("stopped")));
 }
 
+/// The shell commands of a page that begin with `program`, as they stand there.
+#[cfg(target_os = "linux")]
+fn commands(page: &str, program: &str) -> Vec<String> {
+    let blocks = page.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
+    blocks.filter(|block| block.starts_with(program)).map(str::to_owned).collect()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn five_minutes_with_curl_go_as_the_page_says() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/start/curl.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    assert_eq!(commands(&page, "semel "), ["semel demo --listen 127.0.0.1:8080\n"]);
+    let [pay, lose]: [String; 2] = commands(&page, "curl ").try_into().unwrap();
+
+    let files = tempfile::tempdir().unwrap();
+    let mut demo = demo().env("TMPDIR", files.path()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(demo.stdout.take().unwrap()).lines();
+    // The page has the default address; this demo has a port of its own, which its suggestions name.
+    let suggested = suggestion(&mut lines, "Pay.");
+    let address = suggested.split("http://").nth(1).unwrap().split('/').next().unwrap();
+    let ledger = suggestion(&mut lines, "The provider's own count of charges.");
+    let run = |command: &str| paste(&command.replace("127.0.0.1:8080", address)).to_lowercase();
+    let charges = || {
+        let summary = paste(&ledger);
+        let count = summary.split("\"charges\":").nth(1).unwrap_or_else(|| panic!("{summary}"));
+        count.chars().take_while(char::is_ascii_digit).collect::<String>().parse::<u32>().unwrap()
+    };
+
+    let before = charges();
+    let first = run(&pay);
+    assert!(first.starts_with("http/1.1 201 created") && first.contains("semel-operation-id: "), "{first}");
+    let retry = run(&pay);
+    assert!(retry.starts_with("http/1.1 201") && retry.contains("idempotent-replayed: true"), "{retry}");
+    let other = run(&pay.replace("25.00", "99.00"));
+    assert!(other.starts_with("http/1.1 422"), "{other}");
+    assert!(other.contains("idempotency_key_reused_with_different_payload"), "{other}");
+    for status in ["504", "409"] {
+        let doubt = run(&lose);
+        assert!(doubt.starts_with(&format!("http/1.1 {status}")), "{doubt}");
+        assert!(doubt.contains("idempotency_outcome_unknown"), "{doubt}");
+    }
+    assert_eq!(charges(), before + 2, "one for each payment");
+
+    signal(demo.id(), "-INT");
+    assert_eq!(demo.wait().unwrap().code(), Some(0));
+    assert_eq!(left_in(&files), Vec::<PathBuf>::new());
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn ctrl_c_in_the_middle_of_the_walk_leaves_nothing_behind() {

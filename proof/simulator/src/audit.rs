@@ -1,13 +1,14 @@
 //! Looks at every write that the store commits: whether the state machine allows it, and what follows from it.
 
 use crate::book::Book;
+use crate::invariants;
 use crate::lock::locked;
 use crate::rules::{Rule, Work};
 use crate::steps;
 use crate::store::{Audit, Write};
 use crate::trace::Trace;
-use semel::{Happening, Now, OperationId, Record, RecordKey, State};
-use std::collections::{BTreeMap, BTreeSet};
+use semel::{Body, Draft, Happening, Now, OperationId, Record, RecordKey, State};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 /// What is known of all operations, past the store's own words.
@@ -20,8 +21,8 @@ pub(crate) struct Auditor {
 
 #[derive(Default)]
 struct Known {
-    /// Every attempt that was ever committed.
-    attempts: BTreeSet<(OperationId, u32)>,
+    /// Every attempt that was ever committed, and which process took it.
+    attempts: BTreeMap<(OperationId, u32), usize>,
     /// Which operation a key stood for last.
     last: BTreeMap<RecordKey, OperationId>,
     /// When each operation ended, by the true time.
@@ -38,7 +39,7 @@ impl Auditor {
     }
 
     pub(crate) fn has_attempt(&self, id: OperationId, attempt: u32) -> bool {
-        locked(&self.known).attempts.contains(&(id, attempt))
+        locked(&self.known).attempts.contains_key(&(id, attempt))
     }
 
     /// When it ended; `None`: it has not, as far as the store was ever told.
@@ -57,6 +58,11 @@ impl Auditor {
 
     pub(crate) fn damaged(&self, id: OperationId) -> Option<u64> {
         locked(&self.known).damaged.get(&id).copied()
+    }
+
+    /// Something that breaks a promise by itself, whatever else comes of it.
+    pub(crate) fn object(&self, what: String) {
+        locked(&self.known).violations.push(what);
     }
 
     pub(crate) fn violations(&self) -> Vec<String> {
@@ -80,6 +86,13 @@ impl Auditor {
     fn is_transaction(&self, key: &RecordKey) -> bool {
         self.rules.iter().any(|rule| *rule.name == *key.operation && rule.work == Work::Transaction)
     }
+}
+
+/// The record as the writer read it, where the answer's time was over since, and the store dropped it, which raises no version.
+fn before_its_answer_went(before: &Record, draft: &Draft) -> Option<Record> {
+    let (there, written) = (before.response.as_ref()?, draft.response.as_ref()?);
+    let was_dropped = there.body == Body::Dropped && written.body.is_kept() && there.status == written.status;
+    was_dropped.then(|| Record { response: Some(written.clone()), ..before.clone() })
 }
 
 pub(crate) fn has_ended(state: State) -> bool {
@@ -106,15 +119,26 @@ impl Audit for Auditor {
             None => self.trace.note(format_args!("{id} process {instance}: {from} -> removed")),
         }
         self.follow_effect(write);
+        let as_read = before.and_then(|before| before_its_answer_went(before, write.draft?));
+        let write = &Write { before: as_read.as_ref().or(before), ..*write };
         let mut known = locked(&self.known);
         if let Some(rule) = rule
             && let Err(why) = steps::check(write, rule.policy(), now)
         {
             known.violations.push(format!("model {id}: {why}"));
         }
+        if let Some(rule) = rule {
+            let owner = before.and_then(|before| known.attempts.get(&(id, before.attempt)).copied());
+            let case = invariants::Case { rule, pages: &self.book.pages(), instance, owner, now };
+            if let Err(why) = case.check(write) {
+                known.violations.push(format!("writes {id}: {from}: {why}"));
+            }
+        }
         match write.draft {
             Some(draft) => {
-                known.attempts.insert((id, draft.attempt));
+                if before.is_none_or(|before| before.attempt != draft.attempt) {
+                    known.attempts.insert((id, draft.attempt), instance);
+                }
                 known.last.insert(write.key.clone(), id);
                 if has_ended(draft.state) {
                     if before.is_none_or(|before| !has_ended(before.state)) {

@@ -149,6 +149,11 @@ impl Pages {
         known
     }
 
+    /// Whether somebody has said that this attempt did nothing and never will.
+    pub(crate) fn is_proved(&self, id: OperationId, attempt: u32) -> bool {
+        self.proofs.get(&id).is_some_and(|proofs| proofs.iter().any(|proof| proof.is_about(attempt)))
+    }
+
     /// This attempt did nothing, and somebody says so.
     pub(crate) fn prove(&mut self, at: u64, id: OperationId, attempt: u32, up_to: bool) {
         self.proofs.entry(id).or_default().push(Proof { at, attempt, up_to });

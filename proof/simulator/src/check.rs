@@ -233,11 +233,16 @@ impl<'a> Case<'a> {
         self.agrees_with_ledger(id, outcomes);
         let with_bytes: Vec<_> =
             outcomes.iter().filter(|(_, answer)| answer.meaning != Meaning::NotStored).collect();
-        if with_bytes
-            .windows(2)
-            .any(|pair| (pair[0].1.status, &pair[0].1.body) != (pair[1].1.status, &pair[1].1.body))
-        {
-            self.object("P2", &format!("{id} has several answers"));
+        let same = |one: &Answer, other: &Answer| {
+            (one.status, &one.body, &one.kept) == (other.status, &other.body, &other.kept)
+        };
+        if let Some(pair) = with_bytes.windows(2).find(|pair| !same(pair[0].1, pair[1].1)) {
+            let is_header = (pair[0].1.status, &pair[0].1.body) == (pair[1].1.status, &pair[1].1.body);
+            let what = if is_header { "several headers" } else { "several answers" };
+            self.object("P2", &format!("{id} has {what}"));
+        }
+        if with_bytes.iter().any(|(_, answer)| answer.replayed && answer.sets_cookie) {
+            self.object("P2", &format!("{id} replays a cookie, which was for one caller"));
         }
         if with_bytes.iter().filter(|(_, answer)| !answer.replayed).count() > 1 {
             self.object("P2", &format!("{id} has several answers that claim to be the first"));
@@ -252,6 +257,9 @@ impl<'a> Case<'a> {
             self.object("P4", &format!("{id} was told to have ended, and the store does not have it so"));
             return;
         };
+        if first < ended {
+            self.object("P2", &format!("{id} was answered at {first} ms, and stored at {ended} ms"));
+        }
         let end = ended + millis(self.rule.policy().retention);
         let later = answers.iter().filter(|(told, _)| told.sent > first && told.variant == variant);
         for (told, answer) in later {

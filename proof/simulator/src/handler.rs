@@ -49,7 +49,11 @@ impl Handler {
     async fn handle(self, request: Request<Full<Bytes>>) -> Result<Response<Bytes>, BoxError> {
         let (parts, body) = request.into_parts();
         let body = body.collect().await?.to_bytes();
-        let operation = parts.extensions.get::<Operation>().cloned().ok_or("not protected")?;
+        let Some(operation) = parts.extensions.get::<Operation>().cloned() else {
+            let number = field(&body, "number").unwrap_or(u32::MAX);
+            self.world.auditor.object(format!("P5 #{number} is executed, and nothing was reserved"));
+            return Err("not protected".into());
+        };
         let rule = self.world.rule(operation.name()).cloned().ok_or("an operation without rules")?;
         let number = |name| field(&body, name).ok_or("a body without numbers");
         let order = Order {

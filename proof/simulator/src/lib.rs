@@ -4,7 +4,7 @@
 //! - `world.rs` is who takes part: gateways (`gateway.rs`, `handler.rs`), `service.rs`, `provider.rs` with its ledger (`book.rs`), `client.rs`, `operator.rs`;
 //! - [`store`] and `network.rs` are what is between them, [`Machine`] the clocks that they go by;
 //! - [`Fault`] is what goes wrong: on the way of a call or a message, or by itself (`chaos.rs`);
-//! - `audit.rs` and `steps.rs` look at each write that the store commits, `check.rs` at everything in the end;
+//! - `audit.rs`, `steps.rs` and `invariants.rs` look at each write that the store commits, `check.rs` at everything in the end;
 //! - [`run`] is one run, [`shrink`] makes a failing one smaller.
 
 mod audit;
@@ -16,6 +16,7 @@ mod dice;
 mod fault;
 mod gateway;
 mod handler;
+mod invariants;
 mod life;
 mod lock;
 mod log;

@@ -1,6 +1,7 @@
 //! What the clients were told.
 
 use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// Which of an operation's requests.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -30,8 +31,19 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) replayed: bool,
     pub(crate) operation_id: Option<String>,
+    /// The fields of the header that a replay has to have as well.
+    pub(crate) kept: Vec<(HeaderName, HeaderValue)>,
+    /// Whether it sets a cookie, which is one caller's.
+    pub(crate) sets_cookie: bool,
     pub(crate) body: Bytes,
     pub(crate) meaning: Meaning,
+}
+
+/// The fields of an answer that are kept for retries, in order.
+pub(crate) fn kept(headers: &HeaderMap) -> Vec<(HeaderName, HeaderValue)> {
+    let names = ["content-type", "content-language", "etag", "link", "location"].map(HeaderName::from_static);
+    let of = |name: HeaderName| headers.get_all(&name).iter().map(move |value| (name.clone(), value.clone()));
+    names.into_iter().flat_map(of).collect()
 }
 
 /// What an answer means to whoever sent the request.

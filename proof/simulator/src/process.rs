@@ -2,9 +2,10 @@
 
 use crate::life::Life;
 use crate::lock::locked;
-use crate::log::{Answer, Meaning};
+use crate::log::{self, Answer, Meaning};
 use crate::network::Broken;
 use bytes::Bytes;
+use http::header::SET_COOKIE;
 use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use semel::Engine;
@@ -61,6 +62,8 @@ impl Process {
                 status,
                 replayed: header("idempotent-replayed") == Some("true"),
                 operation_id: header("semel-operation-id").map(str::to_owned),
+                kept: log::kept(&parts.headers),
+                sets_cookie: parts.headers.contains_key(SET_COOKIE),
                 meaning: Meaning::of(status, accepted, &body),
                 body,
             })

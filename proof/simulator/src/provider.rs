@@ -83,7 +83,9 @@ pub(crate) async fn find(
 }
 
 pub(crate) fn paid(id: OperationId, tenant: u32, via: &str) -> StoredResponse {
-    response(201, format!(r#"{{"paid":"{id}","via":"{via}","canary":"{}"}}"#, canary(tenant)))
+    let mut paid = response(201, format!(r#"{{"paid":"{id}","via":"{via}","canary":"{}"}}"#, canary(tenant)));
+    paid.headers.push(("location".into(), format!("/payments/{id}").into()));
+    paid
 }
 
 pub(crate) fn declined(id: OperationId, tenant: u32, via: &str) -> StoredResponse {
@@ -94,7 +96,8 @@ pub(crate) fn declined(id: OperationId, tenant: u32, via: &str) -> StoredRespons
 }
 
 fn response(status: u16, body: String) -> StoredResponse {
-    StoredResponse { status, headers: Vec::new(), body: Body::Stored(body.into()), schema_version: None }
+    let headers = vec![("content-type".into(), "application/json".into())];
+    StoredResponse { status, headers, body: Body::Stored(body.into()), schema_version: None }
 }
 
 /// Tells of an order by webhook: at once or late, once or again, by operation or by key.
@@ -114,9 +117,13 @@ fn tell(world: &Arc<World>, order: &Order, rule: &Rule, charged: Charged) {
     } else {
         format!(r#""operation_id":"{}","attempt":{}"#, order.id, order.attempt)
     };
+    let header =
+        |(name, value): &(String, Bytes)| format!(r#""{name}":"{}""#, String::from_utf8_lossy(value));
+    let headers: Vec<String> = stored.headers.iter().map(header).collect();
     let body = format!(
-        r#"{{{about},"outcome":"{outcome}","response":{{"status":{},"body":"{text}"}}}}"#,
-        stored.status
+        r#"{{{about},"outcome":"{outcome}","response":{{"status":{},"headers":{{{}}},"body":"{text}"}}}}"#,
+        stored.status,
+        headers.join(",")
     );
     let late = if world.faults.strikes(Fault::WebhookLate) {
         world.chance.millis(5_000, 60_000) + Duration::from_millis(u64::from(number) % 977)

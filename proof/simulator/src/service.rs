@@ -7,7 +7,8 @@ use crate::provider::{self, Said, declined, paid};
 use crate::rules::Rule;
 use crate::world::World;
 use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode};
+use http::header::SET_COOKIE;
+use http::{HeaderName, HeaderValue, Response, StatusCode};
 use semel::{Body, StoredResponse};
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,8 +65,14 @@ fn come_again() -> Response<Bytes> {
 pub(crate) fn answer(stored: StoredResponse) -> Response<Bytes> {
     let body = if let Body::Stored(bytes) = stored.body { bytes } else { Bytes::new() };
     let mut response = Response::new(body);
+    for (name, value) in stored.headers {
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::from_maybe_shared(value)) {
+            response.headers_mut().insert(name, value);
+        }
+    }
+    // For whoever is answered now, and nobody else.
+    response.headers_mut().insert(SET_COOKIE, HeaderValue::from_static("session=of-one-caller"));
     *response.status_mut() = StatusCode::from_u16(stored.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    response.headers_mut().insert("content-type", HeaderValue::from_static("application/json"));
     response
 }
 

@@ -56,9 +56,11 @@ fn swapped(
         Change::Remove => false,
     };
     // What was decided was decided a little earlier.
-    let nows = [0, 1, 3, 10, 60].map(|seconds| earlier(now, Duration::from_secs(seconds)));
     let allowed = by_owner(before, draft, history, policy).iter().any(is_it)
-        || nows.iter().any(|now| by_others(before, draft, history, policy, *now).iter().any(is_it));
+        || [0, 1, 3, 10, 60].into_iter().any(|seconds| {
+            let now = earlier(now, Duration::from_secs(seconds));
+            by_others(before, draft, history, policy, now).iter().any(is_it)
+        });
     if allowed {
         return Ok(());
     }

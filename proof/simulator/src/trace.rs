@@ -40,8 +40,7 @@ impl Trace {
         buffer.clear();
         // Writing to a string does not fail.
         let _ = writeln!(buffer, "{:>5}.{:03} {what}", at / 1000, at % 1000);
-        *hash =
-            buffer.bytes().fold(*hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+        *hash = hashed(*hash, buffer.as_bytes());
         *lines += 1;
         if let Some(text) = text {
             text.push_str(buffer);
@@ -61,4 +60,15 @@ impl Trace {
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A hash of the lines so far and one more, eight bytes at a time.
+fn hashed(hash: u64, line: &[u8]) -> u64 {
+    let mix = |hash: u64, word: u64| (hash.rotate_left(23) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let words = line.chunks(8).map(|chunk| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        u64::from_le_bytes(word)
+    });
+    words.fold(mix(hash, line.len() as u64), mix)
 }

@@ -1,6 +1,7 @@
 //! What can go wrong, how often it does in a run, and which of it is spared when a failing run is made smaller.
 
 use crate::dice::{Dice, mixed};
+use crate::run::Setup;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -128,11 +129,14 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    /// Swarm testing: half of the kinds, each with a density of its own. With `only`, these kinds, all of them.
-    pub(crate) fn draw(seed: u64, only: &[Fault], allowed: Option<BTreeSet<Struck>>) -> Self {
+    /// Swarm testing: half of the kinds, each with a density of its own, unless one is given. With `only`, these kinds, all of them.
+    pub(crate) fn draw(setup: &Setup) -> Self {
+        let Setup { seed, only, density: given, allowed, .. } = setup;
+        let (seed, allowed) = (*seed, allowed.clone());
         let dice = Dice::of(seed, "faults");
         let density = |fault: &Fault| {
-            let (drawn, density) = (dice.chance(0.5), dice.log_uniform(0.02, 1.0) * fault.most());
+            let (drawn, density) = (dice.chance(0.5), dice.log_uniform(0.02, 1.0));
+            let density = given.unwrap_or(density) * fault.most();
             let is_in =
                 if only.is_empty() { drawn && *fault != Fault::Failover } else { only.contains(fault) };
             if is_in { density } else { 0.0 }

@@ -39,4 +39,4 @@ pub use dice::Dice;
 pub use fault::{Fault, Struck};
 pub use machine::Machine;
 pub use run::{Counts, Report, Setup, run};
-pub use shrink::{Shrunk, shrink, timeline};
+pub use shrink::{Shrunk, again, shrink, timeline};

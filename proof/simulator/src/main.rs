@@ -2,7 +2,7 @@
 #![allow(clippy::print_stdout, reason = "it is a command")]
 
 use clap::Parser;
-use semel_simulator::{Counts, Fault, Report, Setup, run, shrink, timeline};
+use semel_simulator::{Counts, Fault, Report, Setup, again, run, shrink, timeline};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
@@ -25,6 +25,9 @@ struct Arguments {
     /// These faults alone; may be given several times
     #[arg(long)]
     only: Vec<Fault>,
+    /// How often each kind of fault strikes, from 0 to 1 of what it may at most. Without it, every run draws that for each kind
+    #[arg(long)]
+    density: Option<f64>,
     /// Go on after a run that failed, and do not make it smaller
     #[arg(long)]
     keep_going: bool,
@@ -65,6 +68,7 @@ fn all(arguments: &Arguments) -> Result<bool, std::io::Error> {
         let setup = Setup {
             operations: arguments.operations,
             only: arguments.only.clone(),
+            density: arguments.density,
             keep_text: arguments.trace,
             ..Setup::of(seed)
         };
@@ -179,10 +183,6 @@ fn explain(setup: &Setup, report: Report, arguments: &Arguments) -> Result<(), s
             timeline(&shrunk.report)
         );
     }
-    let only: String = arguments.only.iter().map(|fault| format!(" --only {}", fault.as_str())).collect();
-    println!(
-        "again: cargo xtask prove simulate --seed {} --operations {}{only}",
-        setup.seed, setup.operations
-    );
+    println!("again: {}", again(setup));
     Ok(())
 }

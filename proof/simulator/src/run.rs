@@ -32,6 +32,8 @@ pub struct Setup {
     pub operations: u32,
     /// These kinds of faults alone, each of them; any, if there is none.
     pub only: Vec<Fault>,
+    /// How often each kind strikes, as a part of what it may at most; `None`: as is drawn for each.
+    pub density: Option<f64>,
     /// Of what strikes, this alone; `None`: all of it.
     pub allowed: Option<BTreeSet<Struck>>,
     /// Whether the lines of the trace are kept.
@@ -42,7 +44,7 @@ impl Setup {
     /// A run of this seed, of the usual size.
     #[must_use]
     pub fn of(seed: u64) -> Self {
-        Self { seed, operations: 600, only: Vec::new(), allowed: None, keep_text: false }
+        Self { seed, operations: 600, only: Vec::new(), density: None, allowed: None, keep_text: false }
     }
 }
 
@@ -133,7 +135,7 @@ async fn simulate(setup: &Setup) -> Report {
 fn world(setup: &Setup) -> Arc<World> {
     let seed = setup.seed;
     let trace = Arc::new(Trace::begin(setup.keep_text));
-    let faults = Arc::new(Faults::draw(seed, &setup.only, setup.allowed.clone()));
+    let faults = Arc::new(Faults::draw(setup));
     let dice = Dice::of(seed, "plan");
     let rules = Arc::new(Rule::draw(&dice));
     let memory = |rule: &Rule| rule.policy().retention.saturating_add(rule.policy().tombstone);

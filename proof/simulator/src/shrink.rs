@@ -56,6 +56,17 @@ pub fn shrink(setup: &Setup, report: Report, limit: Duration) -> Result<Shrunk, 
     Ok(best)
 }
 
+/// The command that runs it again.
+#[must_use]
+pub fn again(setup: &Setup) -> String {
+    let only: String = setup.only.iter().map(|fault| format!(" --only {}", fault.as_str())).collect();
+    let density = setup.density.map_or(String::new(), |density| format!(" --density {density}"));
+    format!(
+        "cargo xtask prove simulate --seed {} --operations {}{only}{density}",
+        setup.seed, setup.operations
+    )
+}
+
 /// The promise that a run breaks first.
 fn promise(report: &Report) -> Option<String> {
     report.violations.first().and_then(|violation| violation.split(' ').next()).map(str::to_owned)

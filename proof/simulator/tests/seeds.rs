@@ -1,7 +1,8 @@
 //! Whole runs: seeds that are kept, seeds that nobody has seen, and that a run is the same whenever it is repeated.
 #![allow(clippy::expect_used, clippy::print_stdout, reason = "a test fails by a panic, and says what it ran")]
+#![allow(clippy::panic, reason = "a run that failed says what happened")]
 
-use semel_simulator::{Fault, Report, Setup, run, shrink, timeline};
+use semel_simulator::{Fault, Report, Setup, again, run, shrink, timeline};
 use std::time::{Duration, Instant, SystemTime};
 
 fn ran(setup: &Setup) -> Report {
@@ -10,13 +11,17 @@ fn ran(setup: &Setup) -> Report {
 
 fn passes(setup: &Setup) -> Report {
     let report = ran(setup);
-    let Setup { seed, operations, .. } = setup;
-    assert!(
-        report.violations.is_empty(),
-        "{:#?}\nagain: cargo xtask prove simulate --seed {seed} --operations {operations}",
-        report.violations
+    if report.violations.is_empty() {
+        return report;
+    }
+    let violations = report.violations.clone();
+    let shrunk = shrink(setup, report, Duration::from_secs(60)).expect("a runtime can be built");
+    panic!(
+        "{violations:#?}\nof the faults these are enough: {:?}\nwhat happened to that operation, and to everybody:\n{}again: {}",
+        shrunk.report.struck,
+        timeline(&shrunk.report),
+        again(setup)
     );
-    report
 }
 
 /// Each of these has found something once, in the product or in the judgement.

@@ -3,11 +3,12 @@
 use crate::book::Book;
 use crate::invariants;
 use crate::lock::locked;
+use crate::machine::EPOCH;
 use crate::rules::{Rule, Work};
 use crate::steps;
 use crate::store::{Audit, Write};
 use crate::trace::Trace;
-use semel::{Body, Draft, Happening, Now, OperationId, Record, RecordKey, State};
+use semel::{Body, Draft, Happening, Now, OperationId, Record, RecordKey, State, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -25,12 +26,28 @@ struct Known {
     attempts: BTreeMap<(OperationId, u32), usize>,
     /// Which operation a key stood for last.
     last: BTreeMap<RecordKey, OperationId>,
-    /// When each operation ended, by the true time.
-    ended: BTreeMap<OperationId, u64>,
+    /// When each operation ended.
+    ended: BTreeMap<OperationId, Ended>,
+    /// The highest time that any instance went by so far, at each moment at which it rose.
+    earliest: Vec<(u64, i64)>,
+    /// By how much the time by which windows are stamped was ahead of the true one at least, and by how much more the time was by which they
+    /// were judged later.
+    least_lead: Option<i64>,
+    run_up: i64,
     /// When an operation was removed because nothing had happened.
     released: BTreeMap<OperationId, u64>,
     damaged: BTreeMap<OperationId, u64>,
     violations: Vec<String>,
+}
+
+/// How an operation ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended {
+    /// When, by the true time.
+    pub(crate) at: u64,
+    /// The ends of its window and its tombstone by the store's time, in milliseconds since 1970.
+    pub(crate) expires: i64,
+    pub(crate) purge: i64,
 }
 
 impl Auditor {
@@ -43,8 +60,20 @@ impl Auditor {
     }
 
     /// When it ended; `None`: it has not, as far as the store was ever told.
-    pub(crate) fn ended(&self, id: OperationId) -> Option<u64> {
+    pub(crate) fn ended(&self, id: OperationId) -> Option<Ended> {
         locked(&self.known).ended.get(&id).copied()
+    }
+
+    /// The highest time that any instance had gone by when it was this, by the true time.
+    pub(crate) fn earliest_by(&self, at: u64) -> i64 {
+        let known = locked(&self.known);
+        let index = known.earliest.partition_point(|(then, _)| *then <= at);
+        index.checked_sub(1).map_or(i64::MIN, |index| known.earliest[index].1)
+    }
+
+    /// By how much the store's time ever gained on the true one, in milliseconds: a window may have ended early by as much.
+    pub(crate) fn run_up(&self) -> i64 {
+        locked(&self.known).run_up
     }
 
     /// Whether its record was removed by its owner.
@@ -142,7 +171,10 @@ impl Audit for Auditor {
                 known.last.insert(write.key.clone(), id);
                 if has_ended(draft.state) {
                     if before.is_none_or(|before| !has_ended(before.state)) {
-                        known.ended.insert(id, self.trace.now());
+                        let times = draft.times.at(now);
+                        let millis = |end: Option<Timestamp>| end.map_or(i64::MAX, Timestamp::as_millis);
+                        let (expires, purge) = (millis(times.expires), millis(times.purge));
+                        known.ended.insert(id, Ended { at: self.trace.now(), expires, purge });
                     }
                 } else {
                     known.ended.remove(&id);
@@ -152,6 +184,20 @@ impl Audit for Auditor {
                 known.released.insert(id, self.trace.now());
             }
             None => {}
+        }
+    }
+
+    fn judged(&self, now: Now) {
+        let (at, earliest) = (self.trace.now(), now.earliest.as_millis());
+        let mut known = locked(&self.known);
+        let true_time = EPOCH + i64::try_from(at).unwrap_or(0);
+        let (stamps, judges) = (now.latest.as_millis() - true_time, earliest - true_time);
+        let least = known.least_lead.map_or(stamps, |least| least.min(stamps));
+        (known.least_lead, known.run_up) = (Some(least), known.run_up.max(judges - least));
+        match known.earliest.last_mut() {
+            Some((_, highest)) if *highest >= earliest => {}
+            Some((then, highest)) if *then == at => *highest = earliest,
+            _ => known.earliest.push((at, earliest)),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Faults that strike by themselves, every so often.
 
+use crate::clocks;
 use crate::dice::Dice;
 use crate::fault::Fault;
 use crate::gateway;
@@ -22,6 +23,9 @@ const KINDS: &[Fault] = &[
     Fault::KillProvider,
     Fault::ClockStep,
     Fault::ClockStrobe,
+    Fault::ClockDrift,
+    Fault::BoottimeStep,
+    Fault::StoreClock,
     Fault::Reload,
     Fault::Rekey,
     Fault::Failover,
@@ -102,22 +106,10 @@ async fn strike(world: &Arc<World>, fault: Fault, dice: &Dice) {
             tokio::time::sleep(dice.millis(20, 4_000)).await;
             world.start_provider();
         }
-        Fault::ClockStep => {
-            let far = dice.pick(&[3_i64, 60, 900, 7_200, 90_000]) * 1_000;
-            let by = if dice.chance(0.5) { far } else { -far };
-            world.trace.note(format_args!("the wall clock steps by {by} ms"));
-            world.machine.step(by);
-            world.machine.drift(i64::try_from(dice.below(400)).unwrap_or(0) - 200);
-            tokio::time::sleep(dice.millis(500, 30_000)).await;
-            world.machine.put_right();
+        Fault::ClockStep | Fault::StoreClock | Fault::ClockStrobe | Fault::ClockDrift => {
+            clocks::strike(world, fault, number, dice).await;
         }
-        Fault::ClockStrobe => {
-            for _ in 0..20 {
-                world.machine.step(if dice.chance(0.5) { 20_000 } else { -20_000 });
-                tokio::time::sleep(dice.millis(20, 300)).await;
-            }
-            world.machine.put_right();
-        }
+        Fault::BoottimeStep => clocks::stand_still(world, number, dice),
         Fault::Reload => {
             world.trace.note(format_args!("gateway {number} takes up another configuration"));
             gateway::reload(world, &world.gateway(number), dice.chance(0.5));

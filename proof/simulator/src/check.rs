@@ -1,6 +1,8 @@
 //! The judgement: what clients were told, who started, and what the provider's ledger has, held against each other.
 
 use crate::book::{Effect, Pages, Start};
+use crate::clocks::DRIFT;
+use crate::fault::Fault;
 use crate::log::{Answer, Meaning, Told, Variant};
 use crate::plan::{Operation, TENANTS, canary};
 use crate::rules::{Rule, Work};
@@ -9,11 +11,14 @@ use semel::{Expired, OperationId, State, StoreResponse};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// How far a window may seem to be from its end, in milliseconds: an answer is under way for a while.
-const SLACK: u64 = 1_000;
+/// By how much a clock may be off without being wrong, in milliseconds: less than that is discipline.
+const DISCIPLINE: i64 = 2_000;
+
+/// How long after the end of its window an answer may be replayed, in milliseconds: instances may be apart by as much as is discipline.
+const LATE: i64 = DISCIPLINE + 1_000;
 
 /// Holds everything against everything. What is wrong, each beginning with the promise that it breaks.
-pub(crate) fn judge(world: &World, clocks_were_wrong: bool) -> Vec<String> {
+pub(crate) fn judge(world: &World) -> Vec<String> {
     let pages = world.book.pages();
     let told = world.told();
     let mut by_number: BTreeMap<u32, Vec<&Told>> = BTreeMap::new();
@@ -42,7 +47,6 @@ pub(crate) fn judge(world: &World, clocks_were_wrong: bool) -> Vec<String> {
                 told,
                 starts,
                 effects: &effects,
-                clocks_were_wrong,
                 violations: Vec::new(),
             };
             case.judge();
@@ -54,7 +58,23 @@ pub(crate) fn judge(world: &World, clocks_were_wrong: bool) -> Vec<String> {
         format!("P1 #{} {id} had its effect by attempts {attempts:?}", of_id[0].order.number)
     }));
     violations.extend(ledger(world, &effects));
+    violations.extend(clock(world));
     violations
+}
+
+/// The store's time gains on the true one by steps of its clock that were short enough to be followed, and by no more than what is followed of them.
+fn clock(world: &World) -> Option<String> {
+    let max_step = signed(world.disk.max_step());
+    let steps: i64 = world.machine.steps_ahead().into_iter().map(|step| step.min(max_step)).sum();
+    // Across a start a step is followed as well, as nobody knows how long the process was down.
+    let starts = i64::try_from(world.started.load(Relaxed)).unwrap_or(i64::MAX);
+    let followed = steps.min(max_step.saturating_mul(starts));
+    let drifts = world.faults.struck().iter().any(|(fault, _)| *fault == Fault::ClockDrift);
+    // Two clocks may drift apart.
+    let drift = if drifts { 2 * world.trace.now() * DRIFT / 1_000_000 } else { 0 };
+    let most = followed + DISCIPLINE + i64::try_from(drift).unwrap_or(i64::MAX);
+    let run_up = world.auditor.run_up();
+    (run_up > most).then(|| format!("clock: the store's time gained {run_up} ms, and may gain {most} ms"))
 }
 
 /// What the store has in the end agrees with the ledger.
@@ -84,7 +104,6 @@ struct Case<'a> {
     told: &'a [&'a Told],
     starts: &'a [&'a Start],
     effects: &'a BTreeMap<OperationId, Vec<&'a Effect>>,
-    clocks_were_wrong: bool,
     violations: Vec<String>,
 }
 
@@ -170,22 +189,9 @@ impl<'a> Case<'a> {
         let Some(ended) = self.world.auditor.ended(first.id) else {
             return Some("the first has not ended");
         };
-        let policy = self.rule.policy();
-        let tombstone = if policy.expired == Expired::New { 0 } else { millis(policy.tombstone) };
-        let over = (ended + millis(policy.retention) + tombstone).saturating_sub(self.early());
-        (later.at < over).then_some("the window of the first is not over")
-    }
-
-    /// By how much a window may seem to end early: steps that the clock's judge follows.
-    fn early(&self) -> u64 {
-        let shortest = self
-            .world
-            .rules
-            .iter()
-            .map(|rule| millis(rule.policy().retention.saturating_add(rule.policy().tombstone)));
-        // A step across a start is followed too, as nobody knows how long the process was down.
-        let starts = self.world.started.load(Relaxed) as u64;
-        if self.clocks_were_wrong { shortest.min().unwrap_or(0) / 4 * starts + 3_000 } else { 5 }
+        let over = if self.rule.policy().expired == Expired::New { ended.expires } else { ended.purge };
+        let earliest = self.world.auditor.earliest_by(later.at);
+        (earliest < over).then_some("the window of the first is not over, by any instance's time")
     }
 
     fn is_proved(&self, id: OperationId, attempt: u32, by: u64) -> bool {
@@ -257,13 +263,12 @@ impl<'a> Case<'a> {
             self.object("P4", &format!("{id} was told to have ended, and the store does not have it so"));
             return;
         };
-        if first < ended {
-            self.object("P2", &format!("{id} was answered at {first} ms, and stored at {ended} ms"));
+        if first < ended.at {
+            self.object("P2", &format!("{id} was answered at {first} ms, and stored at {} ms", ended.at));
         }
-        let end = ended + millis(self.rule.policy().retention);
         let later = answers.iter().filter(|(told, _)| told.sent > first && told.variant == variant);
         for (told, answer) in later {
-            let is_within = told.heard + self.early() < end;
+            let is_within = self.world.auditor.earliest_by(told.heard) < ended.expires;
             let its_own = answer.operation_id.as_deref() == Some(&*id.to_string());
             // An open transaction hides which operation it is.
             let is_hidden = answer.meaning == Meaning::InProgress && answer.operation_id.is_none();
@@ -283,15 +288,12 @@ impl<'a> Case<'a> {
             let keeps_all =
                 policy.store_response == StoreResponse::Full && policy.body_retention >= policy.retention;
             let is_lost = answer.meaning == Meaning::NotStored && its_own && damaged.is_none();
-            if is_within && is_lost && keeps_all && !self.clocks_were_wrong {
+            if is_within && is_lost && keeps_all {
                 self.object("P2", &format!("{id} was kept, and is told not to be"));
             }
-            let is_over = !self.clocks_were_wrong && !self.world.disk.was_held() && told.sent > end + SLACK;
-            if is_over && answer.meaning.is_outcome() && its_own {
-                self.object(
-                    "windows",
-                    &format!("{id} had an answer {} ms after its window", told.sent - end),
-                );
+            let late = self.world.auditor.earliest_by(told.sent).saturating_sub(ended.expires);
+            if late > LATE && answer.meaning.is_outcome() && its_own {
+                self.object("windows", &format!("{id} had an answer {late} ms after its window"));
             }
         }
     }
@@ -321,6 +323,6 @@ impl<'a> Case<'a> {
     }
 }
 
-fn millis(duration: std::time::Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX / 4)
+fn signed(duration: std::time::Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }

@@ -67,10 +67,16 @@ faults! {
     KillService = "kill-service", 0.5;
     /// The provider is away for seconds.
     KillProvider = "kill-provider", 0.5;
-    /// The machine's wall clock is set ahead or back.
+    /// A gateway's wall clock is set ahead or back.
     ClockStep = "clock-step", 0.3;
-    /// The machine's wall clock jumps to and fro.
+    /// A gateway's or the store's wall clock jumps to and fro.
     ClockStrobe = "clock-strobe", 0.1;
+    /// The clocks of a gateway or of the store run too fast or too slowly.
+    ClockDrift = "clock-drift", 0.3;
+    /// A gateway's machine is suspended and goes on; or paused, and its boot time does not know of it.
+    BoottimeStep = "boottime-step", 0.3;
+    /// The clock that the store goes by is set ahead or back.
+    StoreClock = "store-clock", 0.3;
     /// The provider breaks the connection before it does anything.
     ProviderBefore = "provider-before", 0.05;
     /// The provider does what it is asked for, and breaks the connection.

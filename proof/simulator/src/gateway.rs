@@ -43,12 +43,12 @@ pub(crate) fn start(world: &Arc<World>, number: usize) -> Arc<Process> {
         max_concurrent_batches: world.max_concurrent_batches,
         patience: STORE_TIMEOUT,
     };
-    let store = SimulatedStore::connect(&world.disk, process, Some(weather));
+    let store = SimulatedStore::connect(&world.disk, world.machine_of(number), process, Some(weather));
     let options = EngineOptions {
         store_timeout: STORE_TIMEOUT,
         quotas: world.quotas.clone(),
         keyring: keyring(*locked(&world.keys)),
-        environment: Environment::new(Arc::new(world.machine.clone()), Arc::new(dice.clone())),
+        environment: Environment::new(Arc::new(world.machine_of(number).clone()), Arc::new(dice.clone())),
         ..EngineOptions::default()
     };
     let engine = Engine::with_options(Arc::new(store.clone()), options);

@@ -3,7 +3,7 @@
 //!
 //! - `world.rs` is who takes part: gateways (`gateway.rs`, `handler.rs`), `service.rs`, `provider.rs` with its ledger (`book.rs`), `client.rs`, `operator.rs`;
 //! - [`store`] and `network.rs` are what is between them, [`Machine`] the clocks that they go by;
-//! - [`Fault`] is what goes wrong: on the way of a call or a message, or by itself (`chaos.rs`);
+//! - [`Fault`] is what goes wrong: on the way of a call or a message, or by itself (`chaos.rs`, `clocks.rs`);
 //! - `audit.rs`, `steps.rs` and `invariants.rs` look at each write that the store commits, `check.rs` at everything in the end;
 //! - [`run`] is one run, [`shrink`] makes a failing one smaller.
 
@@ -12,6 +12,7 @@ mod book;
 mod chaos;
 mod check;
 mod client;
+mod clocks;
 mod dice;
 mod fault;
 mod gateway;

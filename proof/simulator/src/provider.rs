@@ -8,7 +8,6 @@ use crate::rules::Rule;
 use crate::world::World;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
-use semel::clock::Clock as _;
 use semel::{Body, OperationId, StoredResponse};
 use semel_worker::{Finding, WebhookSecret};
 use std::sync::Arc;
@@ -152,7 +151,8 @@ async fn deliver(world: &Arc<World>, number: u32, body: Bytes) {
 }
 
 async fn deliver_once(world: &Arc<World>, gateway: usize, number: u32, body: Bytes) -> bool {
-    let Some(headers) = signed(world.machine.wall(), number, &body) else { return false };
+    let now = SystemTime::UNIX_EPOCH + Duration::from_millis(world.machine.true_millis().unsigned_abs());
+    let Some(headers) = signed(now, number, &body) else { return false };
     let gateway = world.gateway(gateway);
     let way = (Host::Provider, Host::Gateway(gateway.number));
     let taking_in = async move { gateway.take_in(headers, body).await };

@@ -18,7 +18,7 @@ use crate::store::Disk;
 use crate::trace::Trace;
 use crate::world::{Parts, World};
 use semel::clock::Terms;
-use semel::{Quota, Quotas, Rate};
+use semel::{Expired, Quota, Quotas, Rate};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -110,7 +110,7 @@ pub fn run(setup: &Setup) -> Result<Report, std::io::Error> {
 
 async fn simulate(setup: &Setup) -> Report {
     let world = world(setup);
-    let gateways = 1 + usize::try_from(world.dice("gateways").below(3)).unwrap_or(0);
+    let gateways = world.hosts.len();
     for number in 0..gateways {
         let process = gateway::start(&world, number);
         locked(&world.gateways).push(process);
@@ -128,7 +128,7 @@ async fn simulate(setup: &Setup) -> Report {
     heal(&world, gateways);
     let mut violations = settle(&world).await;
     operators.abort();
-    violations.extend(check::judge(&world, uses_clock_faults(&world)));
+    violations.extend(check::judge(&world));
     report(setup, &world, violations)
 }
 
@@ -138,11 +138,19 @@ fn world(setup: &Setup) -> Arc<World> {
     let faults = Arc::new(Faults::draw(setup));
     let dice = Dice::of(seed, "plan");
     let rules = Arc::new(Rule::draw(&dice));
-    let memory = |rule: &Rule| rule.policy().retention.saturating_add(rule.policy().tombstone);
+    // Where a key is new work after its window, nothing is remembered of it for longer.
+    let memory = |rule: &Rule| match rule.policy().expired {
+        Expired::New => rule.policy().retention,
+        Expired::Refuse => rule.policy().retention.saturating_add(rule.policy().tombstone),
+    };
     let shortest = rules.iter().map(memory).min().unwrap_or_default();
     let gap = Duration::from_micros(1_000 * dice.below(60) + 1_000);
     let plan = (0..setup.operations).map(|number| Operation::draw(number, rules.len(), gap, &dice)).collect();
     let (book, machine) = (Arc::new(Book::default()), Machine::new());
+    let gateways = Dice::of(seed, "gateways");
+    let (count, is_shared) = (1 + gateways.below(3), gateways.chance(0.5));
+    let host = |_| if is_shared { machine.clone() } else { Machine::new() };
+    let hosts = (0..count).map(host).collect();
     let auditor = Arc::new(Auditor::new(Arc::clone(&trace), Arc::clone(&book), Arc::clone(&rules)));
     let disk = Disk::audited(machine.clone(), Terms::default().within(shortest), auditor.clone());
     let rate = Rate { per_second: 10 + u32::try_from(dice.below(30)).unwrap_or(0), burst: 5 };
@@ -153,6 +161,7 @@ fn world(setup: &Setup) -> Arc<World> {
         trace,
         faults,
         machine,
+        hosts,
         disk,
         book,
         auditor,
@@ -164,13 +173,9 @@ fn world(setup: &Setup) -> Arc<World> {
     })
 }
 
-fn uses_clock_faults(world: &World) -> bool {
-    let is_of_clock = |(fault, _): &Struck| matches!(fault, Fault::ClockStep | Fault::ClockStrobe);
-    world.faults.struck().iter().any(is_of_clock)
-}
-
 fn heal(world: &Arc<World>, gateways: usize) {
     world.machine.put_right();
+    world.hosts.iter().for_each(Machine::put_right);
     world.outage.last(Duration::ZERO);
     world.start_service();
     world.start_provider();

@@ -26,7 +26,10 @@ pub(crate) struct World {
     pub(crate) trace: Arc<Trace>,
     pub(crate) faults: Arc<Faults>,
     pub(crate) network: Arc<Network>,
+    /// Whose clock the store goes by.
     pub(crate) machine: Machine,
+    /// Where each gateway runs: on that very machine, or on one of its own.
+    pub(crate) hosts: Vec<Machine>,
     pub(crate) disk: Disk,
     pub(crate) outage: Outage,
     pub(crate) book: Arc<Book>,
@@ -51,7 +54,10 @@ pub(crate) struct Parts {
     pub(crate) seed: u64,
     pub(crate) trace: Arc<Trace>,
     pub(crate) faults: Arc<Faults>,
+    /// Whose clock the store goes by.
     pub(crate) machine: Machine,
+    /// Where each gateway runs: on that very machine, or on one of its own.
+    pub(crate) hosts: Vec<Machine>,
     pub(crate) disk: Disk,
     pub(crate) book: Arc<Book>,
     pub(crate) auditor: Arc<Auditor>,
@@ -69,6 +75,7 @@ impl World {
             trace,
             faults,
             machine,
+            hosts,
             disk,
             book,
             auditor,
@@ -87,6 +94,7 @@ impl World {
             faults,
             network,
             machine,
+            hosts,
             disk,
             outage: Outage::default(),
             book,
@@ -116,6 +124,10 @@ impl World {
     pub(crate) fn gateway(&self, number: usize) -> Arc<Process> {
         let gateways = locked(&self.gateways);
         Arc::clone(&gateways[number % gateways.len()])
+    }
+
+    pub(crate) fn machine_of(&self, gateway: usize) -> &Machine {
+        &self.hosts[gateway % self.hosts.len()]
     }
 
     pub(crate) fn service(&self) -> Arc<Life> {

@@ -3,14 +3,14 @@
 use super::contents::Contents;
 use super::disk::{Disk, Write};
 use super::weather::Weather;
+use crate::machine::Machine;
 use bytes::Bytes;
-use semel::clock::{Clock as _, ClockReport, ClockRequest, Keeper};
+use semel::clock::{Clock as _, ClockReport, ClockRequest, Keeper, Readings};
 use semel::{
     Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, KeyFormat, KeyFormatSet, Now,
     OperationId, Page, Purged, Record, RecordKey, Respell, Store, StoreError, StoreFuture, Swap, Swapped,
     Timestamp, check_draft,
 };
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -18,6 +18,8 @@ use std::time::Duration;
 #[derive(Clone)]
 pub struct SimulatedStore {
     disk: Disk,
+    /// Where the instance runs. Its time of day is not asked for, which is the disk's.
+    host: Machine,
     instance: usize,
     keeper: Arc<Mutex<Keeper>>,
     weather: Option<Weather>,
@@ -27,14 +29,14 @@ impl SimulatedStore {
     /// A connection without faults.
     #[must_use]
     pub fn open(disk: &Disk, instance: usize) -> Self {
-        Self::connect(disk, instance, None)
+        Self::connect(disk, &disk.0.machine, instance, None)
     }
 
-    pub(crate) fn connect(disk: &Disk, instance: usize, weather: Option<Weather>) -> Self {
+    pub(crate) fn connect(disk: &Disk, host: &Machine, instance: usize, weather: Option<Weather>) -> Self {
         // Zero is nobody.
         let process = i64::try_from(instance).unwrap_or(i64::MAX).saturating_add(1);
         let keeper = Arc::new(Mutex::new(Keeper::new(disk.0.terms, process)));
-        let store = Self { disk: disk.clone(), instance, keeper, weather };
+        let store = Self { disk: disk.clone(), host: host.clone(), instance, keeper, weather };
         // As a real one does, it leaves a mark when it is opened.
         let _ = store.look(false);
         store
@@ -46,12 +48,12 @@ impl SimulatedStore {
         work: impl FnOnce(&mut Contents, Now) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let mut contents = self.disk.contents();
-        let told = self.keeper().judge(contents.mark(), &self.disk.0.machine.readings());
+        let told = self.keeper().judge(contents.mark(), &self.readings());
         if told.wrong.is_some() {
             return Err(StoreError::Unavailable("this process's clock is far from the store's".into()));
         }
-        if told.now.is_held() {
-            self.disk.0.was_held.store(true, Relaxed);
+        if let Some(audit) = &self.disk.0.audit {
+            audit.judged(told.now);
         }
         let before = contents.position();
         let done = work(&mut contents, told.now)?;
@@ -79,9 +81,8 @@ impl SimulatedStore {
         let period = (self.disk.0.terms.hold / 10).clamp(Duration::from_millis(100), Duration::from_secs(60));
         loop {
             tokio::time::sleep(period).await;
-            let machine = &self.disk.0.machine;
-            let synchronised = machine.synchronised() == Some(true);
-            let may_end = self.keeper().watch(synchronised, machine.boottime(), period * 3);
+            let synchronised = self.disk.0.machine.synchronised() == Some(true);
+            let may_end = self.keeper().watch(synchronised, self.host.boottime(), period * 3);
             let _ = self.look(may_end);
         }
     }
@@ -90,16 +91,16 @@ impl SimulatedStore {
     fn look(&self, accept: bool) -> Result<ClockReport, StoreError> {
         let machine = self.disk.0.machine.clone();
         let mut contents = self.disk.contents();
-        let mut told = self.keeper().judge(contents.mark(), &machine.readings());
+        let mut told = self.keeper().judge(contents.mark(), &self.readings());
         contents.set_mark(told.mark);
         if accept && told.wrong.is_some() {
             self.keeper().accept_behind();
-            told = self.keeper().judge(contents.mark(), &machine.readings());
+            told = self.keeper().judge(contents.mark(), &self.readings());
             contents.set_mark(told.mark);
         } else if accept && told.now.is_held() {
             let accepted = self.keeper().accepting(&told);
             contents.set_mark(accepted);
-            told = self.keeper().judge(accepted, &machine.readings());
+            told = self.keeper().judge(accepted, &self.readings());
         }
         let mut report = ClockReport::trusted(told.now.earliest, self.disk.0.terms);
         report.latest = told.now.latest;
@@ -109,6 +110,10 @@ impl SimulatedStore {
             .wrong
             .map(|_| "the clock is far from the store's: put it right, or say `semel clock accept`".into());
         Ok(report)
+    }
+
+    fn readings(&self) -> Readings {
+        self.host.readings_of(&self.disk.0.machine)
     }
 
     fn audit(&self, write: &Write<'_>, now: Now) {

@@ -4,8 +4,8 @@ use super::contents::Contents;
 use crate::machine::Machine;
 use semel::clock::Terms;
 use semel::{Draft, HistoryEntry, Now, Record, RecordKey};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Is told of every write that was committed, and of those that a crash took back.
 pub(crate) trait Audit: Send + Sync {
@@ -14,6 +14,9 @@ pub(crate) trait Audit: Send + Sync {
 
     /// A crash took a write back: this is the record again; `None`: there is none.
     fn took_back(&self, key: &RecordKey, record: Option<&Record>);
+
+    /// An instance goes by this time.
+    fn judged(&self, now: Now);
 }
 
 /// One committed write.
@@ -33,30 +36,17 @@ pub(super) struct Shared {
     pub(super) machine: Machine,
     pub(super) terms: Terms,
     pub(super) audit: Option<Arc<dyn Audit>>,
-    pub(super) was_held: AtomicBool,
 }
 
 impl Disk {
-    /// An empty disk of this machine.
+    /// An empty disk that goes by the clock of this machine.
     #[must_use]
     pub fn new(machine: Machine, terms: Terms) -> Self {
-        Self(Arc::new(Shared {
-            contents: Mutex::default(),
-            machine,
-            terms,
-            audit: None,
-            was_held: AtomicBool::new(false),
-        }))
+        Self(Arc::new(Shared { contents: Mutex::default(), machine, terms, audit: None }))
     }
 
     pub(crate) fn audited(machine: Machine, terms: Terms, audit: Arc<dyn Audit>) -> Self {
-        Self(Arc::new(Shared {
-            contents: Mutex::default(),
-            machine,
-            terms,
-            audit: Some(audit),
-            was_held: AtomicBool::new(false),
-        }))
+        Self(Arc::new(Shared { contents: Mutex::default(), machine, terms, audit: Some(audit) }))
     }
 
     pub(crate) fn contents(&self) -> MutexGuard<'_, Contents> {
@@ -83,9 +73,9 @@ impl Disk {
         undone.len()
     }
 
-    /// Whether its clock was ever held: windows may end late then.
-    pub(crate) fn was_held(&self) -> bool {
-        self.0.was_held.load(Relaxed)
+    /// By how much the clock may step and be followed.
+    pub(crate) fn max_step(&self) -> Duration {
+        self.0.terms.max_step
     }
 
     fn tell(&self, undone: &[RecordKey]) {

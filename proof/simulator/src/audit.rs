@@ -8,8 +8,8 @@ use crate::rules::{Rule, Work};
 use crate::steps;
 use crate::store::{Audit, Write};
 use crate::trace::Trace;
-use semel::{Body, Draft, Happening, Now, OperationId, Record, RecordKey, State, Timestamp};
-use std::collections::BTreeMap;
+use semel::{Actor, Body, Draft, Happening, Now, OperationId, Record, RecordKey, State, Timestamp};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
 /// What is known of all operations, past the store's own words.
@@ -30,6 +30,15 @@ struct Known {
     ended: BTreeMap<OperationId, Ended>,
     /// The highest time that any instance went by so far, at each moment at which it rose.
     earliest: Vec<(u64, i64)>,
+    /// What each process went by of late: one moment of each second, and of each step of the clock.
+    told: BTreeMap<usize, VecDeque<(u64, Now)>>,
+    /// How often each attempt's outcome was claimed to be asked about, and how often it was asked about.
+    claims: BTreeMap<(OperationId, u32), u32>,
+    questions: BTreeMap<(OperationId, u32), u32>,
+    /// What webhooks left in the history of each operation.
+    remarks: BTreeSet<(OperationId, String)>,
+    /// An operation whose outcome became unknown.
+    doubted: Option<OperationId>,
     /// By how much the time by which windows are stamped was ahead of the true one at least, and by how much more the time was by which they
     /// were judged later.
     least_lead: Option<i64>,
@@ -37,8 +46,53 @@ struct Known {
     /// When an operation was removed because nothing had happened.
     released: BTreeMap<OperationId, u64>,
     damaged: BTreeMap<OperationId, u64>,
+    ever_damaged: BTreeSet<OperationId>,
     violations: Vec<String>,
 }
+
+impl Known {
+    /// Follows what is written about doubt.
+    fn follow(&mut self, id: OperationId, write: &Write<'_>) {
+        if let (Some(before), Some(draft)) = (write.before, write.draft)
+            && draft.reconcile_attempts == before.reconcile_attempts + 1
+        {
+            *self.claims.entry((id, draft.attempt)).or_default() += 1;
+        }
+        let Some(entry) = write.history else { return };
+        if entry.happening == Happening::Doubted {
+            self.doubted = Some(id);
+        }
+        let is_of_webhook =
+            entry.happening == Happening::Remarked && matches!(entry.actor, Actor::Webhook(_));
+        let note = entry.note.as_deref().unwrap_or_default();
+        if let Some((_, message)) = note.split_once("message ").filter(|_| is_of_webhook) {
+            if !message.starts_with("msg-") {
+                self.violations.push(format!("webhooks {id}: nobody sent the message {message}"));
+            }
+            if !self.remarks.insert((id, note.to_owned())) {
+                self.violations.push(format!("webhooks {id}: the message {message} left two remarks"));
+            }
+        }
+    }
+
+    fn remember(&mut self, instance: usize, at: u64, now: Now) {
+        let told = self.told.entry(instance).or_default();
+        match told.back_mut() {
+            Some((then, last)) if *then / 1_000 == at / 1_000 && last.since == now.since => *last = now,
+            _ => told.push_back((at, now)),
+        }
+        if told.len() > REMEMBERED {
+            told.pop_front();
+        }
+    }
+
+    fn told_of(&self, instance: usize) -> Vec<Now> {
+        self.told.get(&instance).map(|told| told.iter().map(|(_, now)| *now).collect()).unwrap_or_default()
+    }
+}
+
+/// How many moments of each process are remembered: what stood still for 45 seconds goes by what it knew before.
+const REMEMBERED: usize = 64;
 
 /// How an operation ended.
 #[derive(Clone, Copy, Debug)]
@@ -82,11 +136,38 @@ impl Auditor {
     }
 
     pub(crate) fn note_damage(&self, id: OperationId, at: u64) {
-        locked(&self.known).damaged.insert(id, at);
+        let mut known = locked(&self.known);
+        known.damaged.insert(id, at);
+        known.ever_damaged.insert(id);
     }
 
+    /// Since when it is damaged.
     pub(crate) fn damaged(&self, id: OperationId) -> Option<u64> {
         locked(&self.known).damaged.get(&id).copied()
+    }
+
+    /// Whether it was ever damaged.
+    pub(crate) fn was_damaged(&self, id: OperationId) -> bool {
+        locked(&self.known).ever_damaged.contains(&id)
+    }
+
+    /// Somebody asks what became of an attempt. Whoever does has claimed the question first.
+    pub(crate) fn note_question(&self, id: OperationId, attempt: u32) {
+        let mut known = locked(&self.known);
+        let claims = known.claims.get(&(id, attempt)).copied().unwrap_or(0);
+        let questions = known.questions.entry((id, attempt)).or_default();
+        *questions += 1;
+        if *questions > claims {
+            let what = format!(
+                "questions {id} attempt {attempt} was asked about {questions} times, claimed {claims} times"
+            );
+            known.violations.push(what);
+        }
+    }
+
+    /// An operation whose outcome became unknown, if there is one.
+    pub(crate) fn doubted(&self) -> Option<OperationId> {
+        locked(&self.known).doubted
     }
 
     /// Something that breaks a promise by itself, whatever else comes of it.
@@ -152,7 +233,7 @@ impl Audit for Auditor {
         let write = &Write { before: as_read.as_ref().or(before), ..*write };
         let mut known = locked(&self.known);
         if let Some(rule) = rule
-            && let Err(why) = steps::check(write, rule.policy(), now)
+            && let Err(why) = steps::check(write, rule.policy(), now, &known.told_of(instance))
         {
             known.violations.push(format!("model {id}: {why}"));
         }
@@ -162,6 +243,11 @@ impl Audit for Auditor {
             if let Err(why) = case.check(write) {
                 known.violations.push(format!("writes {id}: {from}: {why}"));
             }
+        }
+        known.follow(id, write);
+        // What is written anew is whole.
+        if write.history.is_none_or(|entry| entry.happening != Happening::Remarked) {
+            known.damaged.remove(&id);
         }
         match write.draft {
             Some(draft) => {
@@ -187,9 +273,10 @@ impl Audit for Auditor {
         }
     }
 
-    fn judged(&self, now: Now) {
+    fn judged(&self, instance: usize, now: Now) {
         let (at, earliest) = (self.trace.now(), now.earliest.as_millis());
         let mut known = locked(&self.known);
+        known.remember(instance, at, now);
         let true_time = EPOCH + i64::try_from(at).unwrap_or(0);
         let (stamps, judges) = (now.latest.as_millis() - true_time, earliest - true_time);
         let least = known.least_lead.map_or(stamps, |least| least.min(stamps));
@@ -212,6 +299,7 @@ impl Audit for Auditor {
                 self.book.pages().take_back(id);
             }
         }
+        known.remarks.retain(|(of, _)| *of != id);
         if stands.is_some() {
             known.released.remove(&id);
         }

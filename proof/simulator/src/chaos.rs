@@ -14,6 +14,7 @@ use tokio::task::AbortHandle;
 /// The kinds that do, in the order in which they begin.
 const KINDS: &[Fault] = &[
     Fault::StoreDamaged,
+    Fault::StoreTampered,
     Fault::StoreOutage,
     Fault::StoreCrash,
     Fault::Cut,
@@ -63,7 +64,15 @@ async fn strike(world: &Arc<World>, fault: Fault, dice: &Dice) {
             let damaged =
                 world.disk.contents().damage(|count| usize::try_from(dice.below(count as u64)).unwrap_or(0));
             if let Some(id) = damaged {
-                world.trace.note(format_args!("the answer of {id} is damaged"));
+                world.trace.note(format_args!("{id} is damaged"));
+                world.auditor.note_damage(id, world.trace.now());
+            }
+        }
+        Fault::StoreTampered => {
+            let choose = |count: usize| usize::try_from(dice.below(count as u64)).unwrap_or(0);
+            let tampered = world.disk.contents().tamper(choose);
+            for id in tampered {
+                world.trace.note(format_args!("the sealed answer of {id} is tampered with"));
                 world.auditor.note_damage(id, world.trace.now());
             }
         }

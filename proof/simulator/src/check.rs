@@ -2,7 +2,7 @@
 
 use crate::book::{Effect, Pages, Start};
 use crate::clocks::DRIFT;
-use crate::fault::Fault;
+use crate::fault::{Fault, Struck};
 use crate::log::{Answer, Meaning, Told, Variant};
 use crate::plan::{Operation, TENANTS, canary};
 use crate::rules::{Rule, Work};
@@ -59,7 +59,23 @@ pub(crate) fn judge(world: &World) -> Vec<String> {
     }));
     violations.extend(ledger(world, &effects));
     violations.extend(clock(world));
+    violations.extend(doubt(world));
     violations
+}
+
+/// Clients that hang up, and whatever comes late or again, leave nobody in doubt.
+fn doubt(world: &World) -> Option<String> {
+    let is_harmless = |(fault, _): &Struck| {
+        use Fault::{
+            HangUp, OperatorAgain, OperatorLate, Refused, Reload, ServiceNothing, ServiceReleases,
+            WebhookAgain, WebhookByKey, WebhookLate,
+        };
+        [HangUp, OperatorAgain, OperatorLate, Refused, Reload, ServiceNothing, ServiceReleases]
+            .contains(fault)
+            || [WebhookAgain, WebhookByKey, WebhookLate].contains(fault)
+    };
+    let id = world.auditor.doubted().filter(|_| world.faults.struck().iter().all(is_harmless))?;
+    Some(format!("doubt {id} became unknown, and nothing had struck that leaves doubt"))
 }
 
 /// The store's time gains on the true one by steps of its clock that were short enough to be followed, and by no more than what is followed of them.
@@ -206,8 +222,7 @@ impl<'a> Case<'a> {
         if foreign.into_iter().any(|word| text.contains(&word)) {
             self.object("tenants", &format!("{:?} has words of another tenant: {text}", told.variant));
         }
-        let is_damaged =
-            || self.starts.iter().any(|start| self.world.auditor.damaged(start.order.id).is_some());
+        let is_damaged = || self.starts.iter().any(|start| self.world.auditor.was_damaged(start.order.id));
         let wrong = match answer.meaning {
             Meaning::Undocumented => Some(format!("{} {text}", answer.status)),
             Meaning::Damaged if !is_damaged() => {
@@ -219,6 +234,10 @@ impl<'a> Case<'a> {
             meaning if (told.variant == Variant::Malformed) != (meaning == Meaning::InvalidKey) => {
                 Some(format!("{:?} was told {meaning:?}", told.variant))
             }
+            Meaning::InProgress | Meaning::Unknown if self.is_of_another(told, answer) => Some(format!(
+                "{:?} is told {:?} of another request under its key",
+                told.variant, answer.meaning
+            )),
             Meaning::Mismatch if !self.operation.has(Variant::Altered) => {
                 Some("there was no other request".into())
             }
@@ -227,6 +246,13 @@ impl<'a> Case<'a> {
         if let Some(what) = wrong {
             self.object("answers", &what);
         }
+    }
+
+    /// Whether an answer is about an operation that was reserved by the other body.
+    fn is_of_another(&self, told: &Told, answer: &Answer) -> bool {
+        let id: Option<OperationId> = answer.operation_id.as_deref().and_then(|id| id.parse().ok());
+        let altered = told.variant == Variant::Altered;
+        self.starts.iter().any(|start| Some(start.order.id) == id && start.order.altered != altered)
     }
 
     /// One operation that has ended, as everybody was told.
@@ -287,7 +313,8 @@ impl<'a> Case<'a> {
             let policy = self.rule.policy();
             let keeps_all =
                 policy.store_response == StoreResponse::Full && policy.body_retention >= policy.retention;
-            let is_lost = answer.meaning == Meaning::NotStored && its_own && damaged.is_none();
+            let was_damaged = self.world.auditor.was_damaged(id);
+            let is_lost = answer.meaning == Meaning::NotStored && its_own && !was_damaged;
             if is_within && is_lost && keeps_all {
                 self.object("P2", &format!("{id} was kept, and is told not to be"));
             }

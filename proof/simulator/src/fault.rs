@@ -43,8 +43,10 @@ faults! {
     StoreUnavailable = "store-unavailable", 0.05;
     /// An open transaction holds a record that is to be written.
     StoreLocked = "store-locked", 0.05;
-    /// A stored answer is damaged.
-    StoreDamaged = "store-damaged", 0.01;
+    /// A record is damaged: its answer, or its state or fingerprint.
+    StoreDamaged = "store-damaged", 0.1;
+    /// Of what is sealed, a bit is flipped, or two records' answers are exchanged, with sums that are right.
+    StoreTampered = "store-tampered", 0.2;
     /// The store is away for seconds.
     StoreOutage = "store-outage", 0.5;
     /// The store crashes. What was acknowledged stays; of the rest some is lost.

@@ -127,6 +127,7 @@ fn rules(world: &Arc<World>, life: &Arc<Life>, gateway: usize) -> Rules {
                 life.pass().await;
                 let tenant = (0..TENANTS).find(|tenant| *question.key.tenant == *format!("tenant-{tenant}"));
                 let about = (question.operation_id, question.attempt);
+                world.auditor.note_question(about.0, about.1);
                 let finding = provider::find(Arc::clone(&world), about, tenant.unwrap_or(0), rule);
                 let way = (Host::Gateway(gateway), Host::Provider);
                 let finding = world.network.ask(way, Duration::from_secs(3), finding).await;

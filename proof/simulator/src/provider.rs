@@ -129,19 +129,19 @@ fn tell(world: &Arc<World>, order: &Order, rule: &Rule, charged: Charged) {
     } else {
         Duration::from_millis(20 + u64::from(number) % 400)
     };
-    let world = Arc::clone(world);
+    let (world, id) = (Arc::clone(world), order.id);
     tokio::spawn(async move {
         tokio::time::sleep(late).await;
-        deliver(&world, number, Bytes::from(body)).await;
+        deliver(&world, id, number, Bytes::from(body)).await;
     });
 }
 
 /// Delivers until somebody takes it in.
-async fn deliver(world: &Arc<World>, number: u32, body: Bytes) {
+async fn deliver(world: &Arc<World>, id: OperationId, number: u32, body: Bytes) {
     let mut pause = Duration::from_millis(500);
     for round in 0..12 {
         let gateway = (number as usize).wrapping_add(round);
-        let taken_in = deliver_once(world, gateway, number, body.clone()).await;
+        let taken_in = deliver_once(world, gateway, (id, number), body.clone()).await;
         if taken_in && !world.faults.strikes(Fault::WebhookAgain) {
             return;
         }
@@ -150,7 +150,12 @@ async fn deliver(world: &Arc<World>, number: u32, body: Bytes) {
     }
 }
 
-async fn deliver_once(world: &Arc<World>, gateway: usize, number: u32, body: Bytes) -> bool {
+async fn deliver_once(
+    world: &Arc<World>,
+    gateway: usize,
+    (id, number): (OperationId, u32),
+    body: Bytes,
+) -> bool {
     let now = SystemTime::UNIX_EPOCH + Duration::from_millis(world.machine.true_millis().unsigned_abs());
     let Some(headers) = signed(now, number, &body) else { return false };
     let gateway = world.gateway(gateway);
@@ -158,7 +163,7 @@ async fn deliver_once(world: &Arc<World>, gateway: usize, number: u32, body: Byt
     let taking_in = async move { gateway.take_in(headers, body).await };
     let answer = world.network.ask(way, Duration::from_secs(5), taking_in).await;
     if let Ok(status) = answer {
-        world.trace.note(format_args!("webhook {number}: {status}"));
+        world.trace.note(format_args!("{id} webhook {number}: {status}"));
     }
     matches!(answer, Ok(200..=299))
 }

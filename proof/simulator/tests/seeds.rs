@@ -11,6 +11,7 @@ fn ran(setup: &Setup) -> Report {
 
 fn passes(setup: &Setup) -> Report {
     let report = ran(setup);
+    assert!(report.is_freed, "seed {}: something of the run is left in memory", setup.seed);
     if report.violations.is_empty() {
         return report;
     }

@@ -53,7 +53,7 @@ impl SimulatedStore {
             return Err(StoreError::Unavailable("this process's clock is far from the store's".into()));
         }
         if let Some(audit) = &self.disk.0.audit {
-            audit.judged(told.now);
+            audit.judged(self.instance, told.now);
         }
         let before = contents.position();
         let done = work(&mut contents, told.now)?;

@@ -16,7 +16,7 @@ pub(crate) struct Kept {
     pub(super) record: Record,
     pub(super) history: Vec<HistoryLine>,
     place: i64,
-    /// Its answer is not what was written.
+    /// It, or its answer, is not what was written.
     damaged: bool,
 }
 
@@ -154,20 +154,45 @@ impl Contents {
         self.records.values().map(|kept| (&kept.record, kept.damaged))
     }
 
-    /// Damages the answer of the how-manieth record that has one; which it was.
+    /// Damages the how-manieth record: its answer, or, where it has none, what it says of itself; which it was.
     pub(crate) fn damage(&mut self, choose: impl FnOnce(usize) -> usize) -> Option<OperationId> {
-        let has_answer = |kept: &&mut Kept| {
-            let body = kept.record.response.as_ref().map(|response| &response.body);
-            !kept.damaged && body.is_some_and(Body::is_kept)
-        };
-        let mut answered: Vec<&mut Kept> = self.records.values_mut().filter(has_answer).collect();
-        if answered.is_empty() {
+        let mut whole: Vec<&mut Kept> = self.records.values_mut().filter(|kept| !kept.damaged).collect();
+        if whole.is_empty() {
             return None;
         }
-        let index = choose(answered.len());
-        let kept = &mut answered[index];
+        let index = choose(whole.len());
+        let kept = &mut whole[index];
         kept.damaged = true;
         Some(kept.record.operation_id)
+    }
+
+    /// Exchanges the sealed answers of two records, or flips a bit where there is one alone; which they were.
+    pub(crate) fn tamper(&mut self, choose: impl Fn(usize) -> usize) -> Vec<OperationId> {
+        let sealed = |kept: &'_ Kept| match kept.record.response.as_ref().map(|response| &response.body) {
+            Some(Body::Sealed(bytes)) if !kept.damaged => Some((kept.record.operation_id, bytes.clone())),
+            _ => None,
+        };
+        let sealed: Vec<(OperationId, Bytes)> = self.records.values().filter_map(sealed).collect();
+        if sealed.is_empty() {
+            return Vec::new();
+        }
+        let (one, other) = (&sealed[choose(sealed.len())], &sealed[choose(sealed.len())]);
+        let exchanged = if one.0 == other.0 || choose(2) == 0 {
+            let mut bytes = one.1.to_vec();
+            if let Some(last) = bytes.last_mut() {
+                *last ^= 1;
+            }
+            vec![(one.0, Bytes::from(bytes))]
+        } else {
+            vec![(one.0, other.1.clone()), (other.0, one.1.clone())]
+        };
+        for (id, bytes) in &exchanged {
+            let kept = self.ids.get(id).and_then(|key| self.records.get_mut(key));
+            if let Some(response) = kept.and_then(|kept| kept.record.response.as_mut()) {
+                response.body = Body::Sealed(bytes.clone());
+            }
+        }
+        exchanged.into_iter().map(|(id, _)| id).collect()
     }
 
     pub(super) fn create(&mut self, draft: &Draft, now: Now) -> Created {
@@ -295,7 +320,6 @@ impl Contents {
                     response.body = Body::Dropped;
                 }
             }
-            kept.damaged = false;
             self.write(&key, Some(kept));
         }
         over.into_iter().map(|(end, _)| end).collect()
@@ -352,7 +376,7 @@ impl Contents {
 }
 
 fn undamaged(kept: &Kept) -> Result<(), String> {
-    if kept.damaged { Err("the answer is not what was written".into()) } else { Ok(()) }
+    if kept.damaged { Err("it is not what was written".into()) } else { Ok(()) }
 }
 
 /// When its answer ends, if there is anything to drop of it.

@@ -16,7 +16,7 @@ pub(crate) trait Audit: Send + Sync {
     fn took_back(&self, key: &RecordKey, record: Option<&Record>);
 
     /// An instance goes by this time.
-    fn judged(&self, now: Now);
+    fn judged(&self, instance: usize, now: Now);
 }
 
 /// One committed write.

@@ -4,6 +4,7 @@ use crate::config::WAIT;
 use crate::damage::Damaged;
 use crate::linear::is_linearizable;
 use crate::log::{Answer, Meaning, Told};
+use crate::off::StoreTime;
 use crate::plan::{BRIEF, Operation, Variant, Window, foreign_canaries};
 use crate::profile::Profile;
 use serde_json::Value;
@@ -27,8 +28,8 @@ pub(crate) struct Evidence {
     pub(crate) open: Value,
     /// The stored answers that were damaged, by account and key.
     pub(crate) damaged: BTreeMap<(u32, String), Damaged>,
-    /// Whether the store's time is that of a clock that was never wrong.
-    pub(crate) true_time: bool,
+    /// How far the store's time may have been from the true one.
+    pub(crate) time: StoreTime,
     /// Whether `semel rekey` said, once everything had settled, that nothing needs the old keys; `None`: it was not run.
     pub(crate) keys_replaced: Option<bool>,
     /// Whether gateways were asked to end, which lets go of those who wait.
@@ -250,12 +251,14 @@ impl<'a> Case<'a> {
         {
             self.object("I3", &format!("{variant:?} was expired, and had an answer again"));
         }
-        if !self.evidence.true_time {
-            return;
-        }
         let begun = self.told.iter().map(|told| told.sent).min().unwrap_or_default();
-        if expired().any(|(told, _)| told.heard < begun + BRIEF) {
+        let sure = self.evidence.time.sure(BRIEF);
+        if expired().any(|(told, _)| told.heard < begun + sure) {
             self.object("I3", &format!("{variant:?} was expired before its time"));
+        }
+        // Stamped by a clock that is ahead, it lasts for as much longer.
+        if self.evidence.time != StoreTime::True {
+            return;
         }
         let last = of(is_outcome).map(|(told, _)| told.heard).min().map(|heard| heard + BRIEF + WINDOW_SLACK);
         if last.is_some_and(|last| of(is_outcome).any(|(told, answer)| answer.replayed && told.sent > last)) {

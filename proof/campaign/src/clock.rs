@@ -1,5 +1,6 @@
 //! A clock that steps while processes run by it: libfaketime follows a file.
 
+use crate::off::Off;
 use crate::outcome::Outcome;
 use crate::process::faketime;
 use std::path::{Path, PathBuf};
@@ -10,13 +11,10 @@ pub(crate) struct Clock {
     control: PathBuf,
 }
 
-/// By how much a clock may be off: what a hand does, a machine that was suspended, and a battery that is empty. Some is followed, and some is not.
-pub(crate) const OFF: [&str; 8] = ["+5m", "-5m", "+40m", "+2h", "-2h", "+3d", "-3d", "+30d"];
-
 impl Clock {
     pub(crate) async fn new(directory: &Path) -> Outcome<Self> {
         let this = Self { library: faketime().await?, control: directory.canonicalize()?.join("clock") };
-        this.step("+0")?;
+        this.step(Off::NONE)?;
         Ok(this)
     }
 
@@ -34,7 +32,7 @@ impl Clock {
     }
 
     /// From now on, or a second later, the clock is off by this much.
-    pub(crate) fn step(&self, off: &str) -> Outcome<()> {
+    pub(crate) fn step(&self, off: Off) -> Outcome<()> {
         // In one go: half a file would be another time.
         let next = self.control.with_extension("next");
         std::fs::write(&next, format!("{off}\n"))?;

@@ -16,7 +16,7 @@ pub(crate) enum Fault {
     FreezeShop,
     /// Asked to end and started again, one after the other: a deployment.
     RollingRestart,
-    /// Five minutes ahead or behind, for a while.
+    /// Ahead or behind by minutes or days, for a while.
     WrongClock,
     /// A fault during the recovery from a fault: killed, and killed again while it starts.
     StruckAgain,
@@ -35,6 +35,8 @@ pub(crate) enum Fault {
     LoseAnswers,
     /// While processes run by it.
     StepClock,
+    /// While statements run by it.
+    StepServerClock,
     FailSync,
     SlowSync,
     /// Another configuration is put in force.
@@ -79,6 +81,9 @@ impl Fault {
             Scene::Plain | Scene::Sealed if profile == Profile::Reload => &[],
             Scene::Plain | Scene::Sealed => &[Self::FlipBit],
             Scene::SmallDisk => &[Self::FullDisk],
+            Scene::SteppingClock if has_server => {
+                &[Self::StepClock, Self::StepServerClock, Self::StepServerClock]
+            }
             Scene::SteppingClock => &[Self::StepClock, Self::StepClock],
             Scene::FaultySync => &[Self::FailSync, Self::SlowSync],
             Scene::PowerCuts => &[],
@@ -139,6 +144,7 @@ impl fmt::Display for Fault {
             Self::SlowNetwork => "the network to the database slow",
             Self::LoseAnswers => "the database's answers lost",
             Self::StepClock => "the gateways' clocks stepped while they run",
+            Self::StepServerClock => "the database server's clock stepped while it runs",
             Self::FailSync => "syncing the disk fails",
             Self::SlowSync => "syncing the disk is slow",
             Self::Reload => "another configuration put in force",

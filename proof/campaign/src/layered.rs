@@ -16,7 +16,7 @@ use semel_sqlite::SqliteStore;
 use semel_tower::{CompleteError, IdempotencyLayer, Operation, Protection, Replayable, Reply};
 use semel_worker::{Asking, Finding, OperationRules, Question, Worker, WorkerOptions};
 use serde_json::{Value, json};
-use sqlx::postgres::PgPoolOptions;
+use sqlx::postgres::{PgPool, PgPoolOptions};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -187,6 +187,16 @@ fn reply(reference: &str, operation_id: &str, fate: &Fate) -> Result<Reply, Trou
     Ok(Reply::json(StatusCode::CREATED, &json!({ "charge": operation_id, "reference": reference }))?)
 }
 
+/// The application begins transactions of its own in the store's pool, and gives up on each, often before the server has answered. sqlx gives such a
+/// connection back with the transaction open.
+async fn give_up_on_transactions(pool: PgPool) {
+    loop {
+        tokio::time::sleep(Duration::from_millis(fastrand::u64(10..50))).await;
+        let patience = Duration::from_micros(fastrand::u64(0..2_000));
+        drop(tokio::time::timeout(patience, pool.begin()).await);
+    }
+}
+
 impl Database {
     async fn open(store: &str) -> Outcome<Self> {
         let Some(path) = store.strip_prefix("sqlite:") else {
@@ -197,6 +207,7 @@ impl Database {
             sqlx::query("SELECT pg_advisory_xact_lock(6120082)").execute(&mut *tx).await?;
             sqlx::query(TABLE).execute(&mut *tx).await?;
             tx.commit().await?;
+            tokio::spawn(give_up_on_transactions(store.pool().clone()));
             return Ok(Self::Postgres(store));
         };
         let store = SqliteStore::open(path).await?;

@@ -1,5 +1,6 @@
 //! One process: started, killed, frozen, ended and started again.
 
+use crate::off::Off;
 use crate::outcome::Outcome;
 use std::fs::File;
 use std::net::SocketAddr;
@@ -54,9 +55,9 @@ impl Process {
         self.start_with(self.other_program.as_ref().unwrap_or(&self.program), &[]).await
     }
 
-    /// Starts it on a machine whose clock is off by this much, such as `+5m`.
-    pub(crate) async fn start_with_clock(&self, off: &str) -> Outcome<()> {
-        let library = faketime().await?;
+    /// Starts it on a machine whose clock is off by this much.
+    pub(crate) async fn start_with_clock(&self, off: Off) -> Outcome<()> {
+        let (library, off) = (faketime().await?, off.to_string());
         let preloaded = self.environment.iter().find(|(name, _)| name == "LD_PRELOAD");
         // A disk with a mind of its own stays under it.
         let library = match preloaded {
@@ -65,7 +66,7 @@ impl Process {
         };
         let settings = [
             ("LD_PRELOAD", library.as_str()),
-            ("FAKETIME", off),
+            ("FAKETIME", off.as_str()),
             // Timers run as always: it is the time of day that is wrong.
             ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
         ];

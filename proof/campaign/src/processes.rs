@@ -9,6 +9,7 @@ use crate::process::Process;
 use crate::profile::Profile;
 use crate::proxy::Proxy;
 use crate::scene::Scene;
+use crate::server_clock::ServerClock;
 use crate::store::StoreKind;
 use semel_testing::servers::{Cluster, free_port};
 use std::collections::BTreeSet;
@@ -32,7 +33,7 @@ pub(crate) struct Processes {
     pub(crate) database: Option<Database>,
     /// Where the file is, if the store is one.
     pub(crate) disk: Option<Disk>,
-    /// Where the gateways' clocks step.
+    /// Where the clocks of the gateways' machines step.
     pub(crate) clock: Option<Clock>,
     pub(crate) scene: Scene,
     pub(crate) profile: Profile,
@@ -48,6 +49,8 @@ pub(crate) struct Database {
     pub(crate) networks: Vec<Proxy>,
     /// Held by whoever stops and starts the server.
     pub(crate) crashing: Mutex<()>,
+    /// Where the server's clock steps.
+    pub(crate) clock: Option<ServerClock>,
 }
 
 /// What a provider does on a bad day, all the time.
@@ -80,7 +83,7 @@ impl Processes {
         let &Staging { store, scene, profile, seed, directory, other_build } = staging;
         let (database, disk) = match store {
             StoreKind::Sqlite => (None, Some(Disk::new(scene, seed, directory)?)),
-            StoreKind::Postgres => (Some(Database::start(scene.gateways()).await?), None),
+            StoreKind::Postgres => (Some(Database::start(scene).await?), None),
         };
         let clock = if scene == Scene::SteppingClock { Some(Clock::new(directory).await?) } else { None };
         let mut sites = Vec::new();
@@ -252,19 +255,24 @@ fn provider(at: SocketAddr, staging: &Staging<'_>, sites: &[Site]) -> Outcome<Pr
 }
 
 impl Database {
-    async fn start(gateways: usize) -> Outcome<Self> {
+    async fn start(scene: Scene) -> Outcome<Self> {
         let cluster = Cluster::start(&["fsync = on"])?;
+        let clock = match scene {
+            Scene::SteppingClock => Some(ServerClock::of(cluster.url("postgres")).await?),
+            _ => None,
+        };
         let mut networks = Vec::new();
-        for _ in 0..gateways {
+        for _ in 0..scene.gateways() {
             networks.push(Proxy::before(SocketAddr::from(([127, 0, 0, 1], cluster.port()))).await?);
         }
-        Ok(Self { cluster, networks, crashing: Mutex::default() })
+        Ok(Self { cluster, networks, crashing: Mutex::default(), clock })
     }
 
     /// Its address by way of a gateway's network.
     fn url(&self, gateway: usize) -> String {
         let (direct, by_way) = (self.cluster.port(), self.networks[gateway].address.port());
-        self.cluster.url("postgres").replace(&format!(":{direct}/"), &format!(":{by_way}/"))
+        let url = self.cluster.url("postgres").replace(&format!(":{direct}/"), &format!(":{by_way}/"));
+        if self.clock.is_some() { ServerClock::seen_by(&url) } else { url }
     }
 
     /// Ends every connection from inside.

@@ -2,11 +2,11 @@
 
 use crate::armed;
 use crate::client::{Call, call};
-use crate::clock::OFF;
 use crate::config::{AUTHORIZATION, LEASE};
 use crate::damage::Damaged;
 use crate::fault::Fault;
 use crate::inside::Inside;
+use crate::off::Off;
 use crate::outcome::Outcome;
 use crate::pairs::{Census, Pairs, State};
 use crate::process::Process;
@@ -31,6 +31,10 @@ pub(crate) struct Done {
     pub(crate) armed: BTreeSet<String>,
     /// Answers that were damaged, by operation id.
     pub(crate) damaged: BTreeMap<String, Damaged>,
+    /// What was seen while faults struck, and should not have been.
+    pub(crate) objections: Vec<String>,
+    /// By how much the clock was off that the store goes by.
+    pub(crate) steps: Vec<Off>,
     /// Encryption keys that were taken away once nothing needed them any more.
     pub(crate) keys_taken_away: u32,
 }
@@ -142,9 +146,10 @@ impl Rain<'_> {
                 }
             }
             Fault::WrongClock => {
+                let off = self.off(fault, &mut rng);
                 gateway.kill().await?;
-                gateway.start_with_clock(rng.choice(OFF).unwrap_or("+5m")).await?;
-                tokio::time::sleep(pause * 3).await;
+                gateway.start_with_clock(off).await?;
+                self.watch_wrong_clock(number, off, Instant::now() + pause * 3).await;
                 restart(gateway, Duration::ZERO).await?;
             }
             Fault::StruckAgain => {
@@ -173,9 +178,18 @@ impl Rain<'_> {
             }
             Fault::StepClock => {
                 if let Some(clock) = &self.processes.clock {
-                    clock.step(rng.choice(OFF).unwrap_or("+5m"))?;
+                    clock.step(self.off(fault, &mut rng))?;
                     tokio::time::sleep(pause * 8).await;
-                    clock.step("+0")?;
+                    clock.step(Off::NONE)?;
+                }
+            }
+            Fault::StepServerClock => {
+                if let Some(clock) =
+                    self.processes.database.as_ref().and_then(|database| database.clock.as_ref())
+                {
+                    clock.step(self.off(fault, &mut rng)).await;
+                    tokio::time::sleep(pause * 8).await;
+                    clock.put_right().await;
                 }
             }
             Fault::FailSync | Fault::SlowSync => {
@@ -195,6 +209,36 @@ impl Rain<'_> {
             | Fault::LoseAnswers => self.at_the_database(fault, number, pause).await?,
         }
         Ok(())
+    }
+
+    /// By how much a clock is going to be off; noted, if the store goes by that clock.
+    fn off(&self, fault: Fault, rng: &mut Rng) -> Off {
+        let off = *rng.choice(&Off::ALL).unwrap_or(&Off::NONE);
+        let servers = self.processes.database.is_some();
+        if servers == (fault == Fault::StepServerClock) {
+            self.log.lock().steps.push(off);
+        }
+        off
+    }
+
+    /// Waits until then. A gateway whose clock was far behind its store's mark when it started serves nothing.
+    async fn watch_wrong_clock(&self, gateway: usize, off: Off, until: Instant) {
+        // Where clocks step while gateways run, the store may have seen this one before. A server has a clock of its own.
+        let tells_nothing = self.processes.clock.is_some() || self.processes.database.is_some();
+        let is_asked = off.is_far_behind() && !tells_nothing && !self.processes.profile.has_no_gateway();
+        let site = &self.processes.sites[gateway];
+        while Instant::now() < until {
+            if is_asked {
+                let question = Call { method: "GET", path: "/readyz", headers: &[], body: String::new() };
+                let answer = call(site.admin, question, Duration::from_millis(500)).await;
+                if answer.is_ok_and(|answer| answer.status == 200) {
+                    let objection = format!("I15 gateway {gateway} serves by a clock that is off by {off}");
+                    self.log.lock().objections.push(objection);
+                    return;
+                }
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
     }
 
     /// Arms the next fail point in a process, and has it come by every call.

@@ -10,6 +10,7 @@ use crate::http2::Connection;
 use crate::inside::Inside;
 use crate::ledger::Ledger;
 use crate::log::{Answer, Told};
+use crate::off::{Off, StoreTime};
 use crate::operator::Desk;
 use crate::outcome::Outcome;
 use crate::pairs::State;
@@ -154,30 +155,26 @@ impl Round {
             false => Ledger::of(clients.processes.provider_at).await?,
         };
         let events = starts::read(&clients.processes.starts())?;
-        let stepped = self.scene == Scene::SteppingClock || done.counts.contains_key(&Fault::WrongClock);
+        let time = StoreTime::after(&done.steps, self.profile);
         let evidence = Evidence {
             profile: self.profile,
             ledger: ledger.charged,
             charged: ledger.attempts,
             open,
             damaged: damage::by_key(&plan, &events, &done.damaged),
-            true_time: self.store == StoreKind::Postgres || !stepped,
+            time,
             keys_replaced,
             were_ended: done.counts.contains_key(&Fault::RollingRestart),
         };
         let mut judged = check::judge(&plan, &clients.told(), &evidence);
         let records = inside.records().await?;
-        let Evidence { charged, true_time, .. } = &evidence;
+        let Evidence { charged, .. } = &evidence;
         judged.violations.extend(fencing::accepted(&records.kept, &records.history, charged, self.profile));
-        let books = Books {
-            profile: self.profile,
-            kept: &records.kept,
-            history: &records.history,
-            charged,
-            true_time: *true_time,
-        };
+        let books =
+            Books { profile: self.profile, kept: &records.kept, history: &records.history, charged, time };
         judged.violations.extend(started::objections(&plan, &events, &books));
         judged.violations.extend(desk.objections());
+        judged.violations.append(&mut done.objections);
         let reached = clients.processes.all().flat_map(|process| armed::reached(&process.log)).collect();
         let starts = events.iter().filter(|event| matches!(event, Event::Start(_))).count();
         let (settled, refused) = desk.counts();
@@ -310,9 +307,12 @@ impl Clients {
             }
             // Cut off in the middle of a crash it may be down.
             let _ = database.cluster.start_again();
+            if let Some(clock) = &database.clock {
+                clock.put_right().await;
+            }
         }
         if let Some(clock) = &self.processes.clock {
-            clock.step("+0")?;
+            clock.step(Off::NONE)?;
         }
         if let Some(disk) = &self.processes.disk {
             disk.untrouble()?;

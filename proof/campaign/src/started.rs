@@ -2,6 +2,7 @@
 //! before they acted and before they gave their word; Semel's history is asked only who took over from whom. Pure.
 
 use crate::fencing::{Kept, Line};
+use crate::off::StoreTime;
 use crate::plan::{BRIEF, Operation, Variant, Window};
 use crate::profile::Profile;
 use crate::starts::{Event, Start};
@@ -15,8 +16,8 @@ pub(crate) struct Books<'a> {
     pub(crate) history: &'a [Line],
     /// Under which attempts the provider made charges, by operation id.
     pub(crate) charged: &'a BTreeMap<String, Vec<i64>>,
-    /// Whether the store's time is that of a clock that was never wrong.
-    pub(crate) true_time: bool,
+    /// How far the store's time may have been from the true one.
+    pub(crate) time: StoreTime,
 }
 
 /// A start and its place in the log.
@@ -171,7 +172,7 @@ impl<'a> Case<'a> {
             return;
         }
         let between = later.1.at.saturating_sub(earlier.1.at);
-        if self.books.true_time && between < BRIEF {
+        if between < self.books.time.sure(BRIEF) {
             self.objections
                 .push(format!("I11 {second}: started {between:?} after {first}, within the window"));
         }

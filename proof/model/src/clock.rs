@@ -60,8 +60,8 @@ impl ClockBounds {
 
     /// What takes longer.
     pub const LARGE: [Self; 2] = [
-        Self { instances: 1, jumps: 3, stops: 3, passes: 4, stamps: 2 },
-        Self { instances: 2, jumps: 2, stops: 2, passes: 2, stamps: 1 },
+        Self { instances: 1, jumps: 3, stops: 2, passes: 2, stamps: 1 },
+        Self { instances: 2, jumps: 2, stops: 1, passes: 2, stamps: 1 },
     ];
 }
 

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 const NOTICED_BY: &str = "Noticed-by: ";
 /// Before the settings of the campaign that notices the bug.
 const CAMPAIGN: &str = "Campaign: ";
+/// Before the reason why no campaign can notice the bug.
+const NO_CAMPAIGN: &str = "No-campaign: ";
 /// Before the number of operations within which the simulator notices the bug.
 const SIMULATOR: &str = "Simulator: ";
 
@@ -22,6 +24,8 @@ pub(crate) struct Patch {
     pub(crate) tests: Vec<Test>,
     /// The campaign that notices the bug, where a running system can show it.
     pub(crate) campaign: Option<Campaign>,
+    /// Why none can, where there is none.
+    pub(crate) no_campaign: Option<String>,
     /// Within how many operations the simulator notices the bug, where it concerns what is simulated.
     pub(crate) simulator: Option<u64>,
     /// The files it changes, relative to the root.
@@ -105,18 +109,20 @@ fn parse(path: &Path, text: &str) -> Result<Patch, String> {
     let mut lines = header.lines().filter(|line| !line.is_empty());
     let what = lines.next().filter(|line| line.ends_with('.'));
     let what = what.ok_or_else(|| wrong("its first line has to say in a sentence what the bug does"))?;
-    let (mut tests, mut campaign, mut simulator) = (Vec::new(), None, None);
+    let (mut tests, mut campaign, mut no_campaign, mut simulator) = (Vec::new(), None, None, None);
     for line in lines {
         if let Some(test) = line.strip_prefix(NOTICED_BY) {
             let (place, name) = test.split_once(' ').ok_or_else(|| wrong("a test is `PLACE NAME`"))?;
             tests.push(Test { place: place.to_owned(), name: name.to_owned() });
         } else if let Some(settings) = line.strip_prefix(CAMPAIGN) {
             campaign = Some(Campaign::parse(settings).map_err(|error| wrong(&error))?);
+        } else if let Some(why) = line.strip_prefix(NO_CAMPAIGN) {
+            no_campaign = Some(why.to_owned());
         } else if let Some(within) = line.strip_prefix(SIMULATOR) {
             simulator = Some(within.parse().map_err(|_| wrong("`Simulator:` needs a number of operations"))?);
         } else {
             return Err(wrong(&format!(
-                "its header has `{NOTICED_BY}`, `{CAMPAIGN}` and `{SIMULATOR}`, and not {line:?}"
+                "its header has `{NOTICED_BY}`, `{CAMPAIGN}` or `{NO_CAMPAIGN}`, and `{SIMULATOR}`, and not {line:?}"
             )));
         }
     }
@@ -128,8 +134,11 @@ fn parse(path: &Path, text: &str) -> Result<Patch, String> {
     if files.is_empty() {
         return Err(wrong("it changes nothing"));
     }
-    let what = what.to_owned();
-    Ok(Patch { name: name.to_owned(), what, tests, campaign, simulator, files, path: path.to_owned() })
+    if campaign.is_some() == no_campaign.is_some() {
+        return Err(wrong("it needs a campaign that notices it, or the reason why none can"));
+    }
+    let (name, what, path) = (name.to_owned(), what.to_owned(), path.to_owned());
+    Ok(Patch { name, what, tests, campaign, no_campaign, simulator, files, path })
 }
 
 #[cfg(test)]
@@ -157,6 +166,11 @@ pub(crate) mod tests {
         assert!(parse("It breaks.\n\ndiff --git a/x b/x\n--- a/x\n").contains("needs a test"));
         assert!(parse("It breaks.\n\nNoticed-by: crates/a/src one\n").contains("changes nothing"));
         assert!(parse("It breaks.\n\nNoticed by chance\n").contains("Noticed-by"));
+        let both = TEXT.replace("Simulator: 3000", "No-campaign: It does.");
+        let neither = TEXT.lines().filter(|line| !line.starts_with(CAMPAIGN)).collect::<Vec<_>>().join("\n");
+        for text in [both, neither] {
+            assert!(parse(&text).contains("needs a campaign"));
+        }
     }
 
     #[test]

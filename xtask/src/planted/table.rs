@@ -14,7 +14,7 @@ a copy of the sources, each is noticed: the tests beside it pass without the bug
 (faults, one for how many operations, store, profile, scene, within how many operations), and the simulator, within the number of operations that stands there. Written by `cargo xtask prove planted`, each row by the last run of its
 bug; `proof/README.md` says more.
 
-A bug without a campaign cannot be seen from outside of the processes, or has not been noticed by a campaign of this length.
+Where no campaign can notice a bug, its header says why.
 
 | bug | what it does | caught by | after | the simulator | the campaign that has to notice it | did |
 |---|---|---|---|---|---|---|
@@ -67,7 +67,8 @@ fn row(Verdict { patch, caught, missed, campaign, simulator }: &Verdict, last: O
     let tests: Vec<_> = caught_by.chain(missed.iter().map(|test| name(&test.place, &test.name))).collect();
     let took: Vec<_> =
         caught.iter().map(|(_, took)| seconds(*took)).chain(missed.iter().map(|_| "missed".into())).collect();
-    let settings = patch.campaign.as_ref().map_or_else(|| "–".to_owned(), |campaign| format!("`{campaign}`"));
+    let why = patch.no_campaign.as_deref().unwrap_or("–");
+    let settings = patch.campaign.as_ref().map_or_else(|| why.to_owned(), |campaign| format!("`{campaign}`"));
     let did = match (&patch.campaign, campaign) {
         (None, _) => "–".to_owned(),
         (Some(_), Some(noticed)) => told(noticed),

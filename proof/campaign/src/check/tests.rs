@@ -70,7 +70,7 @@ fn evidence(ledger: BTreeMap<String, u32>) -> Evidence {
         charged: BTreeMap::new(),
         open: OPEN(),
         damaged: BTreeMap::new(),
-        true_time: true,
+        time: StoreTime::True,
         keys_replaced: None,
         were_ended: false,
     }
@@ -377,13 +377,33 @@ fn a_second_charge_is_right_only_after_the_window_and_only_where_keys_are_used_a
             log[2].heard = Duration::from_millis(1_200);
         }),
     );
-    // A clock that was wrong may have ended the window.
-    let by_a_wrong_clock = again(|_, log, evidence| {
-        log[2].sent = Duration::from_millis(1_100);
-        log[2].heard = Duration::from_millis(1_200);
-        evidence.true_time = false;
-    });
-    assert_eq!(by_a_wrong_clock, Vec::<String>::new());
+    // A step that was followed may have ended the window, and by so much alone.
+    let by_a_step = |followed| {
+        again(|_, log, evidence| {
+            log[2].sent = Duration::from_millis(1_100);
+            log[2].heard = Duration::from_millis(1_200);
+            evidence.time = StoreTime::Stepped { followed: Duration::from_millis(followed) };
+        })
+    };
+    assert_eq!(by_a_step(800), Vec::<String>::new());
+    notices("I3", &by_a_step(700));
+}
+
+#[test]
+fn a_window_that_ends_late_is_right_only_where_a_clock_stepped() {
+    let late = |time| {
+        let mut operation = operation();
+        operation.window = Window::Brief;
+        operation.requests.truncate(1);
+        let log = [
+            told(&operation, Variant::Plain, 0, paid(&operation, Variant::Plain)),
+            told(&operation, Variant::Plain, 9_000, replayed(paid(&operation, Variant::Plain))),
+        ];
+        let ledger = [(operation.reference(Variant::Plain), 1)].into();
+        judge(&[operation], &log, &Evidence { time, ..evidence(ledger) }).violations
+    };
+    notices("I3", &late(StoreTime::True));
+    assert_eq!(late(StoreTime::Stepped { followed: Duration::ZERO }), Vec::<String>::new());
 }
 
 #[test]

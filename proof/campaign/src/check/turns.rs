@@ -74,12 +74,12 @@ impl<'a> Case<'a> {
             told.variant != first_told.variant && answer.meaning() == Meaning::Mismatch
                 || told.variant == first_told.variant && kept(answer) == kept(first)
         };
-        let within =
-            answers.iter().filter(|(told, _)| told.sent > first_told.heard && told.heard < begun + BRIEF);
+        let sure = begun + self.evidence.time.sure(BRIEF);
+        let within = answers.iter().filter(|(told, _)| told.sent > first_told.heard && told.heard < sure);
         let other =
             within.filter(|(told, answer)| !same(told, answer) && answer.meaning() != Meaning::NoStore);
         let other: Vec<_> = other.map(|(_, answer)| answer.meaning()).collect();
-        if self.evidence.true_time && !other.is_empty() {
+        if !other.is_empty() {
             self.object("I3", &format!("there was an answer, and within its window others heard {other:?}"));
         }
     }

@@ -39,14 +39,20 @@ fn line(operation_id: &str, attempt: i64, happening: &str) -> Line {
 struct Night {
     profile: Profile,
     window: Window,
-    true_time: bool,
+    time: StoreTime,
     history: Vec<Line>,
     charged: BTreeMap<String, Vec<i64>>,
 }
 
 impl Night {
     fn of(profile: Profile) -> Self {
-        Self { profile, window: Window::Day, true_time: true, history: vec![], charged: BTreeMap::new() }
+        Self {
+            profile,
+            window: Window::Day,
+            time: StoreTime::True,
+            history: vec![],
+            charged: BTreeMap::new(),
+        }
     }
 
     fn with(mut self, history: &[Line]) -> Self {
@@ -57,8 +63,8 @@ impl Night {
     fn objections(&self, events: &[Event]) -> Vec<String> {
         let operation = Operation { window: self.window, ..operation() };
         let kept = [Kept { operation_id: "a".into(), attempt: 1, state: "completed".into() }];
-        let Self { profile, true_time, history, charged, .. } = self;
-        let books = Books { profile: *profile, kept: &kept, history, charged, true_time: *true_time };
+        let Self { profile, time, history, charged, .. } = self;
+        let books = Books { profile: *profile, kept: &kept, history, charged, time: *time };
         objections(&[operation], events, &books)
     }
 
@@ -147,8 +153,10 @@ fn a_second_operation_of_one_key_starts_after_a_release_or_a_window() {
     night.window = Window::Brief;
     night.objects("I11", &two);
     assert_eq!(night.objections(&later), NONE);
-    night.true_time = false;
-    assert_eq!(night.objections(&two), NONE, "a clock that was wrong may have ended the window");
+    night.time = StoreTime::Stepped { followed: Duration::from_millis(1_000) };
+    assert_eq!(night.objections(&two), NONE, "a step that was followed may have ended the window");
+    night.time = StoreTime::Stepped { followed: Duration::from_millis(999) };
+    night.objects("I11", &two);
     usual().objects("I11", &later);
 }
 

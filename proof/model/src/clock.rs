@@ -60,8 +60,8 @@ impl ClockBounds {
 
     /// What takes longer.
     pub const LARGE: [Self; 2] = [
-        Self { instances: 1, jumps: 3, stops: 2, passes: 2, stamps: 1 },
-        Self { instances: 2, jumps: 2, stops: 1, passes: 2, stamps: 1 },
+        Self { instances: 1, jumps: 3, stops: 2, passes: 3, stamps: 1 },
+        Self { instances: 2, jumps: 1, stops: 2, passes: 2, stamps: 1 },
     ];
 }
 

@@ -1,9 +1,10 @@
 //! `[fingerprint]` and `[route.fingerprint]`: what makes two requests the same.
 
-use super::section::{Given, List, Section, TextForm};
+use super::section::{Given, List, Section, TextForm, one_of};
 use crate::route::{FingerprintConfig, HostRule};
-use semel::canonical::ShapeError;
+use semel::canonical::{NormalForm, ShapeError};
 use semel::fingerprint::{Recipe, RecipeBuilder, RecipeError};
+use semel::problem::Profile;
 use std::ops::Range;
 use toml::de::DeValue;
 
@@ -15,12 +16,14 @@ pub(super) struct Common {
     host: HostRule,
     /// Names that are one host, in lists of their own.
     aliases: Vec<Vec<String>>,
+    /// Bodies are compared by their bytes, as the profile's protocol has it.
+    bytes: bool,
 }
 
 impl Common {
     /// Reads the section.
-    pub(super) fn read(mut section: Section<'_, '_>) -> Self {
-        let mut common = Self::default();
+    pub(super) fn read(mut section: Section<'_, '_>, profile: Profile) -> Self {
+        let mut common = Self { bytes: profile == Profile::Ucp, ..Self::default() };
         if let Some(host) = section.choice("host", &HOST_RULES) {
             common.host = host.value;
         }
@@ -44,15 +47,16 @@ impl Common {
 
     /// The recipe that all others start from.
     pub(super) fn recipe(&self) -> RecipeBuilder {
-        self.recipe_where(self.host)
+        self.recipe_where(self.host, self.bytes)
     }
 
-    fn recipe_where(&self, host: HostRule) -> RecipeBuilder {
+    fn recipe_where(&self, host: HostRule, bytes: bool) -> RecipeBuilder {
+        let recipe = if bytes { Recipe::builder().bytes() } else { Recipe::builder() };
         match host {
-            HostRule::Ignored => Recipe::builder(),
+            HostRule::Ignored => recipe,
             HostRule::Counts => {
                 let aliases = self.aliases.iter().filter(|names| !names.is_empty());
-                aliases.fold(Recipe::builder().host(), |recipe, names| recipe.host_aliases(names))
+                aliases.fold(recipe.host(), |recipe, names| recipe.host_aliases(names))
             }
         }
     }
@@ -64,8 +68,9 @@ const HEADER: TextForm = TextForm { what: "the name of a header", example: "api-
 /// What counts, and the recipe that is made of it.
 pub(super) fn read(mut section: Section<'_, '_>, common: &Common) -> (FingerprintConfig, Recipe) {
     let host = section.choice("host", &HOST_RULES).map_or(common.host, |given| given.value);
-    let config = FingerprintConfig { host, ..FingerprintConfig::default() };
-    let mut rules = Rules { config, builder: common.recipe_where(host) };
+    let bytes = section.flag("bytes").map_or(common.bytes, |given| given.value);
+    let config = FingerprintConfig { host, bytes, ..FingerprintConfig::default() };
+    let mut rules = Rules { config, builder: common.recipe_where(host, bytes) };
     for (name, add) in [("ignore", Rules::ignore as Add), ("only", Rules::only), ("headers", Rules::header)] {
         let kind = if name == "headers" { HEADER } else { POINTER };
         let list = section.list(name, kind, |text| Ok(text.to_owned()));
@@ -81,6 +86,13 @@ pub(super) fn read(mut section: Section<'_, '_>, common: &Common) -> (Fingerprin
                 let problem = "a default must be a string, a number, true or false";
                 section.wrong(&value.span(), problem, "write \"/currency\" = \"EUR\"");
             }
+        }
+    }
+    let forms = section.section("normalise", "[route.fingerprint.normalise]");
+    for (Given { value: pointer, at }, value) in forms.entries() {
+        match normal_form(value.get_ref()) {
+            Ok(form) => rules.try_add(&section, &at, |rules| rules.normalise(pointer, form)),
+            Err((problem, cure)) => section.wrong(&value.span(), problem, cure),
         }
     }
     section.end();
@@ -117,6 +129,11 @@ impl Rules {
         self.config.defaults.insert(pointer.to_owned(), json);
     }
 
+    fn normalise(&mut self, pointer: &str, form: NormalForm) {
+        self.builder = self.builder.clone().normalise(pointer, form);
+        self.config.normalise.insert(pointer.to_owned(), form);
+    }
+
     /// Adds a rule, unless the recipe would be wrong with it: the engine's own word on what a recipe may say.
     fn try_add(&mut self, section: &Section<'_, '_>, at: &Range<usize>, add: impl FnOnce(&mut Self)) {
         let mut with = self.clone();
@@ -134,11 +151,23 @@ fn cure(error: &RecipeError) -> &'static str {
         RecipeError::HostName { .. } => "write a name without scheme and path: \"api.example.com\"",
         RecipeError::HostTwice { .. } => "put all names of one host into one list",
         RecipeError::HeaderName { .. } => "write only the name: \"api-version\"",
+        RecipeError::BytesAndJson => "remove it, or write bytes = false in this section",
         RecipeError::Shape(ShapeError::Conflict { .. }) => "remove one of the two rules",
         RecipeError::Shape(_) => {
             "write a slash before each name, and quote the whole: \"/metadata/trace_id\""
         }
         _ => "remove it, or write it in another way",
+    }
+}
+
+/// The normal form of this name, or what is wrong with it and what would be right.
+fn normal_form(value: &DeValue<'_>) -> Result<NormalForm, (String, String)> {
+    let words = NormalForm::ALL.map(|form| (form.as_str(), form));
+    match value {
+        DeValue::String(name) => {
+            one_of(name, words.into_iter()).map_err(|cure| (format!("\"{name}\" is not a normal form"), cure))
+        }
+        _ => Err(("a normal form is a word in quotes".into(), "write \"/amount\" = \"decimal\"".into())),
     }
 }
 

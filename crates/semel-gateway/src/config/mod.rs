@@ -314,7 +314,7 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
     let scope = scope::read(top.section("scope", "[scope]"));
     let quota = quota::read(top.section("quota", "[quota]"));
     let webhooks = read_webhooks(top.sections("webhook", "[[webhook]]"));
-    let compared = fingerprint::Common::read(top.section("fingerprint", "[fingerprint]"));
+    let compared = fingerprint::Common::read(top.section("fingerprint", "[fingerprint]"), profile.profile());
     let declared = top.has("route");
     let routes = route::read_all(
         top.sections("route", "[[route]]"),

@@ -5,11 +5,14 @@ use crate::route::FingerprintConfig;
 use crate::route::Route;
 use crate::tenant::{ScopeConfig, TenantFrom};
 use http::StatusCode;
+use semel::canonical::NormalForm;
+use semel::fingerprint::Recipe;
 use semel::key::{KeyRules, KeySyntax};
 use semel::problem::{Code, DocsBase, Format, Problem};
 use semel::{Expired, InFlight, StoreResponse};
 use semel_tower::{KeyRequirement, OutcomeClass, OutcomeRules, Protection};
 use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -121,6 +124,12 @@ pub(super) struct Fingerprint {
     pub(super) headers: Vec<String>,
     /// Whether another host is another request.
     pub(super) host: bool,
+    /// What an absent member counts as, by JSON Pointer.
+    pub(super) defaults: BTreeMap<String, Box<RawValue>>,
+    /// The normal forms in which texts count, by JSON Pointer.
+    pub(super) normalised: BTreeMap<String, NormalForm>,
+    /// Whether bodies are compared by their bytes, whatever their media type is.
+    pub(super) bytes: bool,
 }
 
 #[derive(Serialize)]
@@ -239,18 +248,12 @@ impl Tenant {
 
 impl Operation {
     fn of(route: &Route) -> Self {
-        let FingerprintConfig { ignore, only, headers, .. } = &route.fingerprint;
         Self {
             operation: Some(route.operation.clone()),
             methods: vec![route.pattern.method().to_string()],
             path: Some(route.pattern.path().to_owned()),
             kept_headers: route.keep_headers.iter().map(ToString::to_string).collect(),
-            fingerprint: Fingerprint {
-                ignored: ignore.clone(),
-                counted: only.clone(),
-                headers: headers.clone(),
-                host: route.protection.recipe.counts_host(),
-            },
+            fingerprint: Fingerprint::of(&route.fingerprint, &route.protection.recipe),
             ..Self::for_all(&route.protection)
         }
     }
@@ -289,13 +292,28 @@ impl Operation {
             max_request_body_bytes: protection.max_request_body,
             max_stored_response_bytes: protection.max_stored_response,
             kept_headers: Vec::new(),
-            fingerprint: Fingerprint {
-                ignored: Vec::new(),
-                counted: Vec::new(),
-                headers: Vec::new(),
-                host: protection.recipe.counts_host(),
-            },
+            fingerprint: Fingerprint::of(&FingerprintConfig::default(), &protection.recipe),
             outcomes: overrides(&protection.outcomes),
+        }
+    }
+}
+
+impl Fingerprint {
+    fn of(rules: &FingerprintConfig, recipe: &Recipe) -> Self {
+        let FingerprintConfig { ignore, only, defaults, normalise, headers, .. } = rules;
+        // As it was written: a number may be one that no double is.
+        let text = |json: &String| RawValue::from_string(json.clone()).ok();
+        Self {
+            ignored: ignore.clone(),
+            counted: only.clone(),
+            headers: headers.clone(),
+            host: recipe.counts_host(),
+            defaults: defaults
+                .iter()
+                .filter_map(|(pointer, json)| Some((pointer.clone(), text(json)?)))
+                .collect(),
+            normalised: normalise.clone(),
+            bytes: recipe.compares_bytes(),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The contract as a page. Everything that comes from the configuration is escaped; nothing is loaded from elsewhere.
 
-use super::document::{Document, Error, Operation};
+use super::document::{Document, Error, Fingerprint, Operation};
 use crate::setting::{duration_in_words, show_size};
+use semel::canonical::NormalForm;
 use semel::key::KeySyntax;
 use semel::problem::Code;
 use std::fmt::{self, Write as _};
@@ -129,9 +130,6 @@ fn row(operation: &Operation) -> String {
 /// What else is worth knowing of an operation, each as HTML.
 fn remarks(operation: &Operation) -> Vec<String> {
     let bytes = |bytes| show_size(u64::try_from(bytes).unwrap_or(u64::MAX));
-    let codes = |texts: &[String]| {
-        texts.iter().map(|text| format!("<code>{}</code>", Text(text))).collect::<Vec<_>>().join(", ")
-    };
     let mut remarks = vec![format!("Request bodies up to {}", bytes(operation.max_request_body_bytes))];
     remarks.push(match operation.stored_response {
         "reference" => "answers are not kept, only the resource that was created".into(),
@@ -148,12 +146,39 @@ fn remarks(operation: &Operation) -> Vec<String> {
     if !operation.kept_headers.is_empty() {
         remarks.push(format!("{} is kept too", codes(&operation.kept_headers)));
     }
-    let fingerprint = &operation.fingerprint;
+    remarks.extend(comparison(&operation.fingerprint));
+    remarks.extend(operation.outcomes.iter().map(|(status, outcome)| format!("{status} means {outcome}")));
+    remarks
+}
+
+/// How requests are compared, where it is not as usual.
+fn comparison(fingerprint: &Fingerprint) -> Vec<String> {
+    let mut remarks = Vec::new();
     if !fingerprint.counted.is_empty() {
         remarks.push(format!("of a JSON body only {} counts", codes(&fingerprint.counted)));
     }
     if !fingerprint.ignored.is_empty() {
         remarks.push(format!("of a JSON body {} does not count", codes(&fingerprint.ignored)));
+    }
+    for (pointer, value) in &fingerprint.defaults {
+        remarks.push(format!(
+            "of a JSON body {} counts as {} where it is absent",
+            code(pointer),
+            code(value.get())
+        ));
+    }
+    for (pointer, form) in &fingerprint.normalised {
+        let spelling = match form {
+            NormalForm::Lowercase => "without regard to case (A to Z)",
+            NormalForm::Decimal => "by its value as a decimal",
+            NormalForm::Timestamp => "by its instant",
+            // Every normal form has a name.
+            other => other.as_str(),
+        };
+        remarks.push(format!("of a JSON body the text {} is compared {spelling}", code(pointer)));
+    }
+    if fingerprint.bytes {
+        remarks.push("the body is compared byte by byte, whatever its type".into());
     }
     if !fingerprint.headers.is_empty() {
         remarks.push(format!("the header {} counts", codes(&fingerprint.headers)));
@@ -161,8 +186,15 @@ fn remarks(operation: &Operation) -> Vec<String> {
     if !fingerprint.host {
         remarks.push("the host that it is sent to does not count".into());
     }
-    remarks.extend(operation.outcomes.iter().map(|(status, outcome)| format!("{status} means {outcome}")));
     remarks
+}
+
+fn code(text: &str) -> String {
+    format!("<code>{}</code>", Text(text))
+}
+
+fn codes(texts: &[String]) -> String {
+    texts.iter().map(|text| code(text)).collect::<Vec<_>>().join(", ")
 }
 
 fn answers(document: &Document) -> String {

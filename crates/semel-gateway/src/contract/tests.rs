@@ -31,6 +31,8 @@ in_flight = "wait:5s"
 [route.fingerprint]
 ignore = ["/metadata/trace_id"]
 headers = ["API-Version"]
+defaults = { "/currency" = "EUR", "/fee" = 0.50 }
+normalise = { "/currency" = "lowercase", "/amount" = "decimal", "/at" = "timestamp" }
 
 [[route]]
 operation = "change_payment"
@@ -63,7 +65,7 @@ fn programs_read_every_operation_with_its_rules() {
             "stored_response": "full",
             "max_request_body_bytes": 1_048_576,
             "max_stored_response_bytes": 1_048_576,
-            "fingerprint": { "ignored": ["/metadata/trace_id"], "counted": [], "headers": ["api-version"], "host": true },
+            "fingerprint": { "ignored": ["/metadata/trace_id"], "counted": [], "headers": ["api-version"], "host": true, "defaults": { "/currency": "EUR", "/fee": 0.50 }, "normalised": { "/currency": "lowercase", "/amount": "decimal", "/at": "timestamp" }, "bytes": false },
             "outcomes": { "503": "retryable" },
         })
     );
@@ -177,6 +179,11 @@ fn the_page_has_a_place_for_every_code_and_loads_nothing() {
         "waits up to 5 seconds, then 409",
         "their bodies for 24 hours",
         "<code>/metadata/trace_id</code> does not count",
+        "<code>/currency</code> counts as <code>&quot;EUR&quot;</code> where it is absent",
+        "<code>/fee</code> counts as <code>0.50</code> where it is absent",
+        "the text <code>/currency</code> is compared without regard to case (A to Z)",
+        "the text <code>/amount</code> is compared by its value as a decimal",
+        "the text <code>/at</code> is compared by its instant",
         "503 means retryable",
         "<code>x-cost</code> is kept too",
         "prefers-color-scheme: dark",
@@ -256,4 +263,13 @@ fn whether_the_host_counts_is_said() {
     assert_eq!(document(ignored)["operations"][0]["fingerprint"]["host"], false);
     assert!(page(ignored).contains("the host that it is sent to does not count"));
     assert!(!page("").contains("does not count"));
+}
+
+#[test]
+fn whether_bytes_are_compared_is_said() {
+    let bytes = "[[route]]\noperation = \"a\"\nmatch = \"POST /a\"\n[route.fingerprint]\nbytes = true\n";
+    assert_eq!(document(bytes)["operations"][0]["fingerprint"]["bytes"], true);
+    assert_eq!(document("profile = \"ucp\"\n")["operations"][0]["fingerprint"]["bytes"], true);
+    assert!(page(bytes).contains("compared byte by byte, whatever its type"));
+    assert!(!page("").contains("whatever its type"));
 }

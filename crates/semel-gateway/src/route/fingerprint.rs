@@ -1,5 +1,6 @@
 //! What makes two requests of a route the same.
 
+use semel::canonical::NormalForm;
 use std::collections::BTreeMap;
 
 /// What counts of a request. By default everything: the host, the whole body, and no header but the media type and the content coding.
@@ -11,6 +12,10 @@ pub struct FingerprintConfig {
     pub only: Vec<String>,
     /// JSON texts, by JSON Pointers to the members that they are filled in for.
     pub defaults: BTreeMap<String, String>,
+    /// The normal forms in which texts count, by JSON Pointer.
+    pub normalise: BTreeMap<String, NormalForm>,
+    /// Whether the body is compared by its bytes, whatever its media type is.
+    pub bytes: bool,
     /// Headers that count.
     pub headers: Vec<String>,
     /// Whether the host counts that the client asked for.

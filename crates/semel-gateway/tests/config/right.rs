@@ -107,6 +107,8 @@ keep_headers = ["X-Cost"]
 ignore = ["/metadata/trace_id"]
 only = ["/amount", "/currency"]
 headers = ["API-Version"]
+bytes = false
+normalise = { "/currency" = "lowercase", "/amount" = "decimal" }
 [route.fingerprint.defaults]
 "/currency" = "EUR"
 "/amount" = 10
@@ -339,7 +341,7 @@ fn a_route_becomes_the_protection_of_its_operation() {
     );
     assert_eq!(
         protection.recipe.to_text(),
-        r#"{"defaults":{"/amount":"10","/currency":"\"EUR\""},"headers":["api-version"],"host":{"aliases":[["api.example","api.internal"]]},"ignore":["/metadata/trace_id"],"only":["/amount","/currency"],"version":2}"#
+        r#"{"defaults":{"/amount":"10","/currency":"\"EUR\""},"headers":["api-version"],"host":{"aliases":[["api.example","api.internal"]]},"ignore":["/metadata/trace_id"],"normalise":{"/amount":"decimal","/currency":"lowercase"},"only":["/amount","/currency"],"version":3}"#
     );
     let reconcile = payment.reconcile.as_ref().unwrap();
     assert_eq!((reconcile.attempts, reconcile.absence_is_proof), (3, true));
@@ -395,6 +397,21 @@ fn the_host_counts_unless_the_file_or_the_route_ignores_it() {
     assert_eq!(recipe(aliases, ignore), ignored);
     let all = right(&format!("{UPSTREAM}[fingerprint]\n{ignore}"));
     assert_eq!(all.routes.for_all().unwrap().recipe.to_text(), ignored);
+}
+
+#[test]
+fn bodies_are_compared_by_their_bytes_under_ucp_unless_the_route_says_otherwise() {
+    let recipe = |profile: &str, of_route: &str| {
+        let config = right(&format!(
+            "{UPSTREAM}profile = \"{profile}\"\n[[route]]\noperation = \"a\"\nmatch = \"POST /a\"\n[route.fingerprint]\n{of_route}"
+        ));
+        config.routes.routes()[0].protection.recipe.to_text().to_owned()
+    };
+    let (bytes, meaning) = (r#"{"bytes":true,"host":{},"version":3}"#, r#"{"host":{},"version":2}"#);
+    assert_eq!([recipe("ucp", ""), recipe("ietf", "bytes = true\n")], [bytes; 2]);
+    assert_eq!([recipe("ietf", ""), recipe("ucp", "bytes = false\n")], [meaning; 2]);
+    let all = right(&format!("{UPSTREAM}profile = \"ucp\"\n"));
+    assert_eq!(all.routes.for_all().unwrap().recipe.to_text(), bytes);
 }
 
 #[test]

@@ -11,4 +11,5 @@ mod forms;
 mod hosts;
 mod multipart;
 mod secrets;
+mod spellings;
 mod support;

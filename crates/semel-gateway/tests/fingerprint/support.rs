@@ -120,7 +120,12 @@ impl Shop {
 
     /// A gateway with these sections, on the shop's file.
     pub(crate) async fn door(&self, sections: &str) -> Door {
-        let running = self.try_door(sections).await.unwrap();
+        self.door_with("", sections).await
+    }
+
+    /// The same, with these settings before all sections.
+    pub(crate) async fn door_with(&self, top: &str, sections: &str) -> Door {
+        let running = self.start(top, sections).await.unwrap();
         let address = running.address();
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let serving = tokio::spawn(async move {
@@ -131,8 +136,12 @@ impl Shop {
 
     /// The same, or why it does not start.
     pub(crate) async fn try_door(&self, sections: &str) -> Result<GatewayProcess, StartError> {
+        self.start("", sections).await
+    }
+
+    async fn start(&self, top: &str, sections: &str) -> Result<GatewayProcess, StartError> {
         let toml = format!(
-            "upstream = \"http://{}\"\nlisten = \"127.0.0.1:0\"\nstore = \"sqlite:{}\"\nstore_timeout = \"20s\"\n\
+            "{top}upstream = \"http://{}\"\nlisten = \"127.0.0.1:0\"\nstore = \"sqlite:{}\"\nstore_timeout = \"20s\"\n\
              [admin]\nlisten = \"127.0.0.1:0\"\n{sections}",
             self.service,
             self.file().display(),

@@ -24,6 +24,7 @@
 //! # Ok::<(), semel::canonical::NotCanonical>(())
 //! ```
 
+mod normal_form;
 mod number;
 mod pointer;
 #[cfg(test)]
@@ -33,10 +34,12 @@ mod shape;
 mod string;
 #[cfg(test)]
 mod tests;
+mod timestamp;
 #[cfg(test)]
 mod vectors;
 mod write;
 
+pub use normal_form::NormalForm;
 pub use pointer::PointerError;
 pub use shape::{Shape, ShapeError};
 

@@ -1,7 +1,7 @@
-//! What of a text counts: members left out, members that alone count, members filled in.
+//! What of a text counts: members left out, members that alone count, members filled in, texts in a normal form.
 
 use super::pointer::{self, PointerError};
-use super::{NotCanonical, canonical, string};
+use super::{NormalForm, NotCanonical, canonical, string};
 
 /// Rules by JSON Pointer (RFC 6901), applied while the canonical form is written. By default everything counts.
 ///
@@ -10,6 +10,7 @@ use super::{NotCanonical, canonical, string};
 ///   Where something else than a container stands in the way, it counts as it is: a rule never makes two texts equal on
 ///   account of a structure that it did not foresee.
 /// - *defaults*: where the parent is an object and has no such member, it counts as having it.
+/// - *normal forms*: a text counts in its [normal form](NormalForm), and a default that is a text does too.
 ///
 /// A pointer goes through arrays by index. Values left out of an array close ranks.
 #[derive(Clone, Debug)]
@@ -30,6 +31,7 @@ struct Node {
     leads_to_only: bool,
     /// Canonical JSON.
     default: Option<String>,
+    form: Option<NormalForm>,
 }
 
 impl Default for Shape {
@@ -67,6 +69,30 @@ impl Shape {
         Ok(shape)
     }
 
+    /// The same rules, and the normal forms of texts by pointer.
+    ///
+    /// # Errors
+    /// [`ShapeError`] if a pointer is invalid, or rules conflict with each other.
+    pub fn normalise<'a>(
+        mut self,
+        forms: impl IntoIterator<Item = (&'a str, NormalForm)>,
+    ) -> Result<Self, ShapeError> {
+        for (pointer, form) in forms {
+            let node = self.node(pointer)?;
+            self.nodes[node].form = Some(form);
+        }
+        self.check()?;
+        for node in &mut self.nodes {
+            let (Some(form), Some(text)) = (node.form, &node.default) else { continue };
+            if text.starts_with('"') {
+                let mut written = Vec::with_capacity(text.len());
+                form.write(text, 0, &mut written);
+                node.default = String::from_utf8(written).ok();
+            }
+        }
+        Ok(self)
+    }
+
     /// The node of a pointer, created if it does not exist.
     fn node(&mut self, pointer: &str) -> Result<usize, ShapeError> {
         let mut at = 0;
@@ -99,16 +125,19 @@ impl Shape {
                 child.only || child.leads_to_only
             });
             let container = node.default.as_ref().is_some_and(|text| text.starts_with(['{', '[']));
-            let conflict =
-                if node.ignore && (node.only || node.default.is_some() || !node.children.is_empty()) {
-                    Some("it is ignored, and another rule applies to it or to a part of it")
-                } else if node.only && leads {
-                    Some("all of it counts already, and another rule selects a part of it")
-                } else if container && !node.children.is_empty() {
-                    Some("its default is an object or an array, and another rule applies to a part of it")
-                } else {
-                    None
-                };
+            let conflict = if node.ignore
+                && (node.only || node.default.is_some() || node.form.is_some() || !node.children.is_empty())
+            {
+                Some("it is ignored, and another rule applies to it or to a part of it")
+            } else if node.only && leads {
+                Some("all of it counts already, and another rule selects a part of it")
+            } else if container && !node.children.is_empty() {
+                Some("its default is an object or an array, and another rule applies to a part of it")
+            } else if node.form.is_some() && (container || !node.children.is_empty()) {
+                Some("it has the normal form of a text, and another rule takes it for an object or an array")
+            } else {
+                None
+            };
             if let Some(conflict) = conflict {
                 return Err(ShapeError::Conflict { pointer: self.pointer_of(at), conflict });
             }
@@ -162,6 +191,11 @@ impl Shape {
             return None;
         }
         Some(Scope { node: Some(index), taken: scope.taken || child.only })
+    }
+
+    /// The form in which a text counts.
+    pub(super) fn form(&self, scope: Scope) -> Option<NormalForm> {
+        self.nodes[scope.node?].form
     }
 
     /// The first default from the child `from` on that counts in an object: its place, name and canonical value.

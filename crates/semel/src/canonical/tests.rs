@@ -270,6 +270,61 @@ fn defaults_are_filled_in_where_the_parent_is_an_object_without_the_member() {
 }
 
 #[test]
+fn texts_count_in_their_normal_form_where_one_is_declared() {
+    let forms = [
+        ("/currency", NormalForm::Lowercase),
+        ("/amount", NormalForm::Decimal),
+        ("/at", NormalForm::Timestamp),
+        ("/items/0/sku", NormalForm::Lowercase),
+    ];
+    let shape = Shape::new([], [], []).unwrap().normalise(forms).unwrap();
+    let expected = r#"{"amount":"10","at":"2026-11-01T09:00:00Z","currency":"eur","items":[{"sku":"a\nb"},{"sku":"C"}]}"#;
+    for same in [
+        r#"{"currency":"EUR","amount":"10.00","at":"2026-11-01T09:00:00+00:00","items":[{"sku":"A\nB"},{"sku":"C"}]}"#,
+        r#"{"at":"2026-11-01T10:00:00.0\u002b01:00","currency":"\u0045ur","amount":"\u0031e1","items":[{"sku":"a\u000AB"},{"sku":"C"}]}"#,
+        expected,
+    ] {
+        assert_eq!(shaped(&shape, same), expected, "{same}");
+    }
+    // What is not of the kind counts as it is, and so does what is not a text.
+    for (text, expected) in [
+        (r#"{"amount":"010","at":"now"}"#, r#"{"amount":"010","at":"now"}"#),
+        (r#"{"amount":10.0,"at":1793523600}"#, r#"{"amount":10,"at":1793523600}"#),
+        (r#"{"amount":" 10"}"#, r#"{"amount":" 10"}"#),
+        (r#"{"amount":"1e1000000000000000000"}"#, r#"{"amount":"1e1000000000000000000"}"#),
+        (r#"{"amount":"-0.00","currency":null}"#, r#"{"amount":"0","currency":null}"#),
+        (r#"{"amount":"9007199254740993.0"}"#, r#"{"amount":"9007199254740993e0"}"#),
+        (r#"{"amount":"\u20ac10.0","currency":["EUR"]}"#, r#"{"amount":"€10.0","currency":["EUR"]}"#),
+        (r#"{"currency":"ÄÖİ\u0000\"","CURRENCY":"EUR"}"#, r#"{"CURRENCY":"EUR","currency":"ÄÖİ\u0000\""}"#),
+        (r#"{"items":{"0":{"sku":"A"}}}"#, r#"{"items":{"0":{"sku":"a"}}}"#),
+        (r#""EUR""#, r#""EUR""#),
+    ] {
+        assert_eq!(shaped(&shape, text), expected, "{text}");
+        assert_eq!(shaped(&shape, expected), expected);
+    }
+}
+
+#[test]
+fn a_default_counts_in_the_normal_form_of_its_text() {
+    let defaults = [("/currency", r#""EUR""#), ("/amount", r#""10.0""#), ("/fee", "0")];
+    let forms = [
+        ("/currency", NormalForm::Lowercase),
+        ("/amount", NormalForm::Decimal),
+        ("/fee", NormalForm::Decimal),
+    ];
+    let shape = Shape::new([], [], defaults).unwrap().normalise(forms).unwrap();
+    assert_eq!(shaped(&shape, "{}"), r#"{"amount":"10","currency":"eur","fee":0}"#);
+    assert_eq!(shaped(&shape, r#"{"currency":"Eur","fee":0.0}"#), shaped(&shape, "{}"));
+}
+
+#[test]
+fn a_normal_form_only_counts_where_its_value_does() {
+    let forms = [("/a/b", NormalForm::Lowercase), ("/c", NormalForm::Lowercase)];
+    let shape = Shape::new([], ["/a"], []).unwrap().normalise(forms).unwrap();
+    assert_eq!(shaped(&shape, r#"{"a":{"b":"X","c":"X"},"c":"X"}"#), r#"{"a":{"b":"x","c":"X"}}"#);
+}
+
+#[test]
 fn rules_at_odds_are_refused_and_named() {
     let conflict = |shape: Result<Shape, ShapeError>, pointer: &str| match shape {
         Err(ShapeError::Conflict { pointer: found, .. }) => assert_eq!(found, pointer),
@@ -280,6 +335,12 @@ fn rules_at_odds_are_refused_and_named() {
     conflict(Shape::new(["/x/a"], [], [("/x/a", "1")]), "/x/a");
     conflict(Shape::new([], ["/a", "/a/b/c"], []), "/a");
     conflict(Shape::new(["/a/b"], [], [("/a", "{}")]), "/a");
+    let lowercase = |shape: Shape, pointer| shape.normalise([(pointer, NormalForm::Lowercase)]);
+    conflict(lowercase(Shape::new(["/a"], [], []).unwrap(), "/a"), "/a");
+    conflict(lowercase(Shape::new(["/a"], [], []).unwrap(), "/a/b"), "/a");
+    conflict(lowercase(Shape::new([], ["/a/b"], []).unwrap(), "/a"), "/a");
+    conflict(lowercase(Shape::new([], [], [("/a", "[]")]).unwrap(), "/a"), "/a");
+    assert!(matches!(lowercase(Shape::default(), "a"), Err(ShapeError::Pointer(_))));
     assert!(Shape::new(["/a/b"], [], [("/a", "null")]).is_ok());
     assert!(matches!(Shape::new([], [], [("/a", "EUR")]), Err(ShapeError::Default { .. })));
     assert!(matches!(Shape::new([""], [], []), Err(ShapeError::Pointer(PointerError::WholeBody))));

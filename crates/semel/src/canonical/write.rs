@@ -80,7 +80,10 @@ impl<'a, S: Sink> Writer<'a, S> {
                 }));
                 return;
             }
-            Some(b'"') => string::write(self.text, at, self.sink),
+            Some(b'"') => match self.shape.form(scope) {
+                None => string::write(self.text, at, self.sink),
+                Some(form) => form.write(self.text, at, self.sink),
+            },
             Some(b'-' | b'0'..=b'9') => number::write(bytes, at, self.sink),
             _ => {
                 let end = scan::end_of_value(bytes, at);

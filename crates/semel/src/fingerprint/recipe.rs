@@ -4,7 +4,7 @@ use super::FingerprintSecret;
 use super::header::never_counts;
 use super::host::{self, Aliases, WrongName};
 use crate::RecipeId;
-use crate::canonical::{NotCanonical, Shape, ShapeError, canonical};
+use crate::canonical::{NormalForm, NotCanonical, Shape, ShapeError, canonical};
 use http::HeaderName;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -18,6 +18,8 @@ pub(super) enum Version {
     One,
     /// For new recipes of requests. Commands are computed as ever.
     Two,
+    /// The second, with normal forms of texts or bodies by their bytes: of which builds before it know nothing.
+    Three,
 }
 
 impl Version {
@@ -25,6 +27,7 @@ impl Version {
         match number {
             1 => Some(Self::One),
             2 => Some(Self::Two),
+            3 => Some(Self::Three),
             _ => None,
         }
     }
@@ -44,12 +47,36 @@ struct Document {
     /// The values are JSON texts, because a number in them must keep its exact value.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     defaults: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    normalise: BTreeMap<String, NormalForm>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    bytes: bool,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     headers: BTreeSet<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     host: Option<Host>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     secret: Option<String>,
+}
+
+impl Document {
+    /// The first version that has all of its rules.
+    fn least_version(&self) -> u32 {
+        if !self.normalise.is_empty() || self.bytes {
+            3
+        } else if self.command.is_some() {
+            // Nothing about commands was computed in another way by the second.
+            1
+        } else {
+            2
+        }
+    }
+
+    /// Whether it has a rule for JSON, which a comparison of bytes would never look at.
+    fn has_json_rules(&self) -> bool {
+        let Self { ignore, only, defaults, normalise, .. } = self;
+        !(ignore.is_empty() && only.is_empty() && defaults.is_empty() && normalise.is_empty())
+    }
 }
 
 /// That the host counts.
@@ -108,9 +135,18 @@ impl Recipe {
     fn compile(mut document: Document) -> Result<Self, RecipeError> {
         let number = document.version;
         let version = Version::of(number).ok_or(RecipeError::Version { version: number })?;
+        if version != Version::Three && document.least_version() == 3 {
+            return Err(RecipeError::OfVersion3);
+        }
+        if document.bytes && document.command.is_some() {
+            return Err(RecipeError::BytesOfCommand);
+        }
+        if document.bytes && document.has_json_rules() {
+            return Err(RecipeError::BytesAndJson);
+        }
         let mut host_aliases = Aliases::new();
         if let Some(host) = &mut document.host {
-            if version == Version::One {
+            if version == Version::One || document.command.is_some() {
                 return Err(RecipeError::HostOfCommand);
             }
             host.aliases = host::normal(&host.aliases)?;
@@ -121,7 +157,8 @@ impl Recipe {
             document.ignore.iter().map(String::as_str),
             document.only.iter().map(String::as_str),
             document.defaults.iter().map(|(pointer, text)| (pointer.as_str(), text.as_str())),
-        )?;
+        )?
+        .normalise(document.normalise.iter().map(|(pointer, form)| (pointer.as_str(), *form)))?;
         for default in document.defaults.values_mut() {
             // One default, one spelling, one recipe.
             *default = canonical(default.as_bytes())?;
@@ -183,6 +220,12 @@ impl Recipe {
     #[must_use]
     pub fn counts_host(&self) -> bool {
         self.document.host.is_some()
+    }
+
+    /// Whether the body of a request is compared by its bytes, whatever its media type is.
+    #[must_use]
+    pub fn compares_bytes(&self) -> bool {
+        self.document.bytes
     }
 
     /// The names that are another one's, where the host counts.
@@ -248,6 +291,8 @@ fn empty() -> Document {
         ignore: BTreeSet::new(),
         only: BTreeSet::new(),
         defaults: BTreeMap::new(),
+        normalise: BTreeMap::new(),
+        bytes: false,
         headers: BTreeSet::new(),
         host: None,
         secret: None,
@@ -281,6 +326,32 @@ impl RecipeBuilder {
         self
     }
 
+    /// Takes the text that a JSON Pointer leads to in its normal form, so that its spellings count as one. A service that reads them
+    /// apart would find another request answered.
+    ///
+    /// ```
+    /// use semel::canonical::NormalForm;
+    /// use semel::fingerprint::Recipe;
+    ///
+    /// let recipe = Recipe::builder()
+    ///     .normalise("/currency", NormalForm::Lowercase)
+    ///     .normalise("/amount", NormalForm::Decimal)
+    ///     .normalise("/at", NormalForm::Timestamp)
+    ///     .build()?;
+    /// # Ok::<(), semel::fingerprint::RecipeError>(())
+    /// ```
+    pub fn normalise(mut self, pointer: impl Into<String>, form: NormalForm) -> Self {
+        self.document.normalise.insert(pointer.into(), form);
+        self
+    }
+
+    /// Compares the body of a request by its bytes, whatever its media type is: another spelling is another request. Rules for JSON
+    /// cannot stand beside it.
+    pub fn bytes(mut self) -> Self {
+        self.document.bytes = true;
+        self
+    }
+
     /// Includes a header, such as `api-version`.
     pub fn header(mut self, name: impl Into<String>) -> Self {
         self.document.headers.insert(name.into());
@@ -311,8 +382,6 @@ impl RecipeBuilder {
     /// the version whenever the type is serialised in another way.
     pub fn command(mut self, name_and_version: impl Into<String>) -> Self {
         self.document.command = Some(name_and_version.into());
-        // Nothing about commands is computed in another way.
-        self.document.version = 1;
         self
     }
 
@@ -320,7 +389,8 @@ impl RecipeBuilder {
     ///
     /// # Errors
     /// [`RecipeError`] says which rule is wrong and what would be right.
-    pub fn build(self) -> Result<Recipe, RecipeError> {
+    pub fn build(mut self) -> Result<Recipe, RecipeError> {
+        self.document.version = self.document.least_version();
         self.document.try_into()
     }
 }
@@ -330,7 +400,7 @@ impl RecipeBuilder {
 #[non_exhaustive]
 pub enum RecipeError {
     /// A version that is not known here.
-    #[error("unknown recipe version {version}: supported are 1 and 2")]
+    #[error("unknown recipe version {version}: supported are 1 to 3")]
     Version {
         /// The version asked for.
         version: u32,
@@ -352,6 +422,15 @@ pub enum RecipeError {
     /// The host of a command, or by the first version.
     #[error("only requests have a host, and recipes of version 1 cannot include it")]
     HostOfCommand,
+    /// A rule of the third version in a recipe of an earlier one.
+    #[error("normal forms and the comparison of bytes need a recipe of version 3")]
+    OfVersion3,
+    /// The bytes of a command.
+    #[error("only requests have bytes to compare: a command is compared by its meaning")]
+    BytesOfCommand,
+    /// A rule for JSON where bytes are compared.
+    #[error("the body is compared by its bytes, and rules for JSON would have no effect")]
+    BytesAndJson,
     /// An alias that is no host.
     #[error("\"{name}\" is not the name of a host")]
     HostName {

@@ -20,6 +20,7 @@ pub fn fingerprint(
     let (purpose, add): (_, fn(&mut Parts, &Recipe, &HttpRequest<'_>)) = match recipe.version() {
         Version::One => ("semel fingerprint 1", version_1::add),
         Version::Two => ("semel fingerprint 2", version_2::add),
+        Version::Three => ("semel fingerprint 3", version_2::add),
     };
     let mut parts = Parts::new(purpose, recipe.keyed_with(secret)?);
     parts.part("recipe", &recipe.id().0);

@@ -1,4 +1,5 @@
-//! How fingerprints of new requests are made: what a service may read in two ways is never taken for one.
+//! How fingerprints of new requests are made, by the second version and the third: what a service may read in two ways is never taken
+//! for one.
 
 use super::form::add_form;
 use super::media_type::MediaType;
@@ -57,6 +58,9 @@ pub(super) fn add(parts: &mut Parts, recipe: &Recipe, request: &HttpRequest<'_>)
 
 fn content(recipe: &Recipe, media_type: Option<&MediaType<'_>>, request: &HttpRequest<'_>) -> Content {
     let bytes = || Content::Bytes(Sha256::digest(request.body).into());
+    if recipe.compares_bytes() {
+        return bytes();
+    }
     // A body in a content coding is not the text that its media type says, before it is decoded; and text in another charset is not
     // what its bytes say in UTF-8.
     let Some(media_type) = media_type.filter(|media_type| media_type.is_utf_8()) else { return bytes() };

@@ -8,6 +8,8 @@ use ring::{digest, hmac};
 /// Everything that counts of a request.
 pub(crate) struct ConnectionOptions<'a> {
     pub(crate) version: u8,
+    /// The recipe looks at nothing but the bytes of a body.
+    pub(crate) by_bytes: bool,
     pub(crate) recipe_text: &'a str,
     pub(crate) secret: Option<&'a [u8]>,
     pub(crate) operation: &'a str,
@@ -45,13 +47,14 @@ pub(crate) fn fingerprint(asked: &ConnectionOptions<'_>) -> Vec<u8> {
         header(&mut bytes, "content-encoding", asked.content_encoding.as_slice());
         part(&mut bytes, "media type", asked.media_type.as_bytes());
         // Its charset is UTF-8, which counts where the body goes by its bytes alone.
-        if asked.content_encoding.is_some() || asked.media_type == "text/plain" {
+        if asked.by_bytes || asked.content_encoding.is_some() || asked.media_type == "text/plain" {
             count(&mut bytes, 1);
             part(&mut bytes, "charset", b"utf-8");
         }
         count(&mut bytes, 0);
     }
     match (asked.media_type, asked.content_encoding) {
+        _ if asked.by_bytes => part(&mut bytes, "bytes", &sha256(asked.body)),
         ("application/json", None) => match asked.canonical {
             Some(text) => part(&mut bytes, "json", &sha256(text.as_bytes())),
             None => part(&mut bytes, "unclean json", &sha256(asked.body)),

@@ -9,6 +9,7 @@ pub(crate) mod framing;
 pub(crate) mod headers;
 pub(crate) mod json;
 pub(crate) mod key;
+pub(crate) mod normal_form;
 #[cfg(feature = "records")]
 pub(crate) mod record;
 pub(crate) mod shape;

@@ -1,6 +1,7 @@
-//! What a recipe leaves of a JSON value: members ignored, members that alone count, members filled in.
+//! What a recipe leaves of a JSON value: members ignored, members that alone count, members filled in, texts in a normal form.
 
 use super::json::Json;
+use super::normal_form::normal;
 
 /// A recipe's rules, pointers as the names on the way.
 #[derive(Default)]
@@ -8,12 +9,16 @@ pub(crate) struct Rules {
     pub(crate) ignore: Vec<Vec<&'static str>>,
     pub(crate) only: Vec<Vec<&'static str>>,
     pub(crate) defaults: Vec<(Vec<&'static str>, &'static str)>,
+    pub(crate) normalise: Vec<(Vec<&'static str>, &'static str)>,
 }
 
 impl Rules {
     /// Whether they leave everything as it is.
     pub(crate) fn are_none(&self) -> bool {
-        self.ignore.is_empty() && self.only.is_empty() && self.defaults.is_empty()
+        self.ignore.is_empty()
+            && self.only.is_empty()
+            && self.defaults.is_empty()
+            && self.normalise.is_empty()
     }
 
     pub(crate) fn apply(&self, value: &Json) -> Json {
@@ -38,14 +43,14 @@ impl Rules {
                     if missing && let Some(default) = Json::parse(default.as_bytes(), 100) {
                         path.push((*name).to_owned());
                         if taken || self.is_only(path) || self.leads_to_only(path) {
-                            left.push(((*name).to_owned(), default));
+                            left.push(((*name).to_owned(), self.normalised(default, path)));
                         }
                         path.pop();
                     }
                 }
                 Json::Object(left)
             }
-            other => other.clone(),
+            other => self.normalised(other.clone(), path),
         }
     }
 
@@ -63,6 +68,13 @@ impl Rules {
         let left = (!ignored && (taken || self.leads_to_only(path))).then(|| self.at(value, path, taken));
         path.pop();
         Some((name, left?))
+    }
+
+    fn normalised(&self, value: Json, path: &[String]) -> Json {
+        match (value, self.normalise.iter().find(|(pointer, _)| pointer == path)) {
+            (Json::String(text), Some((_, form))) => Json::String(normal(form, &text)),
+            (value, _) => value,
+        }
     }
 
     fn is_only(&self, path: &[String]) -> bool {

@@ -684,3 +684,114 @@ error: [route.reconcile.tls] has no effect: `poll` is not an https:// URL
 "#,
     );
 }
+
+#[test]
+fn normal_forms() {
+    assert_errors(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[[route]]
+operation = "create_payment"
+match = "POST /payments"
+[route.fingerprint]
+ignore = ["/metadata"]
+normalise = { "/currency" = "uppercase", "/amount" = "decimals", "at" = "timestamp", "/metadata/at" = "timestamp", "/n" = 1 }
+"#,
+        r#"
+error: "uppercase" is not a normal form
+ --> semel.toml:7:29
+  |
+7 | normalise = { "/currency" = "uppercase", "/amount" = "decimals", "at" = "timestamp", "/metadata/at" = "timestamp", "/n" = 1 }
+  |                             ^^^^^^^^^^^
+  = help: did you mean "lowercase"?
+
+error: "decimals" is not a normal form
+ --> semel.toml:7:54
+  |
+7 | normalise = { "/currency" = "uppercase", "/amount" = "decimals", "at" = "timestamp", "/metadata/at" = "timestamp", "/n" = 1 }
+  |                                                      ^^^^^^^^^^
+  = help: did you mean "decimal"?
+
+error: "at" is not a JSON Pointer: it must start with a slash, such as "/metadata/trace_id"
+ --> semel.toml:7:66
+  |
+7 | normalise = { "/currency" = "uppercase", "/amount" = "decimals", "at" = "timestamp", "/metadata/at" = "timestamp", "/n" = 1 }
+  |                                                                  ^^^^
+  = help: write a slash before each name, and quote the whole: "/metadata/trace_id"
+
+error: the rules for "/metadata" conflict: it is ignored, and another rule applies to it or to a part of it
+ --> semel.toml:7:86
+  |
+7 | normalise = { "/currency" = "uppercase", "/amount" = "decimals", "at" = "timestamp", "/metadata/at" = "timestamp", "/n" = 1 }
+  |                                                                                      ^^^^^^^^^^^^^^
+  = help: remove one of the two rules
+
+error: a normal form is a word in quotes
+ --> semel.toml:7:123
+  |
+7 | normalise = { "/currency" = "uppercase", "/amount" = "decimals", "at" = "timestamp", "/metadata/at" = "timestamp", "/n" = 1 }
+  |                                                                                                                           ^
+  = help: write "/amount" = "decimal"
+"#,
+    );
+}
+
+#[test]
+fn rules_beside_the_comparison_of_bytes() {
+    assert_errors(
+        r#"
+upstream = "http://127.0.0.1:9000"
+profile = "ucp"
+[[route]]
+operation = "create_payment"
+match = "POST /payments"
+[route.fingerprint]
+ignore = ["/metadata"]
+bytes = "yes"
+[[route]]
+operation = "create_checkout"
+match = "POST /checkouts"
+[route.fingerprint]
+bytes = false
+ignore = ["/metadata"]
+[[route]]
+operation = "create_order"
+match = "POST /orders"
+[route.fingerprint]
+bytes = true
+[route.fingerprint.normalise]
+"/currency" = "lowercase"
+[route.fingerprint.defaults]
+"/currency" = "eur"
+"#,
+        r#"
+error: the body is compared by its bytes, and rules for JSON would have no effect
+ --> semel.toml:7:11
+  |
+7 | ignore = ["/metadata"]
+  |           ^^^^^^^^^^^
+  = help: remove it, or write bytes = false in this section
+
+error: `bytes` must be true or false, not a string
+ --> semel.toml:8:9
+  |
+8 | bytes = "yes"
+  |         ^^^^^
+  = help: write bytes = true or bytes = false, without quotes
+
+error: the body is compared by its bytes, and rules for JSON would have no effect
+  --> semel.toml:21:1
+   |
+21 | "/currency" = "lowercase"
+   | ^^^^^^^^^^^
+   = help: remove it, or write bytes = false in this section
+
+error: the body is compared by its bytes, and rules for JSON would have no effect
+  --> semel.toml:23:1
+   |
+23 | "/currency" = "eur"
+   | ^^^^^^^^^^^
+   = help: remove it, or write bytes = false in this section
+"#,
+    );
+}

@@ -1,6 +1,7 @@
 mod recipe;
 mod subject;
 mod version_2;
+mod version_3;
 
 use super::*;
 use crate::Fingerprint;

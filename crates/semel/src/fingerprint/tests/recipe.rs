@@ -76,7 +76,12 @@ fn a_recipe_goes_through_its_text_and_keeps_its_id() {
 #[test]
 fn a_recipe_of_another_version_or_with_unknown_rules_is_unavailable() {
     for (text, expected) in [
-        (r#"{"version":3,"something":"new"}"#, RecipeUnavailable::Version { version: 3 }),
+        (r#"{"version":4,"something":"new"}"#, RecipeUnavailable::Version { version: 4 }),
+        (r#"{"version":3,"something":"new"}"#, RecipeUnavailable::Damaged),
+        (r#"{"normalise":{"/a":"uppercase"},"version":3}"#, RecipeUnavailable::Damaged),
+        (r#"{"normalise":{"/a":"lowercase"},"version":2}"#, RecipeUnavailable::Damaged),
+        (r#"{"bytes":true,"version":2}"#, RecipeUnavailable::Damaged),
+        (r#"{"bytes":true,"ignore":["/a"],"version":3}"#, RecipeUnavailable::Damaged),
         (r#"{"version":2,"something":"new"}"#, RecipeUnavailable::Damaged),
         (r#"{"version":1,"host":{}}"#, RecipeUnavailable::Damaged),
         (r#"{"version":2,"host":{"aliases":[["a"],["a","b"]]}}"#, RecipeUnavailable::Damaged),

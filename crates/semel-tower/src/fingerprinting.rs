@@ -5,7 +5,7 @@ use crate::protection::ValidProtection;
 use crate::state::{LayerState, path};
 use bytes::Bytes;
 use http::request::Parts;
-use semel::fingerprint::{HttpRequest, Recipe, RecipeUnavailable, Subject, fingerprint};
+use semel::fingerprint::{Command, HttpRequest, Recipe, RecipeUnavailable, Subject, fingerprint};
 use semel::{Fingerprint, RecordKey, StoreError};
 use std::sync::{Arc, LazyLock};
 use tokio::sync::Semaphore;
@@ -26,6 +26,8 @@ pub(crate) struct FingerprintedRequest {
     state: Arc<LayerState>,
     pub(crate) parts: Parts,
     pub(crate) body: Bytes,
+    /// What the handler takes it for, if that is what is compared.
+    command: Option<Command>,
     /// By the current recipe, if it was computed already.
     made: Option<Fingerprint>,
 }
@@ -42,18 +44,45 @@ impl FingerprintedRequest {
         parts: Parts,
         body: Bytes,
     ) -> Result<Option<Self>, StoreError> {
-        let recipe = state.engine.keyed_recipe(&protection.recipe).await?;
-        let mut fingerprinted = Self { key, protection, recipe, state, parts, body, made: None };
-        if fingerprinted.body.len() <= LARGE {
+        let recipe = Arc::clone(&protection.recipe);
+        let mut fingerprinted =
+            Self { key, protection, recipe, state, parts, body, command: None, made: None };
+        let is_large = fingerprinted.body.len() > LARGE;
+        if let Some(read) = fingerprinted.protection.command.clone() {
+            let reading = move |fingerprinted: &mut Self| {
+                fingerprinted.command = read.read(&fingerprinted.parts, &fingerprinted.body);
+            };
+            if is_large {
+                let Some(read) = Box::pin(fingerprinted.on_another_thread(reading)).await else {
+                    return Ok(None);
+                };
+                fingerprinted = read;
+            } else {
+                reading(&mut fingerprinted);
+            }
+            if let Some(command) = &fingerprinted.command {
+                fingerprinted.recipe = Arc::clone(command.recipe());
+            }
+        }
+        fingerprinted.recipe = fingerprinted.state.engine.keyed_recipe(&fingerprinted.recipe).await?;
+        if !is_large {
             return Ok(Some(fingerprinted));
         }
-        let Ok(_turn) = TURNS.acquire().await else { return Ok(None) };
-        let making = move || {
+        let making = |fingerprinted: &mut Self| {
             // What cannot be made is found out once more, at once.
             fingerprinted.made = fingerprinted.make(&fingerprinted.recipe).ok();
-            fingerprinted
         };
-        Ok(tokio::task::spawn_blocking(making).await.ok())
+        Ok(Box::pin(fingerprinted.on_another_thread(making)).await)
+    }
+
+    /// `None` while the runtime shuts down.
+    async fn on_another_thread(mut self, work: impl FnOnce(&mut Self) + Send + 'static) -> Option<Self> {
+        let _turn = TURNS.acquire().await.ok()?;
+        let working = move || {
+            work(&mut self);
+            self
+        };
+        tokio::task::spawn_blocking(working).await.ok()
     }
 
     fn make(&self, recipe: &Recipe) -> Result<Fingerprint, RecipeUnavailable> {
@@ -67,7 +96,11 @@ impl FingerprintedRequest {
             headers: &self.parts.headers,
             body: &self.body,
         };
-        fingerprint(recipe, self.state.secret.as_deref(), &request)
+        let secret = self.state.secret.as_deref();
+        match &self.command {
+            Some(command) => command.fingerprint_of_request(recipe, secret, &request),
+            None => fingerprint(recipe, secret, &request),
+        }
     }
 }
 

@@ -36,6 +36,7 @@
 //! - [`Operation::phases`] is for handlers with effects outside: recovery points, and one outside call at a time.
 mod admission;
 mod body;
+mod command_of;
 mod execute;
 mod fingerprinting;
 mod handler;
@@ -51,6 +52,7 @@ mod state;
 mod tenant;
 
 pub use body::{Body, BodyBudget, BoxError};
+pub use command_of::CommandOf;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub use handler::CompleteError;
 #[cfg(feature = "axum")]

@@ -1,5 +1,6 @@
 //! How one operation is protected.
 
+use crate::command_of::CommandOf;
 use crate::headers::KeptHeaders;
 use crate::outcome::OutcomeRules;
 use semel::Policy;
@@ -26,6 +27,8 @@ pub struct Protection {
     pub policy: Arc<Policy>,
     /// What makes two requests the same. Default: everything that is asked for.
     pub recipe: Arc<Recipe>,
+    /// Reads the handler's own command, to be compared instead of the body. Default: none is read.
+    pub command: Option<CommandOf>,
     /// How long the service may take before the client is answered that the outcome is unknown. The work continues, and its late
     /// outcome still counts. Must be shorter than the lease. Default 25 s.
     pub timeout: Duration,
@@ -66,6 +69,7 @@ impl Default for Protection {
             key: KeyRequirement::default(),
             policy: Arc::new(Policy::default()),
             recipe: Arc::new(Recipe::default()),
+            command: None,
             timeout: Duration::from_secs(25),
             max_request_body: MIB,
             max_stored_response: MIB,

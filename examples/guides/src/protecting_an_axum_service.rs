@@ -41,6 +41,33 @@ fn tenants(store: semel_sqlite::SqliteStore) -> axum::Router {
     axum::Router::new().layer(layer)
 }
 
+mod commands {
+    use semel_sqlite::SqliteStore;
+    use semel_tower::{IdempotencyLayer, Protection};
+
+    fn layer(store: SqliteStore) -> Result<IdempotencyLayer, Box<dyn std::error::Error>> {
+        use semel::fingerprint::{Command, Recipe};
+        use semel_tower::CommandOf;
+        use serde::{Deserialize, Serialize};
+        use std::sync::Arc;
+
+        #[derive(Deserialize, Serialize)]
+        struct CreatePayment {
+            amount: String,
+            #[serde(default)]
+            note: Option<String>,
+        }
+
+        let recipe = Arc::new(Recipe::builder().command("create_payment/1").build()?);
+        let command = CommandOf::new(move |_, body| {
+            let payment: CreatePayment = serde_json::from_slice(body).ok()?;
+            Command::new(Arc::clone(&recipe), None, &payment).ok()
+        });
+        let protection = Protection { command: Some(command), ..Protection::default() };
+        Ok(IdempotencyLayer::new(store).protect_writes(protection)?)
+    }
+}
+
 mod policy {
     use super::Duration;
     use semel_sqlite::SqliteStore;

@@ -106,6 +106,7 @@ fn read(
         key: key.map_or(default.key, |key| key.value),
         policy: Arc::new(Policy { settling, ..policy }),
         recipe: Arc::new(recipe),
+        command: None,
         timeout,
         max_request_body: bytes(max_request_body, default.max_request_body),
         max_stored_response: bytes(max_stored_response, default.max_stored_response),

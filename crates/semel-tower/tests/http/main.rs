@@ -6,6 +6,7 @@
 
 mod support;
 
+mod commands;
 mod costs;
 mod deploys;
 mod doubts;

@@ -1,8 +1,9 @@
 //! The fingerprint of a command type of your own: the validated command, instead of the bytes that it came in.
 
+use super::form::add_form;
 use super::parts::Parts;
-use super::request::json_digest;
-use super::{FingerprintSecret, Recipe, RecipeUnavailable, Subject};
+use super::request::{add_headers, json_digest};
+use super::{FingerprintSecret, HttpRequest, Recipe, RecipeUnavailable, Subject, fingerprint};
 use crate::canonical::{NotCanonical, canonical};
 use crate::{Fingerprint, RecipeId};
 use serde::Serialize;
@@ -36,11 +37,16 @@ fn hash(
 ) -> Result<Fingerprint, RecipeUnavailable> {
     let mut parts = Parts::new("semel command 1", recipe.keyed_with(secret)?);
     parts.part("recipe", &recipe.id().0);
+    add(&mut parts, recipe, name, text)?;
+    Ok(Fingerprint(parts.finish()))
+}
+
+fn add(parts: &mut Parts, recipe: &Recipe, name: &str, text: &[u8]) -> Result<(), RecipeUnavailable> {
     parts.part("command", name.as_bytes());
     // The text was found canonical when the command was taken.
     let digest = json_digest(text, recipe.shape()).ok_or(RecipeUnavailable::Damaged)?;
     parts.part("json", &digest);
-    Ok(Fingerprint(parts.finish()))
+    Ok(())
 }
 
 /// A command as a [`Subject`].
@@ -81,6 +87,48 @@ impl Command {
         self.forms.push((name_and_version.to_owned(), text_of(command)?));
         Ok(self)
     }
+
+    /// The recipe of its type.
+    #[must_use]
+    pub fn recipe(&self) -> &Arc<Recipe> {
+        &self.recipe
+    }
+
+    /// The fingerprint of a request that asks for this command. Operation, method, path, query and the headers that the recipe names
+    /// count besides the command, which itself does not say of which payment the refund is. By the recipe of a request, such as that of
+    /// a record from before there was the command, it is the request's own fingerprint.
+    ///
+    /// # Errors
+    /// [`RecipeUnavailable`] where it cannot be computed as it was then.
+    pub fn fingerprint_of_request(
+        &self,
+        recipe: &Recipe,
+        secret: Option<&FingerprintSecret>,
+        request: &HttpRequest<'_>,
+    ) -> Result<Fingerprint, RecipeUnavailable> {
+        if recipe.command().is_none() {
+            return fingerprint(recipe, secret, request);
+        }
+        let (name, text) = self.form_of(recipe)?;
+        let secret = self.secret.as_deref().or(secret);
+        let mut parts = Parts::new("semel command of request 1", recipe.keyed_with(secret)?);
+        parts.part("recipe", &recipe.id().0);
+        parts.part("operation", request.operation.as_bytes());
+        parts.part("method", request.method.as_str().as_bytes());
+        parts.part("path", request.path.as_bytes());
+        parts.piece(b"query");
+        add_form(&mut parts, request.query.unwrap_or_default().as_bytes());
+        add_headers(&mut parts, recipe, request);
+        add(&mut parts, recipe, name, text)?;
+        Ok(Fingerprint(parts.finish()))
+    }
+
+    /// The command as the type has it that the recipe is for.
+    fn form_of<'a>(&'a self, recipe: &'a Recipe) -> Result<(&'a str, &'a [u8]), RecipeUnavailable> {
+        let name = recipe.command().ok_or(RecipeUnavailable::OtherSubject)?;
+        let form = self.forms.iter().find(|(form, _)| form == name);
+        form.map(|(name, text)| (name.as_str(), text.as_slice())).ok_or(RecipeUnavailable::OtherSubject)
+    }
 }
 
 impl Subject for Command {
@@ -89,9 +137,7 @@ impl Subject for Command {
     }
 
     fn fingerprint_under(&self, recipe: &Recipe) -> Result<Fingerprint, RecipeUnavailable> {
-        let name = recipe.command().ok_or(RecipeUnavailable::OtherSubject)?;
-        let (_, text) =
-            self.forms.iter().find(|(form, _)| form == name).ok_or(RecipeUnavailable::OtherSubject)?;
+        let (name, text) = self.form_of(recipe)?;
         hash(recipe, self.secret.as_deref(), name, text)
     }
 }

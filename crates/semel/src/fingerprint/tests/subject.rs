@@ -52,6 +52,45 @@ fn a_subject_is_hashed_again_under_the_recipe_of_an_old_record() {
 }
 
 #[test]
+fn a_request_for_a_command_counts_what_is_done_to_what() {
+    let recipe = Arc::new(Recipe::builder().command("refund/1").header("api-version").build().unwrap());
+    let command =
+        |amount| Command::new(Arc::clone(&recipe), None, &serde_json::json!({ "amount": amount })).unwrap();
+    let hash = |command: &Command, request: &Sample| {
+        command.fingerprint_of_request(&recipe, None, &request.request()).unwrap()
+    };
+    let (base, command, more) = (sample("{}").with("api-version", "1"), command(5), command(6));
+    let others = [
+        base.clone().change(|it| it.operation = "create_refund"),
+        base.clone().change(|it| it.method = Method::PATCH),
+        base.clone().change(|it| it.path = "/payments/2/refunds"),
+        base.clone().change(|it| it.query = Some("a=1&b=3")),
+        base.clone().with("api-version", "2"),
+    ];
+    let hashes: HashSet<_> = others.iter().chain([&base]).map(|request| hash(&command, request)).collect();
+    assert_eq!(hashes.len(), others.len() + 1);
+    // The body is the command's business, and the command alone is another thing than a request for it.
+    assert_eq!(hash(&command, &base.clone().change(|it| it.body = b"[]".to_vec())), hash(&command, &base));
+    assert_ne!(command.fingerprint_under(&recipe), Ok(hash(&command, &base)));
+    assert_ne!(hash(&more, &base), hash(&command, &base));
+    // A record from before there was the command has the recipe of a request.
+    let of_request = command.fingerprint_of_request(&everything(), None, &base.request());
+    assert_eq!(of_request, Ok(base.hash_by(&everything())));
+    let other = Recipe::builder().command("refund/2").build().unwrap();
+    let under_other = command.fingerprint_of_request(&other, None, &base.request());
+    assert_eq!(under_other, Err(RecipeUnavailable::OtherSubject));
+}
+
+// It is in stores, as the texts of old recipes are.
+#[test]
+fn the_fingerprint_of_a_request_for_a_command_stays_what_it_is() {
+    let recipe = Arc::new(Recipe::builder().command("refund/1").build().unwrap());
+    let command = Command::new(Arc::clone(&recipe), None, &serde_json::json!({ "amount": 5 })).unwrap();
+    let hash = command.fingerprint_of_request(&recipe, None, &sample("{}").request()).unwrap();
+    assert_eq!(hex(&hash.0), "0f3b018b58645a730402eec41c21fb6668cff0bead25ad4acd0f63399a49296e");
+}
+
+#[test]
 fn a_command_still_matches_a_record_of_its_former_version() {
     let first = Recipe::builder().command("pay/1").build().unwrap();
     let second = Arc::new(Recipe::builder().command("pay/2").build().unwrap());

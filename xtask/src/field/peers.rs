@@ -57,8 +57,8 @@ pub(super) const PEERS: [Peer; 10] = [
         setup: "FastAPI; its persistent store (Tortoise on SQLite), scope by the Authorization header",
         install: Install::Python(&[
             "fastapi-idempotency==0.1.1",
-            "tortoise-orm",
-            "aiosqlite",
+            "tortoise-orm==1.1.9",
+            AIOSQLITE,
             FASTAPI,
             UVICORN,
         ]),
@@ -126,12 +126,12 @@ pub(super) const PEERS: [Peer; 10] = [
         setup: "`@node-idempotency/nestjs` with NestJS 10; its Redis adapter, defaults",
         install: Install::Node(&[
             "@node-idempotency/nestjs@1.0.4",
-            "@node-idempotency/storage-adapter-redis",
+            "@node-idempotency/storage-adapter-redis@1.0.2",
             "@nestjs/common@10.4.22",
             "@nestjs/core@10.4.22",
             "@nestjs/platform-express@10.4.22",
-            "reflect-metadata",
-            "rxjs",
+            "reflect-metadata@0.2.2",
+            "rxjs@7.8.2",
         ]),
         store: Store::Redis,
         request: Request::Payment,
@@ -168,6 +168,26 @@ impl Peer {
                 "$PACKAGES/bin/gunicorn -b 127.0.0.1:$PORT --threads 24 service:app"
             }
             _ => "$PACKAGES/bin/uvicorn service:app --port $PORT --log-level warning",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_package_has_a_version() {
+        for peer in &PEERS {
+            let (packages, mark) = match &peer.install {
+                Install::Python(packages) => (packages, "=="),
+                Install::Node(packages) => (packages, "@"),
+            };
+            for package in *packages {
+                // The first character may be the @ of a scope.
+                assert!(package[1..].contains(mark), "{package}");
+            }
+            assert!(packages[0].ends_with(&format!("{mark}{}", peer.version)), "{}", peer.name);
         }
     }
 }

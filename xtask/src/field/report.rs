@@ -14,7 +14,7 @@ pub(super) struct Seen {
 const HEAD: &str = "\
 # Field report: `semel check` on software that nobody here wrote
 
-*Made by `cargo xtask prove check`. The services are in `proof/check`.*
+*Made by `cargo xtask prove check`, {run}. The services are in `proof/check`.*
 
 What `semel check` saw of third-party implementations of idempotency keys, each alone and then behind `semel gateway` with the same flags. Every package comes
 from PyPI or npm at the version named. Where it is a middleware, the service around it was written here, set up as its documentation says; where it is an
@@ -28,14 +28,15 @@ Read it with care:
 - Authentication is part of the handler here, the usual way in these frameworks. A middleware cannot know who the caller is unless it is told.
 - Behind the gateway the implementation stays switched on, and gets the key as well. What it answers to a key that the gateway has not seen from this caller, or for this
   operation, is its own answer: that is why leaks and wrong answers between callers and operations stay. Switch it off, or drop the key, behind a gateway.
-- `body.deep` sends 2^53 and 2^53 + 1. Services in JavaScript read both as the same number, whatever stands in front of them.
+- `body.deep` sends 2^53 and 2^53 + 1. A service in JavaScript reads both as the same number, and takes the second for the first. The gateway compares the text of numbers, and refuses the
+  second before the service reads it.
 - Crashes were waited for 40 seconds. A lock with a longer time-out counts as stuck.
 - Not everything that Semel does differently is better for everybody: it writes to disk twice per request, and tells clients `409` where nobody can know what happened.
 
 ";
 
 pub(super) fn render(seen: &[Seen]) -> String {
-    let mut text = HEAD.to_owned();
+    let mut text = HEAD.replace("{run}", &run(seen));
     // Writing to a string does not fail.
     let _ = writeln!(
         text,
@@ -67,6 +68,23 @@ pub(super) fn render(seen: &[Seen]) -> String {
         section(&mut text, "Behind `semel gateway`", &one.behind);
     }
     text
+}
+
+/// When it was run, with which Semel. Peers that did not run this time are told of as they came out the last time.
+fn run(seen: &[Seen]) -> String {
+    let reports = || seen.iter().flat_map(|one| [&one.alone, &one.behind]).flatten();
+    let told = |name: &str, length: usize| {
+        let values = reports().filter_map(|report| report[name].as_str());
+        let mut values: Vec<&str> = values.map(|value| value.get(..length).unwrap_or(value)).collect();
+        values.sort_unstable();
+        values.dedup();
+        match values.as_slice() {
+            [] => "an unknown one".to_owned(),
+            [one] => (*one).to_owned(),
+            [first, .., last] => format!("{first} to {last}"),
+        }
+    };
+    format!("run on {} with Semel {}", told("started", "2026-11-19".len()), told("version", usize::MAX))
 }
 
 fn cases(report: &Value) -> impl Iterator<Item = &Value> {
@@ -122,5 +140,25 @@ fn section(text: &mut String, title: &str, report: &Result<Value, String>) {
     let _ = writeln!(text, "Passed: {}.\n", passed.join(", "));
     if let Some(why) = report["stopped"].as_str() {
         let _ = writeln!(text, "The run was stopped: {why}.\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::field::peers::PEERS;
+    use serde_json::json;
+
+    #[test]
+    fn the_report_says_when_and_with_what_it_was_run() {
+        let report = |day: &str| {
+            Ok(json!({ "started": format!("2026-11-{day}T06:00:00Z"), "version": "0.1.0", "cases": [] }))
+        };
+        let seen = [
+            Seen { peer: &PEERS[0], alone: report("19"), behind: report("19") },
+            Seen { peer: &PEERS[1], alone: report("20"), behind: Err("it does not start".into()) },
+        ];
+        assert!(render(&seen[..1]).contains("run on 2026-11-19 with Semel 0.1.0."));
+        assert!(render(&seen).contains("run on 2026-11-19 to 2026-11-20 with Semel 0.1.0."));
     }
 }

@@ -5,12 +5,15 @@ use bytes::Bytes;
 use http::HeaderMap;
 use std::time::Instant;
 
-/// An answer, and when the request was complete and the answer there.
+/// An answer, and when the last byte of its request was written and the answer began.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
+    /// When the write of the last byte began. As `came` if the answer came before that.
+    pub(crate) sending: Instant,
+    /// When that write was known to have succeeded.
     pub(crate) sent: Instant,
     pub(crate) came: Instant,
 }
@@ -24,6 +27,8 @@ pub(crate) enum NoAnswer {
     Broken(String),
     #[error("no answer in {0} s")]
     TimedOut(u64),
+    #[error("it was not sent: the run was stopped")]
+    Stopped,
 }
 
 /// What a request came to.
@@ -78,6 +83,7 @@ pub(crate) fn told(reply: &Reply) -> String {
         Err(NoAnswer::Connect(_)) => "no connection".into(),
         Err(NoAnswer::Broken(_)) => "no answer".into(),
         Err(NoAnswer::TimedOut(_)) => "time-out".into(),
+        Err(NoAnswer::Stopped) => "not sent".into(),
     }
 }
 

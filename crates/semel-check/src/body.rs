@@ -80,6 +80,18 @@ impl Body {
         self.with(pointer, &serde_json::Value::from(text).to_string())
     }
 
+    /// The body without the member at a pointer.
+    pub(crate) fn without(&self, pointer: &str) -> Self {
+        let Self::Json(text) = self else { return self.clone() };
+        let Ok(mut value) = serde_json::from_str::<serde_json::Value>(text) else { return self.clone() };
+        if let Some((parent, name)) = pointer.rsplit_once('/')
+            && let Some(members) = value.pointer_mut(parent).and_then(serde_json::Value::as_object_mut)
+        {
+            members.remove(&name.replace("~1", "/").replace("~0", "~"));
+        }
+        Self::Json(value.to_string())
+    }
+
     /// The same meaning in another spelling.
     pub(crate) fn respelled(&self) -> Option<Self> {
         match self {
@@ -203,6 +215,12 @@ mod tests {
         for other in ["", "1e3", "a", ".5", "5.", "1.2.3"] {
             assert_eq!(raised(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn a_member_is_taken_out() {
+        assert_eq!(json(r#"{"a": {"k": 1}, "b": 2}"#).without("/a/k"), json(r#"{"a":{},"b":2}"#));
+        assert_eq!(json(r#"{"b":2}"#).without("/a/k"), json(r#"{"b":2}"#));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A method and a path, as people write them.
 
+use crate::secrets::Secrets;
 use http::Method;
 
 /// A method and a path.
@@ -10,13 +11,14 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    /// Parses `POST /payments`. In the path, `env:NAME` is replaced by that environment variable.
+    pub(crate) fn parse(text: &str, secrets: &mut Secrets) -> Result<Self, String> {
         let (method, path) = text.split_once(' ').ok_or("write a method and a path: 'POST /payments'")?;
         let method: Method = method.parse().map_err(|_| format!("`{method}` is not a method"))?;
         if !path.starts_with('/') {
             return Err(format!("`{path}` is not a path: it begins with /"));
         }
-        Ok(Self { method, path: path.to_owned() })
+        Ok(Self { method, path: secrets.resolve_in_path(path)? })
     }
 }
 

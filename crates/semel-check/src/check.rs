@@ -4,14 +4,14 @@ use crate::answer::{Answer, Reply, told};
 use crate::effects::{Effects, Identities};
 use crate::request::{Draft, Request, Subject};
 use crate::settings::Settings;
-use crate::target::{Raced, Target};
+use crate::target::{Pace, Raced, Target};
 use crate::trial::Trials;
 use crate::verdict::{Ended, Judge, Severity};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::OnceCell;
 
-/// So many answers in a row that are 5xx to new keys end the run: something is wrong that duplicates did not cause.
+/// So many answers in a row that are 5xx end the run: the API is in trouble.
 const SERVER_ERRORS: u32 = 5;
 /// So many exchanges of a case are kept for its report.
 const TRANSCRIPT: usize = 6;
@@ -33,6 +33,7 @@ struct State {
     identities: Identities,
     /// Whether the varied body is accepted under a key of its own; `None` if that was not tried.
     varied_is_accepted: Option<bool>,
+    answers_differ: bool,
     latency: Duration,
     server_errors: u32,
 }
@@ -57,6 +58,8 @@ pub(crate) struct Exchange {
 impl<'p> Check<'p> {
     pub(crate) fn new(plan: &'p Settings) -> Result<Self, String> {
         let places = plan.identity.iter().cloned().collect();
+        // One for all that is sent: what counts is no less of a load.
+        let pace = Arc::new(Pace::new(plan.rps));
         let state = State {
             random: fastrand::Rng::with_seed(plan.seed),
             case: "",
@@ -64,13 +67,14 @@ impl<'p> Check<'p> {
             transcript: Vec::new(),
             identities: Identities { places, is_given: plan.identity.is_some() },
             varied_is_accepted: None,
+            answers_differ: false,
             latency: Duration::from_millis(10),
             server_errors: 0,
         };
         Ok(Self {
             plan,
-            target: Target::new(plan).map_err(|error| error.to_string())?,
-            effects: Effects::new(plan)?,
+            target: Target::new(plan, Arc::clone(&pace)).map_err(|error| error.to_string())?,
+            effects: Effects::new(plan, pace)?,
             trials: OnceCell::new(),
             state: Mutex::new(state),
         })
@@ -80,10 +84,12 @@ impl<'p> Check<'p> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn begin_case(&self, name: &'static str) {
+    /// From here on a case sends, and no more than so many writes.
+    pub(crate) fn begin_case(&self, name: &'static str, writes: usize) {
         let mut state = self.state();
         state.case = name;
         state.transcript.clear();
+        self.target.limits.allow(writes);
     }
 
     pub(crate) fn transcript(&self) -> Vec<Exchange> {
@@ -99,6 +105,20 @@ impl<'p> Check<'p> {
 
     pub(crate) fn identities(&self) -> Identities {
         self.state().identities.clone()
+    }
+
+    /// Whether answers tell one operation from another: two of them differ.
+    pub(crate) fn learn_whether_answers_differ(&self, differ: bool) {
+        self.state().answers_differ = differ;
+    }
+
+    pub(crate) fn answers_differ(&self) -> bool {
+        self.state().answers_differ
+    }
+
+    /// Whether answers name what they made, so that two of them can be told apart even if they are about the same reference.
+    pub(crate) fn answers_name_things(&self) -> bool {
+        !self.state().identities.places.is_empty()
     }
 
     pub(crate) fn learn_varied(&self, is_accepted: bool) {
@@ -119,6 +139,7 @@ impl<'p> Check<'p> {
 
     /// A key and a reference that were never used, and how many effects there are before anything is sent.
     pub(crate) async fn subject(&self) -> Result<Subject, Ended> {
+        self.goes_on()?;
         let subject = {
             let random = &mut self.state().random;
             let (high, low) = (random.u64(..), random.u64(..));
@@ -163,10 +184,44 @@ impl<'p> Check<'p> {
     }
 
     pub(crate) async fn send(&self, draft: Draft<'_>) -> Reply {
+        let reply = self.send_expecting_failure(draft).await;
+        self.watch_for_trouble(std::slice::from_ref(&reply));
+        reply
+    }
+
+    /// Sends what is meant to fail, or an API that was killed a moment ago: a 5xx is no surprise.
+    pub(crate) async fn send_expecting_failure(&self, draft: Draft<'_>) -> Reply {
         let request = built(draft)?;
         let reply = self.target.send(&request).await;
         self.note(&request, &reply);
         reply
+    }
+
+    /// Whether the run goes on.
+    pub(crate) fn goes_on(&self) -> Result<(), Ended> {
+        self.target.limits.stopped().map_or(Ok(()), |why| Err(Ended::Abort(why.to_owned())))
+    }
+
+    /// Stops the run if the API is in trouble. Requests at the same time count as one: in a race, one success is enough.
+    fn watch_for_trouble(&self, replies: &[Reply]) {
+        let profile = self.plan.profile;
+        // By some profiles a duplicate of a running request gets a 5xx, and so does doubt.
+        let is_trouble = |answer: &Answer| {
+            answer.is_server_error()
+                && !answer.is_doubt(profile.doubt)
+                && !(profile.in_flight.contains(&answer.status))
+        };
+        let mut answers = replies.iter().flatten().peekable();
+        if answers.peek().is_none() {
+            return;
+        }
+        let mut state = self.state();
+        state.server_errors = if answers.all(is_trouble) { state.server_errors + 1 } else { 0 };
+        if state.server_errors >= SERVER_ERRORS {
+            self.target.limits.stop(format!(
+                "{SERVER_ERRORS} answers in a row were 5xx: the API is in trouble, and nothing more is sent"
+            ));
+        }
     }
 
     fn note(&self, request: &Request, reply: &Reply) {
@@ -184,17 +239,7 @@ impl<'p> Check<'p> {
     /// Sends a request with a new key. Anything but success ends the case.
     pub(crate) async fn first_of(&self, draft: Draft<'_>) -> Result<Answer, Ended> {
         let reply = self.send(draft).await;
-        let is_server_error = reply.as_ref().is_ok_and(Answer::is_server_error);
-        let errors = {
-            let mut state = self.state();
-            state.server_errors = if is_server_error { state.server_errors + 1 } else { 0 };
-            state.server_errors
-        };
-        if errors >= SERVER_ERRORS {
-            return Err(Ended::Abort(format!(
-                "{errors} first requests in a row were answered with 5xx: the API is in trouble, and nothing more is sent"
-            )));
-        }
+        self.goes_on()?;
         match reply {
             Ok(answer) if answer.is_success() => Ok(answer),
             other => {
@@ -212,6 +257,8 @@ impl<'p> Check<'p> {
         for (request, reply) in requests.iter().zip(&raced.replies) {
             self.note(request, reply);
         }
+        self.watch_for_trouble(&raced.replies);
+        self.goes_on()?;
         Ok(raced)
     }
 
@@ -237,6 +284,11 @@ impl<'p> Check<'p> {
             watched.seen = counted.saturating_sub(watched.baseline);
             watched.seen
         }))
+    }
+
+    /// Whether two effects would be seen for sure: they are counted, or the user said where answers name what was made.
+    pub(crate) fn can_prove_double_execution(&self) -> bool {
+        self.effects.is_some() || self.plan.identity.is_some()
     }
 
     /// Judges whether the subject's request happened once: by the count, or else by what the answers say was made. Returns the count.
@@ -279,6 +331,13 @@ impl<'p> Check<'p> {
             (Some(first), Some(later)) => first == later,
             _ => !first.body.is_empty() && first.has_same_body_as(later),
         }
+    }
+
+    /// Whether two answers name different things that were made, by the user's word on where they name them.
+    pub(crate) fn name_two_things(&self, first: &Answer, later: &Answer) -> bool {
+        let identities = self.identities();
+        let (first, later) = (identities.of(first), identities.of(later));
+        identities.is_given && first.is_some() && later.is_some() && first != later
     }
 
     /// Counts the effects of a case's subjects as it ends, so that what comes later can be told from what it left uncounted.

@@ -38,7 +38,8 @@ impl std::fmt::Display for Counter {
                     call.path
                 )
             }
-            Self::Command(command) => write!(f, "by `{command}`"),
+            // Not the command itself: it may have a password in it.
+            Self::Command(_) => f.write_str("by --count-cmd"),
             Self::Ledger(file) => write!(f, "by the lines of {}", file.display()),
         }
     }

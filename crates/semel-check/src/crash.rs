@@ -1,9 +1,9 @@
 //! Crashes: the API is killed at different moments of a request, started again, and asked until it says what happened.
 
-use crate::answer::{Answer, NoAnswer, Reply};
+use crate::answer::{Answer, Reply};
 use crate::check::Check;
 use crate::request::{Draft, Request, Subject};
-use crate::settings::Crash;
+use crate::settings::{Crash, Settings};
 use crate::shell;
 use crate::target::Partly;
 use crate::trial::{End, Moment, Trial, Trials};
@@ -11,12 +11,28 @@ use crate::verdict::Ended;
 use std::time::{Duration, Instant};
 
 /// Seconds after the restart at which a retry is sent. Locks of 30, 60 and 120 seconds are common: each of these is just past one.
-const RETRIES: [u64; 8] = [0, 1, 2, 5, 10, 31, 61, 121];
+pub(crate) const RETRIES: [u64; 8] = [0, 1, 2, 5, 10, 31, 61, 121];
 /// How long a killed process may take to be gone, and a started one to be ready.
 const DYING: Duration = Duration::from_secs(10);
 const STARTING: Duration = Duration::from_secs(60);
 /// Points over the measured latency at which to kill, where the effect cannot be watched.
 const SWEEP: u32 = 10;
+/// How often to try to kill at the effect, where it can be watched.
+const WATCHED: u32 = 3;
+
+/// How many writes all crashes send at most.
+pub(crate) fn most_writes(plan: &Settings) -> usize {
+    // Before, at once, watched, swept, and after the answer: each with its first request, a retry at once, and those of the schedule.
+    (2 + WATCHED + SWEEP + 1) as usize * (2 + retries(plan).count())
+}
+
+/// When retries are sent after a restart, within the plan's patience.
+pub(crate) fn retries(plan: &Settings) -> impl Iterator<Item = Duration> {
+    let patience = plan.patience;
+    let before = RETRIES.into_iter().map(Duration::from_secs).filter(move |at| *at < patience);
+    let is_longest = RETRIES.last().is_some_and(|last| Duration::from_secs(*last) < patience);
+    before.chain((!is_longest).then_some(patience))
+}
 
 impl Check<'_> {
     /// The crashes, which are made once and judged by several cases.
@@ -25,10 +41,12 @@ impl Check<'_> {
     }
 
     async fn crash_at_every_moment(&self) -> Result<Trials, Ended> {
+        self.target.limits.allow_more(most_writes(self.plan));
         let mut trials = vec![self.killed_before().await?, self.killed_after(Duration::ZERO).await?];
         let mut saw_effect = false;
-        for _ in 0..3 {
-            if saw_effect {
+        let is_watched = self.effects.is_some() && self.plan.mark.is_some();
+        for _ in 0..WATCHED {
+            if saw_effect || !is_watched {
                 break;
             }
             let trial = self.killed_at_effect().await?;
@@ -45,10 +63,13 @@ impl Check<'_> {
         }
         trials.push(self.killed_after_answer().await?);
         for trial in &mut trials {
-            self.retry_on(trial).await;
+            self.retry_on(trial).await?;
         }
         for trial in &mut trials {
-            trial.effects = self.count(&trial.subject).await?.unwrap_or(0);
+            trial.effects = self.count_of_reference(&trial.subject).await?.unwrap_or(0);
+            if let (Some(first), Some(again)) = (&trial.first, &trial.retried) {
+                trial.names_two_things = self.name_two_things(first, again);
+            }
         }
         Ok(Trials { trials })
     }
@@ -113,21 +134,38 @@ impl Check<'_> {
 
     /// What is known right after the restart, and the first retry.
     async fn trial(&self, subject: Subject, first: Option<Answer>, slowed: bool) -> Result<Trial, Ended> {
-        let effects = self.count(&subject).await?.unwrap_or(0);
+        let effects = self.count_of_reference(&subject).await?;
         let moment = match (&first, effects) {
             (Some(_), _) => Moment::Answered,
-            (None, 0) => Moment::Before,
-            (None, _) => Moment::Effect,
+            (None, None) => Moment::Unanswered,
+            (None, Some(0)) => Moment::Before,
+            (None, Some(_)) => Moment::Effect,
         };
+        let effects = effects.unwrap_or(0);
         let end = End::Stuck("never asked".into());
-        let mut trial =
-            Trial { subject, moment, first, retried: None, end, effects, restarted: Instant::now(), slowed };
+        let mut trial = Trial {
+            subject,
+            moment,
+            first,
+            retried: None,
+            end,
+            effects,
+            names_two_things: false,
+            restarted: Instant::now(),
+            slowed,
+        };
         self.retry(&mut trial).await;
         Ok(trial)
     }
 
+    /// The count of the subject alone. Without `--mark`, all subjects of a run would be counted together, and retries of one come after
+    /// the crash of the next.
+    async fn count_of_reference(&self, subject: &Subject) -> Result<Option<u64>, Ended> {
+        if self.plan.mark.is_some() { self.count(subject).await } else { Ok(None) }
+    }
+
     async fn retry(&self, trial: &mut Trial) {
-        let reply = self.send(self.like_the_first(trial)).await;
+        let reply = self.send_expecting_failure(self.like_the_first(trial)).await;
         trial.end = match &reply {
             Ok(answer) if answer.is_success() => {
                 trial.retried = Some(answer.clone());
@@ -143,18 +181,16 @@ impl Check<'_> {
     }
 
     /// Retries by the schedule until it ends, or patience does.
-    async fn retry_on(&self, trial: &mut Trial) {
-        for seconds in RETRIES {
-            let at = Duration::from_secs(seconds).min(self.plan.patience);
+    async fn retry_on(&self, trial: &mut Trial) -> Result<(), Ended> {
+        for at in retries(self.plan) {
             if matches!(trial.end, End::Answered | End::Doubt) {
-                return;
+                break;
             }
+            self.goes_on()?;
             tokio::time::sleep_until((trial.restarted + at).into()).await;
             self.retry(trial).await;
-            if at == self.plan.patience {
-                return;
-            }
         }
+        Ok(())
     }
 
     /// The subject's request, slowed down if there is a way.
@@ -181,7 +217,7 @@ impl Check<'_> {
 
     /// Kills the API, and sees that it is dead.
     pub(crate) async fn kill(&self) -> Result<(), Ended> {
-        shell::output(&self.crash()?.kill, "", DYING).await.map_err(Ended::Abort)?;
+        shell::output("--kill", &self.crash()?.kill, "", DYING).await.map_err(Ended::Abort)?;
         let deadline = Instant::now() + DYING;
         while self.is_alive().await {
             if Instant::now() > deadline {
@@ -195,7 +231,7 @@ impl Check<'_> {
     }
 
     pub(crate) async fn start(&self) -> Result<(), Ended> {
-        shell::start(&self.crash()?.start, Duration::from_secs(1)).await.map_err(Ended::Abort)?;
+        shell::start("--start", &self.crash()?.start, Duration::from_secs(1)).await.map_err(Ended::Abort)?;
         let deadline = Instant::now() + STARTING;
         while !self.is_alive().await {
             if Instant::now() > deadline {
@@ -216,7 +252,7 @@ impl Check<'_> {
         let nobody = Subject { key: String::new(), reference: String::new() };
         let draft = self.draft(&nobody).call(ready).body(crate::body::Body::Empty).keys([]);
         let Some(request) = draft.build() else { return false };
-        matches!(self.target.send(&request).await, Ok(answer) if answer.is_success())
+        matches!(self.target.ask(&request).await, Ok(answer) if answer.is_success())
     }
 }
 
@@ -224,6 +260,6 @@ impl Check<'_> {
 fn answered(reply: Reply) -> Option<Answer> {
     match reply {
         Ok(answer) if answer.is_success() => Some(answer),
-        Ok(_) | Err(NoAnswer::Connect(_) | NoAnswer::Broken(_) | NoAnswer::TimedOut(_)) => None,
+        Ok(_) | Err(_) => None,
     }
 }

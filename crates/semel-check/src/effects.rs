@@ -6,10 +6,12 @@ use crate::counter::{CountAt, Counter};
 use crate::json_text;
 use crate::settings::Settings;
 use crate::shell;
+use crate::target::Pace;
 use bytes::Bytes;
 use http::HeaderMap;
 use semel_http::tls::ClientTlsFiles;
 use semel_http::{Client, Endpoint, Options};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Reads counts.
@@ -20,6 +22,7 @@ pub(crate) struct Effects {
     headers: HeaderMap,
     client: Option<(Endpoint, Client)>,
     settle: Duration,
+    pace: Arc<Pace>,
 }
 
 impl Effects {
@@ -27,7 +30,7 @@ impl Effects {
     ///
     /// # Errors
     /// The client for counting cannot be made.
-    pub(crate) fn new(plan: &Settings) -> Result<Option<Self>, String> {
+    pub(crate) fn new(plan: &Settings, pace: Arc<Pace>) -> Result<Option<Self>, String> {
         let Some(counter) = plan.counter.clone() else { return Ok(None) };
         let client = match &counter {
             Counter::Http { at, .. } => {
@@ -43,11 +46,15 @@ impl Effects {
         for header in plan.headers.iter().filter(|header| header.name != http::header::CONTENT_TYPE) {
             headers.insert(header.name.clone(), header.value.clone());
         }
-        Ok(Some(Self { counter, of_reference: plan.mark.is_some(), headers, client, settle: plan.settle }))
+        let of_reference = plan.mark.is_some();
+        Ok(Some(Self { counter, of_reference, headers, client, settle: plan.settle, pace }))
     }
 
     /// The number now.
     pub(crate) async fn read(&self, reference: &str) -> Result<u64, String> {
+        if !matches!(self.counter, Counter::Ledger(_)) {
+            self.pace.wait(1).await;
+        }
         match &self.counter {
             Counter::Ledger(file) => {
                 let text = tokio::fs::read(file)
@@ -59,10 +66,10 @@ impl Effects {
                 Ok(text.lines().filter(counts).count() as u64)
             }
             Counter::Command(command) => {
-                let said = shell::output(command, reference, Duration::from_secs(30)).await?;
+                let said = shell::output("--count-cmd", command, reference, Duration::from_secs(30)).await?;
                 let said = said.trim();
                 said.parse()
-                    .map_err(|_| format!("`{command}` printed `{}`, which is no number", shortened(said)))
+                    .map_err(|_| format!("--count-cmd printed `{}`, which is no number", shortened(said)))
             }
             Counter::Http { call, count_at, .. } => self.ask(call, count_at, reference).await,
         }

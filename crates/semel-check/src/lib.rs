@@ -24,6 +24,7 @@
 //! # Ok(()) }
 //! ```
 
+mod again;
 mod answer;
 mod baseline;
 mod body;
@@ -41,6 +42,7 @@ mod profile;
 pub mod report;
 mod request;
 mod run;
+mod secrets;
 mod settings;
 mod shell;
 mod target;
@@ -50,7 +52,7 @@ mod verdict;
 pub use baseline::{Baseline, BaselineError};
 pub use options::{Options, OptionsError};
 pub use plan::Plan;
-pub use profile::{Profile, Sameness};
+pub use profile::{AfterWindow, Corrected, Profile, Sameness, Scope};
 pub use report::{CaseResult, Report};
 pub use run::{Progress, run};
 pub use settings::PlanError;

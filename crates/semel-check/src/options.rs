@@ -24,7 +24,7 @@ pub struct Options {
     /// Where the key goes: header:NAME or json:POINTER [default: header:idempotency-key]
     #[arg(long, value_name = "PLACE", help_heading = "The request")]
     pub key_from: Option<String>,
-    /// What clients expect: auto, ietf, stripe, acp, ucp, adcp, iceberg [default: auto]
+    /// What clients expect: ietf, stripe, acp, ucp, adcp, iceberg, or auto, which accepts what any of them does [default: auto]
     #[arg(long, value_name = "NAME", help_heading = "The request")]
     pub profile: Option<String>,
     /// Speak HTTP/2
@@ -59,8 +59,8 @@ pub struct Options {
     /// What to change so that it is another request: POINTER, or POINTER=VALUE [default: the first amount]
     #[arg(long, value_name = "PLACE", help_heading = "Other requests")]
     pub vary: Option<String>,
-    /// Another body instead: a text, or @FILE
-    #[arg(long, value_name = "BODY", help_heading = "Other requests")]
+    /// A file with another body instead, or the body itself
+    #[arg(long, value_name = "FILE", help_heading = "Other requests")]
     pub other_body: Option<String>,
     /// Another operation for the same key and body, such as 'POST /refunds'
     #[arg(long, value_name = "REQUEST", help_heading = "Other requests")]

@@ -1,7 +1,8 @@
 //! What will be sent, and how much of it, before anything is.
 
 use crate::body::Vary;
-use crate::cases::{self, Case};
+use crate::cases::{self, Case, Need};
+use crate::crash;
 use crate::options::Options;
 use crate::settings::{PlanError, Settings, wrong};
 
@@ -45,11 +46,10 @@ impl Plan {
     /// How many writes the cases send at most.
     #[must_use]
     pub fn most_effects(&self) -> usize {
-        self.cases
-            .iter()
-            .filter(|case| self.can_run(case).is_ok())
-            .map(|case| (case.writes)(&self.settings))
-            .sum()
+        let run = self.cases.iter().filter(|case| self.can_run(case).is_ok());
+        let crashes = run.clone().any(|case| case.needs.contains(&Need::Crash));
+        let of_crashes = if crashes { crash::most_writes(&self.settings) } else { 0 };
+        run.map(|case| (case.writes)(&self.settings)).sum::<usize>() + of_crashes
     }
 
     /// What will be done, for people.
@@ -57,11 +57,7 @@ impl Plan {
     pub fn describe(&self) -> String {
         let run: Vec<_> = self.cases.iter().filter(|case| self.can_run(case).is_ok()).collect();
         let mut lines = vec![
-            format!(
-                "target    {} {}",
-                self.settings.send,
-                self.settings.secrets.redact(&self.settings.target.at(&self.settings.send.path))
-            ),
+            format!("target    {} {}", self.settings.send, self.settings.target.at(&self.settings.send.path)),
             format!("key       {}", self.settings.key),
             format!("profile   {}", self.settings.profile.name),
             format!(
@@ -95,7 +91,7 @@ impl Plan {
                 Err(need) => format!("  {star} {:<16} not run: {need}", case.name),
             });
         }
-        lines.join("\n") + "\n"
+        self.settings.secrets.redact(&(lines.join("\n") + "\n"))
     }
 }
 
@@ -128,9 +124,25 @@ mod tests {
 
     #[test]
     fn live_keys_and_too_many_effects_are_refused() {
-        let live = Options { header: vec!["Authorization: Bearer sk_live_abc".into()], ..options() };
-        let said = refused(&live);
-        assert!(said.contains("looks live") && !said.contains("abc"), "{said}");
+        let live = || Some("a=sk_live_abc".to_owned());
+        let body = Some(r#"{"a": 1}"#.to_owned());
+        for live in [
+            Options { header: vec!["Authorization: Bearer sk_live_abc".into()], ..options() },
+            Options { other_caller: vec!["X-Key: sk_live_abc".into()], ..options() },
+            Options { body: Some(r#"{"a": "sk_live_abc"}"#.into()), ..options() },
+            Options { other_body: Some(r#"{"a": "sk_live_abc"}"#.into()), ..options() },
+            Options { slow: Some("X-Slow: sk_live_abc".into()), ..options() },
+            Options { fail_with: Some("/a=sk_live_abc".into()), body: body.clone(), ..options() },
+            Options { vary: Some("/a=sk_live_abc".into()), body, ..options() },
+            Options { send: Some("POST /payments?key=sk_live_abc".into()), ..options() },
+            Options { other_send: vec!["POST /refunds?key=sk_live_abc".into()], ..options() },
+            Options { count: Some("GET /payments?key=sk_live_abc".into()), ..options() },
+            Options { count_cmd: live(), ..options() },
+            Options { undo: live(), ..options() },
+        ] {
+            let said = refused(&live);
+            assert!(said.contains("looks live") && !said.contains("abc"), "{said}");
+        }
         let ledger = Some("ledger".into());
         let many = Options { rounds: Some(100), concurrency: Some(100), ledger, ..options() };
         assert!(refused(&many).contains("--max-effects"), "{}", refused(&many));

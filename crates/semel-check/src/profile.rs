@@ -11,6 +11,39 @@ pub enum Sameness {
     Either,
 }
 
+/// What a key stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scope {
+    /// One request of one operation: another operation may use the key for itself.
+    Operation,
+    /// One request of the caller: another operation under the key is refused.
+    Caller,
+    /// Not known: both are accepted.
+    Either,
+}
+
+/// What a request that was corrected after a refusal gets under the same key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Corrected {
+    /// It is executed: refusals of validation are not kept.
+    Executed,
+    /// It is another request, and refused as such: refusals are kept.
+    Refused,
+    /// Not known: both are accepted.
+    Either,
+}
+
+/// What a key gets whose window is over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AfterWindow {
+    /// It is executed again, as the protocol tells its clients.
+    Executed,
+    /// It is refused.
+    Refused,
+    /// Left to the API, and better refused.
+    Either,
+}
+
 /// The rules of one protocol, as far as a client can see them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Profile {
@@ -22,6 +55,12 @@ pub struct Profile {
     pub in_flight: &'static [u16],
     /// When two bodies are the same.
     pub same: Sameness,
+    /// What a key stands for.
+    pub scope: Scope,
+    /// What a corrected request gets.
+    pub corrected: Corrected,
+    /// What an expired key gets.
+    pub after_window: AfterWindow,
     /// Whether the protocol lets a key execute again after a 5xx.
     pub executes_after_5xx: bool,
     /// Texts in an answer that say: nobody knows whether it happened.
@@ -36,18 +75,31 @@ const AUTO: Profile = Profile {
     reused: &[],
     in_flight: &[],
     same: Sameness::Either,
+    scope: Scope::Either,
+    corrected: Corrected::Either,
+    after_window: AfterWindow::Either,
     executes_after_5xx: false,
     doubt: DOUBT,
 };
 
 const PROFILES: [Profile; 7] = [
     AUTO,
-    Profile { name: "ietf", reused: &[422], in_flight: &[409], same: Sameness::Meaning, ..AUTO },
+    Profile {
+        name: "ietf",
+        reused: &[422],
+        in_flight: &[409],
+        same: Sameness::Meaning,
+        scope: Scope::Operation,
+        ..AUTO
+    },
     Profile {
         name: "stripe",
         reused: &[400],
         in_flight: &[409],
         same: Sameness::Meaning,
+        scope: Scope::Caller,
+        corrected: Corrected::Executed,
+        after_window: AfterWindow::Executed,
         doubt: &["outcome_unknown", "api_error"],
         ..AUTO
     },
@@ -56,23 +108,37 @@ const PROFILES: [Profile; 7] = [
         reused: &[422],
         in_flight: &[409],
         same: Sameness::Meaning,
+        scope: Scope::Operation,
         executes_after_5xx: true,
         doubt: &["outcome_unknown", "processing_error"],
+        ..AUTO
     },
-    Profile { name: "ucp", reused: &[409], in_flight: &[409], same: Sameness::Bytes, ..AUTO },
+    Profile {
+        name: "ucp",
+        reused: &[409],
+        in_flight: &[409],
+        same: Sameness::Bytes,
+        scope: Scope::Caller,
+        ..AUTO
+    },
     Profile {
         name: "adcp",
         reused: &[409, 422],
         in_flight: &[409],
         same: Sameness::Meaning,
+        scope: Scope::Caller,
+        after_window: AfterWindow::Refused,
         executes_after_5xx: true,
         doubt: &["outcome_unknown", "SERVICE_UNAVAILABLE"],
+        ..AUTO
     },
     Profile {
         name: "iceberg",
         reused: &[422],
         in_flight: &[504],
         same: Sameness::Meaning,
+        scope: Scope::Caller,
+        corrected: Corrected::Refused,
         doubt: &["outcome_unknown", "CommitStateUnknownException"],
         ..AUTO
     },

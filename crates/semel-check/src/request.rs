@@ -2,7 +2,7 @@
 
 use crate::body::Body;
 use crate::call::Call;
-use crate::header::{Header, Secrets};
+use crate::header::Header;
 use crate::settings::{Extra, KeyPlace, Settings};
 use crate::shell::quoted;
 use bytes::Bytes;
@@ -140,9 +140,10 @@ impl<'a> Draft<'a> {
                 }
             }
             KeyPlace::Json(pointer) => {
-                if let Some(key) = self.keys.first() {
-                    body = body.with_text(pointer, std::str::from_utf8(key).ok()?)?;
-                }
+                body = match self.keys.first() {
+                    Some(key) => body.with_text(pointer, std::str::from_utf8(key).ok()?)?,
+                    None => body.without(pointer),
+                };
             }
         }
         headers
@@ -195,29 +196,29 @@ impl Settings {
 impl Request {
     /// The request as a command for a shell, without secrets.
     pub(crate) fn as_curl(&self, plan: &Settings) -> String {
+        // Taken out before a text is quoted: a quote in a secret would hide the rest of it.
+        let clean = |text: &str| plan.secrets.redact(text);
         let endpoint = if self.node == 0 { &plan.target } else { &plan.also[self.node - 1] };
         let mut words = vec!["curl -i --path-as-is".to_owned()];
         if self.method != Method::POST || self.body.is_empty() {
             words.push(format!("-X {}", self.method));
         }
-        words.push(quoted(&endpoint.at(&self.path)));
+        words.push(quoted(&clean(&endpoint.at(&self.path))));
         for (name, value) in self.headers.iter().filter(|(name, _)| *name != USER_AGENT) {
-            let own = plan.headers.iter().chain(&plan.other_caller).chain(&plan.same_caller);
-            let shown = own.into_iter().find(|header| header.name == name && header.value == value);
-            let value = match shown {
-                Some(header) => header.shown.clone(),
-                None => String::from_utf8_lossy(value.as_bytes()).into_owned(),
-            };
-            // `$NAME` has to be expanded by the shell.
-            words.push(if value.contains('$') {
-                format!("-H \"{name}: {value}\"")
-            } else {
-                format!("-H {}", quoted(&format!("{name}: {value}")))
+            let given = plan.all_headers().find(|header| header.name == name && header.value == value);
+            words.push(match given {
+                // `$NAME` has to be expanded by the shell.
+                Some(header) if header.shown.contains('$') => format!("-H \"{name}: {}\"", header.shown),
+                Some(header) => format!("-H {}", quoted(&format!("{name}: {}", header.shown))),
+                None => {
+                    let value = clean(&String::from_utf8_lossy(value.as_bytes()));
+                    format!("-H {}", quoted(&format!("{name}: {value}")))
+                }
             });
         }
         if !self.body.is_empty() {
-            words.push(format!("--data-binary {}", quoted(&String::from_utf8_lossy(&self.body))));
+            words.push(format!("--data-binary {}", quoted(&clean(&String::from_utf8_lossy(&self.body)))));
         }
-        Secrets::redact(&plan.secrets, &words.join(" "))
+        words.join(" ")
     }
 }

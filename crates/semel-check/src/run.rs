@@ -54,27 +54,35 @@ pub async fn run(plan: &Plan, told: &mut (dyn FnMut(Progress<'_>) + Send)) -> Re
             );
         }
     }
-    report.requests = check.target.sent();
+    report.requests = check.target.limits.sent();
     clean_up(&check, &mut report).await;
     report
 }
 
 async fn run_case(check: &Check<'_>, case: &'static Case) -> (CaseResult, Option<String>) {
-    check.begin_case(case.name);
+    check.begin_case(case.name, (case.writes)(check.plan));
     let outcome = (case.run)(check).await;
     check.end_case().await;
     let plan = check.plan;
     let (verdict, severity, words, stopped) = match outcome {
         Ok(judge) => {
             let (verdict, severity, words) = judge.verdict();
-            (verdict, severity, words, None)
+            match check.target.limits.stopped() {
+                // Counted is counted. Everything else may be so because nothing more was sent.
+                Some(why) if severity != Some(Severity::DoubleExecution) => {
+                    let words = [why.to_owned()].into_iter().chain(words).collect();
+                    (Verdict::Inconclusive, None, words, Some(why.to_owned()))
+                }
+                stopped => (verdict, severity, words, stopped.map(str::to_owned)),
+            }
         }
-        Err(Ended::Inconclusive(why)) => (Verdict::Inconclusive, None, vec![why], None),
+        Err(Ended::Inconclusive(why)) => {
+            (Verdict::Inconclusive, None, vec![why], check.target.limits.stopped().map(str::to_owned))
+        }
         Err(Ended::NotRun(why)) => (Verdict::NotRun, None, vec![why], None),
-        Err(Ended::Abort(why)) => {
-            (Verdict::Inconclusive, None, vec![why.clone()], Some(plan.secrets.redact(&why)))
-        }
+        Err(Ended::Abort(why)) => (Verdict::Inconclusive, None, vec![why.clone()], Some(why)),
     };
+    let stopped = stopped.map(|why| plan.secrets.redact(&why));
     let mut result = CaseResult::new(case, verdict, severity);
     result.details = words.iter().map(|words| visible(&plan.secrets.redact(words))).collect();
     if matches!(verdict, Verdict::Fail | Verdict::Suspect | Verdict::Inconclusive) {
@@ -89,8 +97,8 @@ async fn clean_up(check: &Check<'_>, report: &mut Report) {
     let Some(undo) = &check.plan.undo else { return };
     let references: BTreeSet<String> = check.references().into_iter().collect();
     for reference in references {
-        if let Err(why) = shell::output(undo, &reference, Duration::from_secs(30)).await {
-            report.remarks.push(check.plan.secrets.redact(&format!("--undo: {why}")));
+        if let Err(why) = shell::output("--undo", undo, &reference, Duration::from_secs(30)).await {
+            report.remarks.push(check.plan.secrets.redact(&why));
             return;
         }
     }

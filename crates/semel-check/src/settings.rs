@@ -3,9 +3,10 @@
 use crate::body::{Body, Vary};
 use crate::call::Call;
 use crate::counter::{CountAt, Counter};
-use crate::header::{Header, Secrets, looks_live};
+use crate::header::Header;
 use crate::options::Options;
 use crate::profile::Profile;
+use crate::secrets::{Secrets, looks_live};
 use bytes::Bytes;
 use http::{HeaderName, header::CONTENT_TYPE};
 use semel_http::Endpoint;
@@ -109,7 +110,7 @@ impl Settings {
             .send
             .as_deref()
             .ok_or_else(|| wrong("--send")("say what to send, such as 'POST /payments'".into()))?;
-        let send = Call::parse(send).map_err(wrong("--send"))?;
+        let send = Call::parse(send, &mut secrets).map_err(wrong("--send"))?;
         let mut headers = |option, lines: &[String]| -> Result<Vec<Header>, PlanError> {
             lines.iter().map(|line| Header::parse(line, &mut secrets).map_err(wrong(option))).collect()
         };
@@ -130,7 +131,7 @@ impl Settings {
             wrong("--profile")(format!("`{name}` is not one of {}", names.join(", ")))
         })?;
         let vary = match (&options.other_body, &options.vary) {
-            (Some(other), _) => Some(Vary::Other(read_body("--other-body", Some(other), content_type)?)),
+            (Some(other), _) => Some(Vary::Other(other_body(other, content_type)?)),
             (None, Some(place)) => Some(vary_at(&body, place)?),
             (None, None) => body.find_vary(),
         };
@@ -139,15 +140,16 @@ impl Settings {
         {
             return Err(wrong("--mark")(format!("the body has no place for {mark}")));
         }
-        let counter = counter(options)?;
-        let extra = |option, text: &Option<String>| {
-            text.as_deref().map(|text| Extra::parse(text, &body).map_err(wrong(option))).transpose()
+        let counter = counter(options, &mut secrets)?;
+        let mut extra = |option, text: &Option<String>| {
+            let parsed = text.as_deref().map(|text| Extra::parse(text, &body, &mut secrets));
+            parsed.transpose().map_err(wrong(option))
         };
         let (slow, fail_with) = (extra("--slow", &options.slow)?, extra("--fail-with", &options.fail_with)?);
         let crash = match (&options.kill, &options.start) {
             (Some(kill), Some(start)) => {
-                let ready =
-                    options.ready.as_deref().map(Call::parse).transpose().map_err(wrong("--ready"))?;
+                let ready = options.ready.as_deref().map(|ready| Call::parse(ready, &mut secrets));
+                let ready = ready.transpose().map_err(wrong("--ready"))?;
                 Some(Crash { kill: kill.clone(), start: start.clone(), ready })
             }
             (None, None) => None,
@@ -156,10 +158,11 @@ impl Settings {
         let time = |option, text: &Option<String>, default| {
             text.as_deref().map_or(Ok(default), |text| duration(text).map_err(wrong(option)))
         };
-        let other_send =
-            options.other_send.iter().map(|call| Call::parse(call).map_err(wrong("--other-send")));
+        let other_send = options.other_send.iter().map(|call| Call::parse(call, &mut secrets));
+        let other_send = other_send.collect::<Result<_, _>>().map_err(wrong("--other-send"))?;
+        commands(options).for_each(|command| secrets.add_from_command(command));
         let settings = Self {
-            other_send: other_send.collect::<Result<_, _>>()?,
+            other_send,
             only: options.only.clone(),
             timeout: time("--timeout", &options.timeout, Duration::from_secs(30))?,
             settle: time("--settle", &options.settle, Duration::from_secs(2))?,
@@ -194,6 +197,9 @@ impl Settings {
             crash,
             secrets,
         };
+        if commands(options).any(looks_live) {
+            return Err(PlanError::Harm("a command has a key that looks live. Use a test key".into()));
+        }
         settings.does_no_harm()?;
         Ok(settings)
     }
@@ -210,18 +216,47 @@ impl Settings {
                  test system of yours, add --allow-host {host}"
             )));
         }
-        let headers = self.headers.iter().chain(&self.other_caller).chain(&self.same_caller);
-        let body = self.body.bytes();
-        if let Some(header) = headers.into_iter().find(|header| header.looks_live()) {
-            return Err(PlanError::Harm(format!(
-                "the {} header has a key that looks live. Use a test key",
-                header.name
-            )));
+        match self.live_key() {
+            Some(place) => Err(PlanError::Harm(format!("{place} has a key that looks live. Use a test key"))),
+            None => Ok(()),
         }
-        if looks_live(&String::from_utf8_lossy(&body)) {
-            return Err(PlanError::Harm("the body has a key that looks live. Use a test key".into()));
+    }
+
+    /// Where a key is that looks live.
+    fn live_key(&self) -> Option<String> {
+        if let Some(header) = self.all_headers().find(|header| header.looks_live()) {
+            return Some(format!("the {} header", header.name));
         }
-        Ok(())
+        let members = [&self.slow, &self.fail_with].into_iter().flatten().filter_map(|extra| match extra {
+            Extra::Header(_) => None,
+            Extra::Member { value, .. } => Some(value.clone().into_bytes().into()),
+        });
+        let other = match &self.vary {
+            Some(Vary::Member { value, .. }) => Some(value.clone().into_bytes().into()),
+            Some(Vary::Other(body)) => Some(body.bytes()),
+            None => None,
+        };
+        let bodies: Vec<Bytes> = [self.body.bytes()].into_iter().chain(other).chain(members).collect();
+        if bodies.iter().any(|body| looks_live(&String::from_utf8_lossy(body))) {
+            return Some("a body".into());
+        }
+        let counted = match &self.counter {
+            Some(Counter::Http { call, .. }) => Some(call),
+            _ => None,
+        };
+        let ready = self.crash.as_ref().and_then(|crash| crash.ready.as_ref());
+        let calls = self.other_send.iter().chain([&self.send]).chain(counted).chain(ready);
+        let mut calls = calls.filter(|call| looks_live(&call.path));
+        calls.next().map(|_| "a path".into())
+    }
+
+    /// Every header that was given.
+    pub(crate) fn all_headers(&self) -> impl Iterator<Item = &Header> {
+        let extra = [&self.slow, &self.fail_with].into_iter().flatten().filter_map(|extra| match extra {
+            Extra::Header(header) => Some(header),
+            Extra::Member { .. } => None,
+        });
+        self.headers.iter().chain(&self.other_caller).chain(&self.same_caller).chain(extra)
     }
 
     /// Whether a host is this machine, or was named.
@@ -260,6 +295,20 @@ fn read_body(
     Ok(Body::of(bytes, content_type))
 }
 
+/// A file by its name or as `@FILE`, or JSON as it is.
+fn other_body(text: &str, content_type: Option<&str>) -> Result<Body, PlanError> {
+    let is_name = !text.starts_with('@') && !text.contains(['{', '[', '"', '=']);
+    let file = format!("@{text}");
+    read_body("--other-body", Some(if is_name { &file } else { text }), content_type)
+}
+
+/// The commands of the user. They often have passwords in them.
+fn commands(options: &Options) -> impl Iterator<Item = &str> {
+    let all =
+        [&options.count_cmd, &options.kill, &options.start, &options.revoke, &options.expire, &options.undo];
+    all.into_iter().flatten().map(String::as_str)
+}
+
 fn vary_at(body: &Body, place: &str) -> Result<Vary, PlanError> {
     let vary = match place.split_once('=') {
         Some((pointer, value)) => {
@@ -283,7 +332,7 @@ fn json_value(text: &str) -> String {
     }
 }
 
-fn counter(options: &Options) -> Result<Option<Counter>, PlanError> {
+fn counter(options: &Options, secrets: &mut Secrets) -> Result<Option<Counter>, PlanError> {
     if let Some(file) = &options.ledger {
         return Ok(Some(Counter::Ledger(file.clone())));
     }
@@ -291,6 +340,7 @@ fn counter(options: &Options) -> Result<Option<Counter>, PlanError> {
         return Ok(Some(Counter::Command(command.clone())));
     }
     let Some(count) = &options.count else { return Ok(None) };
+    let count = secrets.resolve_in_path(count).map_err(wrong("--count"))?;
     let (method, url) = count
         .split_once(' ')
         .ok_or_else(|| wrong("--count")("write a method and a path: 'GET /payments'".into()))?;
@@ -351,12 +401,15 @@ impl std::fmt::Display for KeyPlace {
 }
 
 impl Extra {
-    fn parse(text: &str, body: &Body) -> Result<Self, String> {
+    fn parse(text: &str, body: &Body, secrets: &mut Secrets) -> Result<Self, String> {
         if !text.starts_with('/') {
-            return Header::parse(text, &mut Secrets::default()).map(Self::Header);
+            return Header::parse(text, secrets).map(Self::Header);
         }
         let (pointer, value) = text.split_once('=').ok_or("write POINTER=VALUE or 'Header: value'")?;
-        let value = json_value(value);
+        let value = match value.strip_prefix("env:") {
+            Some(variable) => serde_json::Value::from(secrets.read_environment(variable)?).to_string(),
+            None => json_value(value),
+        };
         body.with(pointer, &value).ok_or_else(|| format!("the body has no place for {pointer}"))?;
         Ok(Self::Member { pointer: pointer.to_owned(), value })
     }

@@ -7,6 +7,8 @@ use std::time::Instant;
 /// The moment at which the API died.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Moment {
+    /// Before the answer. Whether the effect had happened is not known: effects are not counted, or not by reference.
+    Unanswered,
     /// Before the effect.
     Before,
     /// After the effect, and before the answer.
@@ -34,9 +36,18 @@ pub(crate) struct Trial {
     pub(crate) retried: Option<Answer>,
     pub(crate) end: End,
     pub(crate) effects: u64,
+    /// Whether first answer and retry name two things that were made.
+    pub(crate) names_two_things: bool,
     pub(crate) restarted: Instant,
     /// Whether the request was slowed down: so are its retries.
     pub(crate) slowed: bool,
+}
+
+impl Trial {
+    /// Whether two effects were seen.
+    pub(crate) fn executed_twice(&self) -> bool {
+        self.effects > 1 || self.names_two_things
+    }
 }
 
 /// All crashes of a run.
@@ -55,6 +66,6 @@ impl Trials {
 
     /// Whether keys whose request was answered are gone after a restart: they are kept in memory.
     pub(crate) fn forgets(&self) -> bool {
-        self.at(Moment::Answered).any(|trial| trial.effects > 1)
+        self.at(Moment::Answered).any(Trial::executed_twice)
     }
 }

@@ -145,12 +145,12 @@ impl Judge {
 
     /// It looks wrong, and is not proved.
     pub(crate) fn suspect(&mut self, words: impl Into<String>) {
-        self.suspicions.push(words.into());
+        said_once(&mut self.suspicions, words.into());
     }
 
     /// What would be needed for a verdict was not seen.
     pub(crate) fn unseen(&mut self, words: impl Into<String>) {
-        self.unseen.push(words.into());
+        said_once(&mut self.unseen, words.into());
     }
 
     /// What is worth saying of a pass.
@@ -174,6 +174,12 @@ impl Judge {
         };
         let problems = self.problems.into_iter().map(|(_, words)| words);
         (verdict, worst, problems.chain(self.suspicions).chain(self.unseen).chain(self.remarks).collect())
+    }
+}
+
+fn said_once(said: &mut Vec<String>, words: String) {
+    if !said.contains(&words) {
+        said.push(words);
     }
 }
 

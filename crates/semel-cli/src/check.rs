@@ -42,6 +42,9 @@ pub(crate) struct Arguments {
     /// Show the cases and what they need
     #[arg(long, help_heading = "Before anything is sent")]
     list: bool,
+    /// Tell what a case is about: the bug, what is right, how to fix it
+    #[arg(long, value_name = "CASE", help_heading = "Before anything is sent")]
+    explain: Option<String>,
     /// Show what would be sent, and send nothing
     #[arg(long, help_heading = "Before anything is sent")]
     dry_run: bool,
@@ -61,9 +64,9 @@ pub(crate) struct Arguments {
     /// The least severity that fails: double-execution, wrong-answer, leak, lost-answer, stuck, client-pain, note [default: stuck]
     #[arg(long, value_name = "SEVERITY", help_heading = "Report")]
     fail_on: Option<Severity>,
-    /// Where the pages about cases are, for links
-    #[arg(long, value_name = "URL", default_value = "docs/", help_heading = "Report")]
-    docs: String,
+    /// Where your copy of Semel's book is, for links to the pages about cases [default: no links]
+    #[arg(long, value_name = "URL", help_heading = "Report")]
+    docs: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -95,6 +98,12 @@ fn check(arguments: &Arguments) -> Result<u8, Box<dyn Error>> {
         print(cases::list().as_bytes())?;
         return Ok(0);
     }
+    if let Some(name) = &arguments.explain {
+        let text = cases::explain(name)
+            .ok_or_else(|| format!("`{name}` is not a case. `semel check --list` shows them"))?;
+        print(text.as_bytes())?;
+        return Ok(0);
+    }
     let options = match &arguments.config {
         Some(file) => arguments.options.over(&Options::from_file(file)?)?,
         None => arguments.options.clone(),
@@ -123,8 +132,8 @@ fn check(arguments: &Arguments) -> Result<u8, Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let mut report = runtime.block_on(semel_check::run(&plan, &mut told));
     anstream::eprintln!();
-    report.command = Some(command_line(arguments, &options));
-    report.docs.clone_from(&arguments.docs);
+    report.command = Some(plan.command(&arguments.options, arguments.config.as_deref()));
+    report.docs = arguments.docs.clone().unwrap_or_default();
     if let Some(known) = known {
         known.apply(&mut report);
     }
@@ -166,52 +175,4 @@ fn tell(arguments: &Arguments, report: &Report, status: u8) -> Result<(), Box<dy
         print(text.as_bytes())?;
     }
     Ok(())
-}
-
-/// The command that runs the same check again: secrets stay in the environment, or are left out.
-fn command_line(arguments: &Arguments, options: &Options) -> String {
-    if let Some(config) = &arguments.config {
-        return format!("semel check --config {}", quoted(&config.display().to_string()));
-    }
-    let mut words = vec!["semel check".to_owned()];
-    words.extend(options.target.as_deref().map(quoted));
-    // Flags and options have the same names, so that the options as data are the command line.
-    let all = serde_json::to_value(options).unwrap_or_default();
-    for (name, value) in
-        all.as_object().into_iter().flatten().filter(|(name, _)| *name != "target" && *name != "only")
-    {
-        let values = match value {
-            serde_json::Value::Array(values) => values.clone(),
-            value => vec![value.clone()],
-        };
-        for value in values {
-            let is_header =
-                ["header", "other-caller", "same-caller", "slow", "fail-with"].contains(&name.as_str());
-            match value {
-                serde_json::Value::Null | serde_json::Value::Bool(false) => {}
-                serde_json::Value::Bool(true) => words.push(format!("--{name}")),
-                serde_json::Value::String(text) if is_header => {
-                    words.push(format!("--{name} {}", quoted(&without_secret(&text))));
-                }
-                serde_json::Value::String(text) => words.push(format!("--{name} {}", quoted(&text))),
-                other => words.push(format!("--{name} {other}")),
-            }
-        }
-    }
-    words.join(" ")
-}
-
-/// A header without what may be a credential. What comes from the environment stays as it is written.
-fn without_secret(header: &str) -> String {
-    match header.split_once(':') {
-        Some((name, value)) if !value.contains("env:") && !name.eq_ignore_ascii_case("content-type") => {
-            format!("{name}: …")
-        }
-        _ => header.to_owned(),
-    }
-}
-
-fn quoted(text: &str) -> String {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/:.-_@,=".contains(letter);
-    if text.chars().all(is_plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }

@@ -27,7 +27,11 @@ async fn run(check: &Check<'_>) -> Outcome {
     let answer = match &reply {
         Ok(answer) if [401, 403].contains(&answer.status) => return Ok(Judge::default()),
         Ok(answer) if answer.is_success() => answer,
-        Ok(answer) if answer.is_refusal() => return Ok(Judge::default()),
+        Ok(answer) if answer.is_refusal() => {
+            let mut judge = Judge::default();
+            judge.remark(format!("refused with {} instead of 401 or 403", answer.status));
+            return Ok(judge);
+        }
         other => return Err(Ended::Inconclusive(format!("without credentials it gets {}", told(other)))),
     };
     // An API that serves everybody has nothing to leak.

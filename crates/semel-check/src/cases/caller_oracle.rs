@@ -15,7 +15,7 @@ pub(super) const CASE: Case = Case {
     severity: Severity::Leak,
     fix: "Say that the key was used with another request, and not with which.",
     needs: &[Need::Vary, Need::Mark],
-    writes: |_| 2,
+    writes: |_| 3,
     run: |check| Box::pin(run(check)),
 };
 

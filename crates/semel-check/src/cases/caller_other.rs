@@ -29,6 +29,9 @@ async fn run(check: &Check<'_>) -> Outcome {
     let after = check.count(&subject).await?;
     let mut judge = Judge::default();
     match &reply {
+        Ok(answer) if answer.is_success() && after.is_none() && !check.answers_name_things() => {
+            judge.unseen("answers do not tell one caller's from another's: give --count or --identity");
+        }
         Ok(answer) if answer.is_success() && check.is_first_again(&first, answer) && (after.is_none() || after == before) => {
             judge.fail(Severity::Leak, "another caller got the first caller's answer");
         }

@@ -40,7 +40,7 @@ async fn run(check: &Check<'_>) -> Outcome {
         }
     }
     let (first, second) = (&answers[0], &answers[1]);
-    check.learn_latency(first.came - first.sent);
+    check.learn_latency(first.came - first.sending);
     let effects = if check.plan.mark.is_some() {
         let counts = (check.count(&one).await?, check.count(&two).await?);
         if let (Some(of_one), Some(of_two)) = counts
@@ -67,6 +67,7 @@ async fn run(check: &Check<'_>) -> Outcome {
         }
         None => judge.unseen("effects are not counted: give --count, --count-cmd or --ledger"),
     }
+    check.learn_whether_answers_differ(!first.has_same_body_as(second));
     let again = check.send(check.draft(&one)).await.ok();
     check.learn_identities(places(first, second, again.as_ref(), [&one.reference, &two.reference]));
     Ok(judge)

@@ -15,7 +15,7 @@ pub(super) const CASE: Case = Case {
     right: "a replay",
     severity: Severity::LostAnswer,
     fix: "Store answers durably before they are sent.",
-    needs: &[Need::Crash, Need::Count, Need::Mark],
+    needs: &[Need::Crash],
     writes: |_| 0,
     run: |check| Box::pin(run(check)),
 };
@@ -26,8 +26,8 @@ async fn run(check: &Check<'_>) -> Outcome {
     let mut seen = false;
     for trial in trials.at(Moment::Answered) {
         seen = true;
-        if trial.effects > 1 {
-            let words = format!("keys do not survive a restart: an answered request was executed again, {} effects", trial.effects);
+        if trial.executed_twice() {
+            let words = format!("keys do not survive a restart: an answered request was executed again, {} effects", trial.effects.max(2));
             judge.fail(Severity::DoubleExecution, words);
             return Ok(judge);
         }

@@ -6,6 +6,7 @@ use crate::check::Check;
 use crate::trial::End;
 use crate::trial::Moment;
 use crate::verdict::{Judge, Outcome, Severity};
+use super::shared;
 use super::{Case, Need};
 
 pub(super) const CASE: Case = Case {
@@ -15,7 +16,7 @@ pub(super) const CASE: Case = Case {
     right: "an answer in the end",
     severity: Severity::Stuck,
     fix: "Let a reservation lapse into doubt that somebody settles, not into a lock for good.",
-    needs: &[Need::Crash, Need::Count, Need::Mark],
+    needs: &[Need::Crash],
     writes: |_| 0,
     run: |check| Box::pin(run(check)),
 };
@@ -34,7 +35,7 @@ async fn run(check: &Check<'_>) -> Outcome {
         }
     }
     if !seen {
-        judge.unseen("no crash was seen to come before the effect");
+        judge.unseen(shared::unseen(check, "no crash was seen to come before the effect"));
     }
     Ok(judge)
 }

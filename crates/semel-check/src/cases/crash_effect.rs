@@ -5,6 +5,7 @@
 use crate::check::Check;
 use crate::trial::Moment;
 use crate::verdict::{Ended, Judge, Outcome, Severity};
+use super::shared;
 use super::{Case, Need};
 
 pub(super) const CASE: Case = Case {
@@ -14,8 +15,8 @@ pub(super) const CASE: Case = Case {
     right: "one effect; doubt, or the answer",
     severity: Severity::DoubleExecution,
     fix: "Commit effect and answer together. Where that cannot be, keep the key and report that the outcome is unknown.",
-    needs: &[Need::Crash, Need::Count, Need::Mark],
-    writes: |plan| if plan.slow.is_some() { 36 } else { 135 },
+    needs: &[Need::Crash],
+    writes: |_| 0,
     run: |check| Box::pin(run(check)),
 };
 
@@ -33,7 +34,8 @@ async fn run(check: &Check<'_>) -> Outcome {
         }
     }
     if !seen {
-        judge.unseen("no crash was seen between the effect and the answer: give --slow, or a count outside of the API");
+        let words = "no crash was seen between the effect and the answer: give --slow, or a count outside of the API";
+        judge.unseen(shared::unseen(check, words));
     }
     Ok(judge)
 }

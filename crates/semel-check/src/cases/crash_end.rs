@@ -16,7 +16,7 @@ pub(super) const CASE: Case = Case {
     right: "an answer, or honest doubt",
     severity: Severity::Stuck,
     fix: "End every reservation: by the answer, by proof that nothing happened, or by doubt that is told.",
-    needs: &[Need::Crash, Need::Count, Need::Mark],
+    needs: &[Need::Crash],
     writes: |_| 0,
     run: |check| Box::pin(run(check)),
 };
@@ -27,6 +27,7 @@ async fn run(check: &Check<'_>) -> Outcome {
     for trial in trials.all() {
         if let End::Stuck(last) = &trial.end {
             let when = match trial.moment {
+                Moment::Unanswered => "before the answer",
                 Moment::Before => "before the effect",
                 Moment::Effect => "after the effect",
                 Moment::Answered => "after the answer",

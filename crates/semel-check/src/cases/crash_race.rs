@@ -17,8 +17,8 @@ pub(super) const CASE: Case = Case {
     right: "one effect",
     severity: Severity::DoubleExecution,
     fix: "Let one instance take over by an atomic swap; never clear locks at start.",
-    needs: &[Need::Crash, Need::Count, Need::Mark],
-    writes: |plan| 2 * plan.concurrency,
+    needs: &[Need::Crash],
+    writes: |plan| 2 * (plan.concurrency + 1),
     run: |check| Box::pin(run(check)),
 };
 
@@ -31,8 +31,12 @@ async fn run(check: &Check<'_>) -> Outcome {
         let subject = check.subject().await?;
         let request = check.request(check.slowed(&subject))?;
         let begun = check.target.begin(&request, Partly::Whole).await;
-        let deadline = Instant::now() + check.latency() * 2 + Duration::from_millis(50);
-        while at_effect && check.count_now(&subject).await == 0 && Instant::now() < deadline {
+        let deadline = Instant::now() + check.plan.timeout;
+        // Where effects are not counted, half of the time that it takes has to do.
+        if at_effect && check.effects.is_none() {
+            tokio::time::sleep(check.latency() / 2).await;
+        }
+        while at_effect && check.effects.is_some() && check.count_now(&subject).await == 0 && Instant::now() < deadline {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
         check.kill().await?;
@@ -47,7 +51,11 @@ async fn run(check: &Check<'_>) -> Outcome {
         };
         let (started, raced) = tokio::join!(check.start(), retries);
         started?;
-        check.at_most_once(&mut judge, &subject, &raced?.replies).await?;
+        let replies = raced?.replies;
+        if replies.iter().all(Result::is_err) {
+            judge.unseen("no retry got an answer while the API started again");
+        }
+        check.at_most_once(&mut judge, &subject, &replies).await?;
     }
     Ok(judge)
 }

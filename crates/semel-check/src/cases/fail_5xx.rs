@@ -29,11 +29,11 @@ async fn run(check: &Check<'_>) -> Outcome {
             None => draft,
         }
     };
-    let first = check.send(failing()).await;
+    let first = check.send_expecting_failure(failing()).await;
     if !matches!(&first, Ok(answer) if answer.is_server_error()) {
         return Err(Ended::Inconclusive(format!("--fail-with did not make it fail ({})", told(&first))));
     }
-    let again = check.send(failing()).await;
+    let again = check.send_expecting_failure(failing()).await;
     let mut judge = Judge::default();
     match check.count(&subject).await? {
         Some(effects @ 2..) if check.plan.profile.executes_after_5xx => {

@@ -6,6 +6,7 @@
 use crate::answer::told;
 use crate::body::Body;
 use crate::check::Check;
+use crate::profile::Corrected;
 use crate::verdict::{Ended, Judge, Outcome, Severity};
 use super::shared::one_effect_if_counted;
 use super::{Case, Need};
@@ -32,12 +33,20 @@ async fn run(check: &Check<'_>) -> Outcome {
     let reply = check.send(check.draft(&subject)).await;
     let mut judge = Judge::default();
     one_effect_if_counted(check, &mut judge, &subject).await?;
+    let profile = check.plan.profile;
     match &reply {
+        Ok(answer) if answer.is_success() && profile.corrected == Corrected::Refused => {
+            judge.fail(Severity::Note, format!("the corrected request is executed: by {} a refusal is kept", profile.name));
+        }
         Ok(answer) if answer.is_success() => judge.remark("a corrected request may use its key"),
         Ok(answer) if answer.status == refused.status && answer.has_same_body_as(&refused) => {
             judge.fail(Severity::Note, format!("the corrected request gets the old refusal ({})", answer.status));
         }
-        Ok(answer) if answer.is_refusal() => judge.remark("a corrected request needs a new key"),
+        Ok(answer) if answer.is_refusal() && profile.corrected == Corrected::Executed => {
+            let words = format!("the corrected request is refused with {}: by {} a refusal of validation is not kept", answer.status, profile.name);
+            judge.fail(Severity::Note, words);
+        }
+        Ok(answer) if profile.is_reused(answer.status) => judge.remark("a corrected request needs a new key"),
         other => judge.fail(Severity::Note, format!("the corrected request gets {}", told(other))),
     }
     Ok(judge)

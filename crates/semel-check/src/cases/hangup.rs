@@ -7,7 +7,7 @@ use crate::check::Check;
 use crate::target::Partly;
 use crate::verdict::{Ended, Judge, Outcome, Severity};
 use super::shared::judge_end;
-use super::{Case, Need};
+use super::Case;
 
 pub(super) const CASE: Case = Case {
     name: "hangup",
@@ -16,7 +16,7 @@ pub(super) const CASE: Case = Case {
     right: "one effect, and an answer in the end",
     severity: Severity::DoubleExecution,
     fix: "Let the work go on when the client is gone, and store its answer.",
-    needs: &[Need::Count],
+    needs: &[],
     writes: |_| 9,
     run: |check| Box::pin(run(check)),
 };

@@ -16,7 +16,7 @@ pub(super) const CASE: Case = Case {
     right: "one effect, and an answer",
     severity: Severity::Stuck,
     fix: "Reserve the key once the request is complete, or release it when it breaks off.",
-    needs: &[Need::Body, Need::Count],
+    needs: &[Need::Body],
     writes: |_| 9,
     run: |check| Box::pin(run(check)),
 };

@@ -6,7 +6,7 @@ use crate::answer::told;
 use crate::check::Check;
 use crate::verdict::{Ended, Judge, Outcome, Severity};
 use super::shared::second_key;
-use super::{Case, Need};
+use super::Case;
 
 pub(super) const CASE: Case = Case {
     name: "key.case",
@@ -15,7 +15,7 @@ pub(super) const CASE: Case = Case {
     right: "two effects",
     severity: Severity::WrongAnswer,
     fix: "Compare keys byte by byte: mind the collation of the column.",
-    needs: &[Need::Count],
+    needs: &[],
     writes: |_| 2,
     run: |check| Box::pin(run(check)),
 };

@@ -1,11 +1,13 @@
 //! The cases, one file for each: the story of the bug, what is sent, and what is right.
 
+mod explain;
 mod need;
 mod shared;
 
 use crate::check::Check;
 use crate::settings::Settings;
 use crate::verdict::{Outcome, Severity};
+pub use explain::explain;
 pub use need::Need;
 use std::fmt;
 use std::pin::Pin;
@@ -27,7 +29,7 @@ pub struct Case {
     pub fix: &'static str,
     /// What has to be given.
     pub needs: &'static [Need],
-    /// How many writes it sends at most.
+    /// How many writes it sends at most, those of the crashes aside, which are made once for all cases that judge them.
     pub(crate) writes: fn(&Settings) -> usize,
     pub(crate) run: for<'a> fn(&'a Check<'a>) -> Running<'a>,
 }
@@ -51,6 +53,8 @@ impl fmt::Debug for Case {
 macro_rules! cases {
     ($($file:ident),* $(,)?) => {
         $(mod $file;)*
+        /// The text of each case's file, which begins with its story.
+        const SOURCES: &[(&str, &str)] = &[$((stringify!($file), include_str!(concat!(stringify!($file), ".rs")))),*];
         /// All cases, in the order in which they run.
         pub const CASES: &[Case] = &[$($file::CASE),*];
     };

@@ -35,8 +35,6 @@ pub enum Need {
     Hostile,
     /// Commands that kill and start the API.
     Crash,
-    /// Some way to count effects.
-    Count,
     /// A command after which keys have expired.
     Expire,
 }
@@ -55,7 +53,6 @@ impl Need {
             Self::FailWith => "--fail-with",
             Self::Hostile => "--hostile",
             Self::Crash => "--kill, --start",
-            Self::Count => "--count",
             Self::Expire => "--expire",
             Self::HeaderKey | Self::Json | Self::Body | Self::Credentials => return None,
         })
@@ -77,7 +74,6 @@ impl Need {
             Self::FailWith => (plan.fail_with.is_some(), "give --fail-with"),
             Self::Hostile => (plan.hostile, "give --hostile"),
             Self::Crash => (plan.crash.is_some(), "give --kill and --start"),
-            Self::Count => (plan.counter.is_some(), "give --count, --count-cmd or --ledger"),
             Self::Expire => (plan.expire.is_some(), "give --expire"),
         };
         if is_met { Ok(()) } else { Err(need) }

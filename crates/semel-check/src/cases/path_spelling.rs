@@ -6,7 +6,7 @@
 use crate::answer::told;
 use crate::check::Check;
 use crate::verdict::{Judge, Outcome, Severity};
-use super::{Case, Need};
+use super::Case;
 
 pub(super) const CASE: Case = Case {
     name: "path.spelling",
@@ -15,7 +15,7 @@ pub(super) const CASE: Case = Case {
     right: "one effect, or a refusal",
     severity: Severity::DoubleExecution,
     fix: "Scope keys by the route that was matched, not by the path as it was written.",
-    needs: &[Need::Count],
+    needs: &[],
     writes: |_| 5,
     run: |check| Box::pin(run(check)),
 };
@@ -31,16 +31,21 @@ async fn run(check: &Check<'_>) -> Outcome {
         spellings.push(format!("/%{:02x}{}", u32::from(first), &path[2..]));
     }
     let subject = check.subject().await?;
-    check.first(&subject).await?;
+    let mut replies = vec![Ok(check.first(&subject).await?)];
     let mut judge = Judge::default();
-    let mut before = check.count(&subject).await?.unwrap_or(0);
+    let before = check.count(&subject).await?;
+    let mut seen = before.unwrap_or(0);
     for spelling in spellings {
         let reply = check.send(check.draft(&subject).path(format!("{spelling}{query}"))).await;
         let now = check.count(&subject).await?.unwrap_or(0);
-        if now > before {
+        if now > seen {
             judge.fail(Severity::DoubleExecution, format!("executed again as {spelling} ({}): {now} effects", told(&reply)));
-            before = now;
+            seen = now;
         }
+        replies.push(reply);
+    }
+    if before.is_none() {
+        check.at_most_once(&mut judge, &subject, &replies).await?;
     }
     Ok(judge)
 }

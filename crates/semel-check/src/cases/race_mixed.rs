@@ -5,6 +5,7 @@
 
 use crate::check::Check;
 use crate::verdict::{Ended, Judge, Outcome, Severity};
+use super::shared::ATTEMPTS;
 use super::{Case, Need};
 
 pub(super) const CASE: Case = Case {
@@ -14,8 +15,8 @@ pub(super) const CASE: Case = Case {
     right: "one of them executes",
     severity: Severity::DoubleExecution,
     fix: "Store a fingerprint of the request with the reservation, and compare it before anything else.",
-    needs: &[Need::Vary, Need::Count],
-    writes: |plan| plan.concurrency,
+    needs: &[Need::Vary],
+    writes: |plan| ATTEMPTS * plan.concurrency,
     run: |check| Box::pin(run(check)),
 };
 
@@ -23,25 +24,29 @@ async fn run(check: &Check<'_>) -> Outcome {
     if !check.varied_is_accepted() {
         return Err(Ended::Inconclusive("the varied body is not accepted by itself: see `control.vary`".into()));
     }
-    let subject = check.subject().await?;
-    let mut drafts = Vec::new();
-    for number in 0..check.plan.concurrency {
-        drafts.push(if number % 2 == 0 { check.draft(&subject) } else { check.varied(&subject)? });
-    }
-    let raced = check.race(drafts).await?;
     let mut judge = Judge::default();
-    if !raced.overlapped() {
-        judge.unseen("no two requests were under way at the same time");
+    for _ in 0..ATTEMPTS {
+        let subject = check.subject().await?;
+        let mut drafts = Vec::new();
+        for number in 0..check.plan.concurrency {
+            drafts.push(if number % 2 == 0 { check.draft(&subject) } else { check.varied(&subject)? });
+        }
+        let raced = check.race(drafts).await?;
+        check.at_most_once(&mut judge, &subject, &raced.replies).await?;
+        let answer = |odd: usize| {
+            let replies = raced.replies.iter().skip(odd).step_by(2).flatten();
+            replies.into_iter().find(|answer| answer.is_success())
+        };
+        if let (Some(one), Some(other)) = (answer(0), answer(1))
+            && !judge.found_something()
+            && check.is_first_again(one, other)
+        {
+            judge.fail(Severity::WrongAnswer, "both bodies were told that they succeeded, with one and the same answer");
+        }
+        if judge.found_something() || raced.overlapped_between(|number| number % 2) {
+            return Ok(judge);
+        }
     }
-    check.at_most_once(&mut judge, &subject, &raced.replies).await?;
-    let answers = |odd: usize| {
-        raced.replies.iter().enumerate().filter(move |(number, _)| number % 2 == odd).filter_map(|(_, reply)| reply.as_ref().ok()).find(|answer| answer.is_success())
-    };
-    if let (Some(one), Some(other)) = (answers(0), answers(1))
-        && !judge.found_something()
-        && check.is_first_again(one, other)
-    {
-        judge.fail(Severity::WrongAnswer, "both bodies were told that they succeeded, with one and the same answer");
-    }
+    judge.unseen("never were two bodies complete at the API before the first answer came");
     Ok(judge)
 }

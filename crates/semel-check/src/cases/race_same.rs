@@ -6,7 +6,7 @@
 use crate::answer::told;
 use crate::check::Check;
 use crate::verdict::{Judge, Outcome, Severity};
-use super::{Case, Need};
+use super::Case;
 
 pub(super) const CASE: Case = Case {
     name: "race.same",
@@ -15,8 +15,8 @@ pub(super) const CASE: Case = Case {
     right: "one effect",
     severity: Severity::DoubleExecution,
     fix: "Reserve the key by one atomic insert before the work begins. A look-up and a later insert are a race.",
-    needs: &[Need::Count],
-    writes: |plan| plan.concurrency * plan.rounds,
+    needs: &[],
+    writes: |plan| (plan.concurrency + 1) * plan.rounds,
     run: |check| Box::pin(run(check)),
 };
 
@@ -38,6 +38,10 @@ async fn run(check: &Check<'_>) -> Outcome {
         }
         if judge.found_something() {
             return Ok(judge);
+        }
+        // More rounds would show no more.
+        if !check.can_prove_double_execution() {
+            break;
         }
     }
     if !overlapped {

@@ -17,7 +17,7 @@ pub(super) const CASE: Case = Case {
     severity: Severity::ClientPain,
     fix: "Compare method, path and body; leave out headers that change with every attempt.",
     needs: &[],
-    writes: |_| 2,
+    writes: |_| 3,
     run: |check| Box::pin(run(check)),
 };
 

@@ -2,9 +2,23 @@
 
 use crate::answer::{Answer, Reply, told};
 use crate::check::Check;
+use crate::crash::retries;
 use crate::request::{Draft, Subject};
 use crate::verdict::{Ended, Judge, Severity};
-use std::time::{Duration, Instant};
+use std::time::Instant;
+
+/// How often to race before it is given up to see two requests at the same time: on a busy machine the first may be answered before
+/// the second has left.
+pub(super) const ATTEMPTS: usize = 3;
+
+/// Why the moment of a crash was not seen.
+pub(super) fn unseen<'a>(check: &Check<'_>, why: &'a str) -> &'a str {
+    match (&check.effects, &check.plan.mark) {
+        (None, _) => "effects are not counted: give --count, --count-cmd or --ledger, and --mark",
+        (Some(_), None) => "effects are not counted by reference: give --mark",
+        _ => why,
+    }
+}
 
 /// The answer to the same request sent again, if it is a replay. What is no replay cannot be compared.
 pub(super) async fn replayed(check: &Check<'_>, subject: &Subject, first: &Answer) -> Result<Answer, Ended> {
@@ -49,6 +63,12 @@ pub(super) async fn another_body(
         Ok(answer) if check.is_first_again(first, answer) => {
             judge.fail(Severity::WrongAnswer, "another body got the first request's answer");
         }
+        Ok(answer) if answer.is_success() && effects.is_none() && check.name_two_things(first, answer) => {
+            judge.fail(
+                Severity::DoubleExecution,
+                "another body was executed under the same key: it made another thing",
+            );
+        }
         Ok(answer) if answer.is_success() && effects.is_none() => {
             judge.suspect("another body got an answer of its own: it looks as if it had been executed. Give --count to be sure");
         }
@@ -73,11 +93,14 @@ pub(super) async fn second_key(
     let reply = check.send(check.draft(subject).key(key)).await;
     let effects = check.count(subject).await?;
     match &reply {
-        Ok(answer) if check.is_first_again(first, answer) => {
+        Ok(answer) if check.answers_differ() && check.is_first_again(first, answer) => {
             judge.fail(Severity::WrongAnswer, format!("{what} get one and the same answer"));
         }
         Ok(answer) if answer.is_success() && effects == Some(0) => {
             judge.fail(Severity::WrongAnswer, format!("{what} count as one: the second had no effect"));
+        }
+        Ok(answer) if answer.is_success() && effects.is_none() && !check.name_two_things(first, answer) => {
+            judge.unseen("effects were not counted: give --count, --count-cmd or --ledger");
         }
         Ok(answer) if answer.is_success() => {}
         Ok(answer) if answer.is_refusal() => judge.fail(
@@ -103,13 +126,12 @@ impl<'p> Check<'p> {
     pub(super) async fn until_answered(&self, draft: impl Fn() -> Draft<'p>) -> Vec<Reply> {
         let began = Instant::now();
         let mut replies = Vec::new();
-        for seconds in [0, 1, 2, 5, 10, 31, 61, 121] {
-            let at = Duration::from_secs(seconds).min(self.plan.patience);
+        for at in retries(self.plan) {
             tokio::time::sleep_until((began + at).into()).await;
             let reply = self.send(draft()).await;
             let is_end = matches!(&reply, Ok(answer) if answer.is_success() || answer.is_doubt(self.plan.profile.doubt));
             replies.push(reply);
-            if is_end || at == self.plan.patience {
+            if is_end {
                 break;
             }
         }

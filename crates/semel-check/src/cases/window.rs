@@ -4,6 +4,7 @@
 
 use crate::answer::told;
 use crate::check::Check;
+use crate::profile::AfterWindow;
 use crate::shell;
 use crate::verdict::{Ended, Judge, Outcome, Severity};
 use std::time::Duration;
@@ -26,13 +27,20 @@ async fn run(check: &Check<'_>) -> Outcome {
     check.allow(&subject, 2);
     check.first(&subject).await?;
     let expire = check.plan.expire.as_deref().unwrap_or_default();
-    shell::output(expire, &subject.reference, Duration::from_secs(600)).await.map_err(Ended::Inconclusive)?;
+    shell::output("--expire", expire, &subject.reference, Duration::from_secs(600)).await.map_err(Ended::Inconclusive)?;
     let reply = check.send(check.draft(&subject)).await;
     let effects = check.count(&subject).await?;
     let mut judge = Judge::default();
+    let profile = check.plan.profile;
     match (&reply, effects) {
-        (_, Some(2..)) => judge.fail(Severity::Note, "after its window a key is executed again"),
-        (Ok(answer), _) if answer.is_refusal() => judge.remark("an expired key is refused"),
+        (_, Some(2..)) => match profile.after_window {
+            AfterWindow::Executed => judge.remark("after its window a key is executed again, as the profile has it"),
+            AfterWindow::Refused => {
+                judge.fail(Severity::Note, format!("after its window a key is executed again: by {} it is refused", profile.name));
+            }
+            AfterWindow::Either => judge.fail(Severity::Note, "after its window a key is executed again"),
+        },
+        (Ok(answer), _) if answer.is_refusal() || answer.is_doubt(profile.doubt) => judge.remark("an expired key is refused"),
         (Ok(answer), _) if answer.is_success() => judge.unseen("the answer is still replayed: --expire expired nothing"),
         (other, _) => judge.fail(Severity::Note, format!("after its window a key gets {}", told(other))),
     }

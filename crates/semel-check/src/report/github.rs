@@ -16,7 +16,7 @@ pub fn render(report: &Report) -> String {
             _ => continue,
         };
         let title = format!("{}: {}", case.name, case.told());
-        let message = format!("{}\nfix: {}\nmore: {}", case.details.join("\n"), case.fix, report.link(case));
+        let message = format!("{}\nfix: {}\nmore: {}", case.details.join("\n"), case.fix, report.more(case));
         lines.push(format!("::{command} title={}::{}", property(&title), data(&message)));
     }
     if let Some(stopped) = &report.stopped {

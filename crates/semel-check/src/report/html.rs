@@ -50,9 +50,8 @@ pub fn render(report: &Report, exit_status: u8) -> String {
             let star = if case.star { " ★" } else { "" };
             let _ = writeln!(
                 page,
-                "<tr><td><a href=\"{}\">{}</a>{star}</td><td>{}</td></tr>",
-                escaped(&report.link(case)),
-                case.name,
+                "<tr><td>{}{star}</td><td>{}</td></tr>",
+                linked(report, case),
                 escaped(&words)
             );
         }
@@ -73,10 +72,9 @@ fn finding(page: &mut String, report: &Report, case: &CaseResult) {
     let known = if case.known { " (known)" } else { "" };
     let _ = writeln!(
         page,
-        "<section class=\"{class}\">\n<h2><span>{}{known}</span> <a href=\"{}\">{}</a></h2>\n<p class=\"rule\">{} → {}</p>\n<ul>",
+        "<section class=\"{class}\">\n<h2><span>{}{known}</span> {}</h2>\n<p class=\"rule\">{} → {}</p>\n<ul>",
         case.told(),
-        escaped(&report.link(case)),
-        case.name,
+        linked(report, case),
         escaped(case.sent),
         escaped(case.right)
     );
@@ -84,6 +82,7 @@ fn finding(page: &mut String, report: &Report, case: &CaseResult) {
         let _ = writeln!(page, "<li>{}</li>", escaped(words));
     }
     let _ = writeln!(page, "</ul>\n<p><b>Fix</b> {}</p>", escaped(case.fix));
+    let _ = writeln!(page, "<p><b>More</b> <code>semel check --explain {}</code></p>", case.name);
     if !case.reproduce.is_empty() || report.command.is_some() {
         page.push_str("<details><summary>Reproduce</summary><pre>");
         for (command, reply) in case.reproduce.iter().zip(&case.replies) {
@@ -95,6 +94,14 @@ fn finding(page: &mut String, report: &Report, case: &CaseResult) {
         page.push_str("</pre></details>\n");
     }
     page.push_str("</section>\n");
+}
+
+/// The name of a case, with a link to its page if the book is somewhere.
+fn linked(report: &Report, case: &CaseResult) -> String {
+    match report.link(case) {
+        Some(link) => format!("<a href=\"{}\">{}</a>", escaped(&link), case.name),
+        None => case.name.to_owned(),
+    }
 }
 
 fn about(page: &mut String, report: &Report) {
@@ -134,7 +141,10 @@ mod tests {
         for outside in ["http-equiv=\"refresh", "<img", "<link", "url(", "@import"] {
             assert!(!page.contains(outside), "{outside}");
         }
-        assert!(page.contains("href=\"docs/check/retry.md\""));
+        assert!(page.contains("--explain retry") && !page.contains("<a "), "{page}");
+        let mut report = super::super::tests::sample();
+        report.docs = "https://book".into();
+        assert!(render(&report, 1).contains("href=\"https://book/check/retry.md\""));
         for tag in ["section", "table", "ul", "details", "pre", "main", "tr", "td", "li"] {
             assert_eq!(
                 page.matches(&format!("<{tag}")).count(),

@@ -32,7 +32,7 @@ pub fn render(report: &Report) -> String {
             case.sent,
             case.right,
             case.fix,
-            report.link(case),
+            report.more(case),
             case.reproduce.join("\n")
         ));
         let _ = match case.verdict {

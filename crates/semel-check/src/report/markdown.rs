@@ -35,10 +35,9 @@ pub fn render(report: &Report, exit_status: u8) -> String {
             let known = if case.known { " (known)" } else { "" };
             let _ = writeln!(
                 text,
-                "| {}{known} | [{}]({}) | {} | {} |",
+                "| {}{known} | {} | {} | {} |",
                 case.told(),
-                case.name,
-                report.link(case),
+                report.link(case).map_or(case.name.to_owned(), |link| format!("[{}]({link})", case.name)),
                 plain(&case.details.join("; ")),
                 plain(case.fix)
             );
@@ -54,6 +53,9 @@ pub fn render(report: &Report, exit_status: u8) -> String {
                 command.replace("``````", "`````")
             );
         }
+    }
+    if !told.is_empty() && report.docs.is_empty() {
+        text.push_str("\n`semel check --explain CASE` tells more about each of them.\n");
     }
     let passed: Vec<_> =
         report.cases.iter().filter(|case| case.verdict == Verdict::Pass).map(|case| case.name).collect();
@@ -105,6 +107,12 @@ mod tests {
                 .all(|line| !line.contains("<script") && line.replace("\\|", "").matches('|').count() == 5),
             "{text}"
         );
-        assert!(text.contains("[retry](docs/check/retry.md)"));
+        assert!(
+            text.contains("| retry |") && text.contains("--explain CASE") && !text.contains("](docs"),
+            "{text}"
+        );
+        let mut report = super::super::tests::sample();
+        report.docs = "https://book/".into();
+        assert!(render(&report, 1).contains("[retry](https://book/check/retry.md)"));
     }
 }

@@ -44,7 +44,7 @@ pub struct Report {
     pub remarks: Vec<String>,
     /// The command that runs it again.
     pub command: Option<String>,
-    /// Where the pages about cases are.
+    /// Where the pages about cases are: the address of the book. Empty if it is nowhere.
     pub docs: String,
     /// The cases, in the order in which they ran.
     pub cases: Vec<CaseResult>,
@@ -97,7 +97,7 @@ impl Report {
             stopped: None,
             remarks: Vec::new(),
             command: None,
-            docs: "docs/".into(),
+            docs: String::new(),
             cases: Vec::new(),
         }
     }
@@ -139,10 +139,16 @@ impl Report {
         self.cases.iter().filter(|case| case.verdict == verdict).count()
     }
 
-    /// The page about a case.
+    /// The page about a case, if the book is somewhere.
     #[must_use]
-    pub fn link(&self, case: &CaseResult) -> String {
-        format!("{}/{}", self.docs.trim_end_matches('/'), case.page)
+    pub fn link(&self, case: &CaseResult) -> Option<String> {
+        (!self.docs.is_empty()).then(|| format!("{}/{}", self.docs.trim_end_matches('/'), case.page))
+    }
+
+    /// Where to read more about a case: its page, or the command that explains it wherever the report is read.
+    #[must_use]
+    pub fn more(&self, case: &CaseResult) -> String {
+        self.link(case).unwrap_or_else(|| format!("semel check --explain {}", case.name))
     }
 
     /// In one line.

@@ -30,13 +30,17 @@ pub fn render(report: &Report, file: &str) -> Result<String, serde_json::Error> 
 }
 
 fn rule(report: &Report, case: &CaseResult) -> Value {
-    let help = format!("{}. See {}", case.fix.trim_end_matches('.'), report.link(case));
-    json!({
+    let help = format!("{}. More: {}", case.fix.trim_end_matches('.'), report.more(case));
+    let mut rule = json!({
         "id": case.name,
         "shortDescription": { "text": format!("{} → {}", case.sent, case.right) },
         "help": { "text": help },
         "properties": { "tags": ["idempotency"] },
-    })
+    });
+    if let Some(link) = report.link(case) {
+        rule["helpUri"] = link.into();
+    }
+    rule
 }
 
 fn result(report: &Report, case: &CaseResult, file: &str) -> Value {

@@ -108,7 +108,7 @@ fn finding(text: &mut String, report: &Report, case: &CaseResult) {
         let command = if is_same { "the same again".into() } else { visible(command) };
         let _ = writeln!(text, "  {FAINT}{head:<9}{FAINT:#}  {command}  {FAINT}# {reply}{FAINT:#}");
     }
-    let _ = writeln!(text, "  {FAINT}{:<9}{FAINT:#}  {}", "more", report.link(case));
+    let _ = writeln!(text, "  {FAINT}{:<9}{FAINT:#}  {}", "more", report.more(case));
 }
 
 fn style_of(case: &CaseResult) -> Style {
@@ -137,7 +137,7 @@ mod tests {
             at("double execution\u{1b}") < at("suspect\u{1b}")
                 && at("suspect\u{1b}") < at("client pain\u{1b}")
         );
-        assert!(text.contains("--only retry") && text.contains("docs/check/retry.md"), "{text}");
+        assert!(text.contains("--only retry") && text.contains("semel check --explain retry"), "{text}");
         assert!(!text.contains('\u{202e}'));
     }
 }

@@ -1,6 +1,7 @@
 //! Connections to the API.
 
 use super::held::{Gate, HeldBody, Partly};
+use super::written::{Noted, Write, Writes};
 use crate::answer::{Answer, NoAnswer, Reply};
 use crate::request::Request;
 use crate::settings::Settings;
@@ -35,6 +36,7 @@ pub(crate) struct Connection {
     authority: String,
     is_https: bool,
     sender: Sender,
+    writes: Writes,
     /// Drives the connection; ends with it.
     driver: AbortHandle,
 }
@@ -80,7 +82,7 @@ impl Dialer {
     }
 
     pub(super) async fn open(&self, node: usize) -> Result<Connection, NoAnswer> {
-        let stream = self.dial(node).await?;
+        let (stream, writes) = Noted::new(self.dial(node).await?);
         let endpoint = &self.nodes[node];
         let (sender, driver) = match &self.tls {
             Some(tls) if endpoint.is_https() => {
@@ -98,7 +100,7 @@ impl Dialer {
             _ => self.handshake(stream).await?,
         };
         let (authority, is_https) = (endpoint.authority().to_owned(), endpoint.is_https());
-        Ok(Connection { authority, is_https, sender, driver })
+        Ok(Connection { authority, is_https, sender, writes, driver })
     }
 
     async fn handshake<S>(&self, stream: S) -> Result<(Sender, AbortHandle), NoAnswer>
@@ -126,19 +128,38 @@ impl Connection {
             authority: self.authority.clone(),
             is_https: self.is_https,
             sender: Sender::Http2(sender.clone()),
+            writes: self.writes.clone(),
             driver: self.driver.clone(),
         })
     }
 
+    /// What leaves this connection, if it carries several requests at once.
+    pub(super) fn shared_writes(&self) -> Option<Writes> {
+        matches!(self.sender, Sender::Http2(_)).then(|| self.writes.clone())
+    }
+
     /// Sends a request, with its last byte held back by the gate if there is one, and reads the answer.
     pub(super) async fn send(&mut self, request: &Request, gate: Option<Gate>) -> Reply {
+        let gate = match gate {
+            // Without a body it is the head that is held back.
+            Some(gate) if request.body.is_empty() => {
+                gate.pass().await;
+                None
+            }
+            gate => gate,
+        };
         let began = Instant::now();
-        let held = gate.is_some();
-        let body = HeldBody::new(&request.body, gate.clone());
+        let is_held = gate.is_some();
+        let body = HeldBody::new(&request.body, gate);
+        let handed_over = body.handed_over();
         let answering = self.dispatch(request, body)?;
         let broken = |error: hyper::Error| NoAnswer::Broken(chain(&error));
         let response = answering.await.map_err(broken)?;
         let came = Instant::now();
+        let handed_over = if is_held { handed_over.at() } else { Some(handed_over.at().unwrap_or(began)) };
+        let written = self.last_byte_written(handed_over, came);
+        let (sending, sent) =
+            written.map_or((came, came), |write| (write.began.min(came), write.ended.min(came)));
         let (head, mut body) = response.into_parts();
         let mut bytes = Vec::new();
         while let Some(frame) = body.frame().await {
@@ -149,8 +170,25 @@ impl Connection {
                 }
             }
         }
-        let sent = if held { gate.and_then(|gate| gate.opened_at()).unwrap_or(began) } else { began };
-        Ok(Answer { status: head.status.as_u16(), headers: head.headers, body: bytes.into(), sent, came })
+        Ok(Answer {
+            status: head.status.as_u16(),
+            headers: head.headers,
+            body: bytes.into(),
+            sending,
+            sent,
+            came,
+        })
+    }
+
+    /// The write of the last byte of a request that was answered at `came`. `None` if it was answered before it was complete.
+    fn last_byte_written(&self, handed_over: Option<Instant>, came: Instant) -> Option<Write> {
+        let handed_over = handed_over?;
+        match self.sender {
+            // The connection carries this request alone.
+            Sender::Http1(_) => self.writes.last_before(came).filter(|write| write.began >= handed_over),
+            // Others write to it too.
+            Sender::Http2(_) => self.writes.first_after(handed_over).filter(|write| write.began <= came),
+        }
     }
 
     /// Sends a request or half of it, and returns without waiting for an answer.

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Instant;
 use tokio::sync::{oneshot, watch};
@@ -22,44 +22,67 @@ pub(crate) enum Partly {
 /// Opens for all at once.
 #[derive(Clone)]
 pub(super) struct Gate {
-    opened: watch::Receiver<Option<Instant>>,
-    waiting: Arc<AtomicUsize>,
+    opened: watch::Receiver<bool>,
+    count: Arc<Count>,
 }
 
 /// Opens a gate.
 pub(super) struct Opener {
-    open: watch::Sender<Option<Instant>>,
-    waiting: Arc<AtomicUsize>,
+    open: watch::Sender<bool>,
+    count: Arc<Count>,
+}
+
+/// How many stand before a gate, and how many have gone through.
+#[derive(Default)]
+struct Count {
+    waiting: AtomicUsize,
+    passed: AtomicUsize,
 }
 
 /// A gate that is closed.
 pub(super) fn gate() -> (Opener, Gate) {
-    let (open, opened) = watch::channel(None);
-    let waiting = Arc::new(AtomicUsize::new(0));
-    (Opener { open, waiting: Arc::clone(&waiting) }, Gate { opened, waiting })
+    let (open, opened) = watch::channel(false);
+    let count = Arc::new(Count::default());
+    (Opener { open, count: Arc::clone(&count) }, Gate { opened, count })
 }
 
 impl Opener {
     pub(super) fn open(&self) {
-        self.open.send_replace(Some(Instant::now()));
+        self.open.send_replace(true);
     }
 
     /// How many bodies have sent all but their end.
     pub(super) fn waiting(&self) -> usize {
-        self.waiting.load(Ordering::SeqCst)
+        self.count.waiting.load(Ordering::SeqCst)
+    }
+
+    /// How many of them have handed over their end since.
+    pub(super) fn passed(&self) -> usize {
+        self.count.passed.load(Ordering::SeqCst)
     }
 }
 
 impl Gate {
-    pub(super) fn opened_at(&self) -> Option<Instant> {
-        *self.opened.borrow()
-    }
-
     /// Waits until it is open.
     pub(super) async fn pass(mut self) {
-        self.waiting.fetch_add(1, Ordering::SeqCst);
+        self.count.waiting.fetch_add(1, Ordering::SeqCst);
         // An opener that is gone holds nobody back.
-        let _opened = self.opened.wait_for(Option::is_some).await;
+        let _opened = self.opened.wait_for(|is_open| *is_open).await;
+        self.count.passed.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// When a body's last byte was handed to its connection.
+#[derive(Clone, Default)]
+pub(super) struct HandedOver(Arc<OnceLock<Instant>>);
+
+impl HandedOver {
+    pub(super) fn at(&self) -> Option<Instant> {
+        self.0.get().copied()
+    }
+
+    pub(super) fn now(&self) {
+        let _first = self.0.set(Instant::now());
     }
 }
 
@@ -70,6 +93,7 @@ pub(super) struct HeldBody {
     begin: Bytes,
     end: Bytes,
     hold: Option<Waiting>,
+    handed_over: HandedOver,
     /// Told once all that may go out was taken.
     written: Option<oneshot::Sender<()>>,
 }
@@ -78,7 +102,13 @@ impl HeldBody {
     /// Without a gate, everything goes out at once.
     pub(super) fn new(body: &Bytes, gate: Option<Gate>) -> Self {
         let (begin, end) = split(body, body.len().saturating_sub(1));
-        Self { begin, end, hold: gate.map(|gate| Box::pin(gate.pass()) as Waiting), written: None }
+        let hold = gate.map(|gate| Box::pin(gate.pass()) as Waiting);
+        Self { begin, end, hold, handed_over: HandedOver::default(), written: None }
+    }
+
+    /// When the last byte is handed over.
+    pub(super) fn handed_over(&self) -> HandedOver {
+        self.handed_over.clone()
     }
 
     /// All of it, or half of it and never the rest.
@@ -89,7 +119,7 @@ impl HeldBody {
             Partly::Half => (body.len() / 2, Some(Box::pin(std::future::pending()) as Waiting)),
         };
         let (begin, end) = split(body, at);
-        (Self { begin, end, hold, written: Some(tell) }, written)
+        (Self { begin, end, hold, handed_over: HandedOver::default(), written: Some(tell) }, written)
     }
 
     fn tell(&mut self) {
@@ -118,6 +148,7 @@ impl Body for HeldBody {
             }
             self.hold = None;
         }
+        self.handed_over.now();
         if self.end.is_empty() {
             self.tell();
             return Poll::Ready(None);

@@ -1,14 +1,19 @@
 //! The API under check: connections, pace, and limits on harm.
 //!
 //! - `connection.rs`: TCP, TLS, HTTP/1.1 or HTTP/2;
+//! - `written.rs`: when bytes leave a connection;
 //! - `held.rs`: a body whose last byte waits for a gate;
-//! - `race.rs`: many requests whose last bytes go out together.
+//! - `race.rs`: many requests whose last bytes go out together;
+//! - `limits.rs`: how much may be sent, and how fast.
 
 mod connection;
 mod held;
+mod limits;
 mod race;
+mod written;
 
 pub(crate) use held::Partly;
+pub(crate) use limits::{Limits, Pace};
 pub(crate) use race::Raced;
 
 use crate::answer::{NoAnswer, Reply};
@@ -16,35 +21,31 @@ use crate::request::Request;
 use crate::settings::Settings;
 use connection::{Connection, Dialer};
 use semel_http::tls::TlsError;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
-use tokio::sync::Mutex;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// Sends requests, within the plan's limits.
 pub(crate) struct Target {
     dialer: Dialer,
     timeout: Duration,
-    pace: Mutex<Instant>,
-    between: Duration,
-    writes: AtomicUsize,
+    pace: Arc<Pace>,
+    pub(crate) limits: Limits,
 }
 
 impl Target {
     /// # Errors
     /// The files for TLS cannot be used.
-    pub(crate) fn new(plan: &Settings) -> Result<Self, TlsError> {
-        Ok(Self {
-            dialer: Dialer::new(plan)?,
-            timeout: plan.timeout,
-            pace: Mutex::new(Instant::now()),
-            between: Duration::from_secs(1) / plan.rps,
-            writes: AtomicUsize::new(0),
-        })
+    pub(crate) fn new(plan: &Settings, pace: Arc<Pace>) -> Result<Self, TlsError> {
+        Ok(Self { dialer: Dialer::new(plan)?, timeout: plan.timeout, pace, limits: Limits::default() })
     }
 
     /// Sends one request on a connection of its own.
     pub(crate) async fn send(&self, request: &Request) -> Reply {
-        self.pace(1).await;
+        self.take(std::slice::from_ref(request)).await?;
+        self.send_now(request).await
+    }
+
+    async fn send_now(&self, request: &Request) -> Reply {
         let sending = async {
             let mut connection = self.dialer.open(request.node).await?;
             connection.send(request, None).await
@@ -54,9 +55,15 @@ impl Target {
             .unwrap_or(Err(NoAnswer::TimedOut(self.timeout.as_secs())))
     }
 
+    /// Asks whether the API is ready. That is no part of the check, and it is asked even when nothing more is sent.
+    pub(crate) async fn ask(&self, request: &Request) -> Reply {
+        self.pace.wait(1).await;
+        self.send_now(request).await
+    }
+
     /// Opens a connection, sends the request or a part of it, and keeps the connection for the caller to drop.
     pub(crate) async fn begin(&self, request: &Request, how_much: Partly) -> Result<Connection, NoAnswer> {
-        self.pace(1).await;
+        self.take(std::slice::from_ref(request)).await?;
         let mut connection = self.dialer.open(request.node).await?;
         connection.begin(request, how_much).await?;
         Ok(connection)
@@ -67,21 +74,11 @@ impl Target {
         self.dialer.accepts().await
     }
 
-    /// How many requests were sent so far.
-    pub(crate) fn sent(&self) -> usize {
-        self.writes.load(Ordering::Relaxed)
-    }
-
-    /// Waits until so many more requests may be sent.
-    async fn pace(&self, requests: usize) {
-        self.writes.fetch_add(requests, Ordering::Relaxed);
-        let count = u32::try_from(requests).unwrap_or(u32::MAX);
-        let due = {
-            let mut next = self.pace.lock().await;
-            let due = (*next).max(Instant::now());
-            *next = due + self.between * count;
-            due
-        };
-        tokio::time::sleep_until(due.into()).await;
+    /// Waits until these requests may be sent, if they may.
+    async fn take(&self, requests: &[Request]) -> Result<(), NoAnswer> {
+        let writes = requests.iter().filter(|request| !request.method.is_safe()).count();
+        self.limits.take(requests.len(), writes)?;
+        self.pace.wait(requests.len()).await;
+        Ok(())
     }
 }

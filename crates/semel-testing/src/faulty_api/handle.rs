@@ -1,7 +1,8 @@
 //! The path of a request.
 
 use super::keys::{Known, Stored};
-use super::request::{caller, fingerprint, key, route, scope};
+use super::request::{account, caller, fingerprint, key, key_in_body, route, scope};
+use super::style::Style;
 use super::{Fault, Node};
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
@@ -20,7 +21,7 @@ impl Stored {
         Self { status, headers, body: json!({ "status": status, "detail": detail }).to_string() }
     }
 
-    fn with(mut self, name: &str, value: &str) -> Self {
+    pub(super) fn with(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.into(), value.into()));
         self
     }
@@ -42,6 +43,7 @@ impl Stored {
 pub(super) async fn handle(State(node): State<Arc<Node>>, request: Request) -> Response {
     match (request.method().clone(), route(request.uri()).as_str()) {
         (Method::GET, "/payments") => count(&node, request.uri().query()).into_response(),
+        (Method::GET, "/auth") => who(&node, request.headers()).into_response(),
         (Method::GET, "/health") => {
             Stored { status: 204, headers: vec![], body: String::new() }.into_response()
         }
@@ -58,17 +60,36 @@ fn count(node: &Node, query: Option<&str>) -> Stored {
     Stored { status: 200, headers: vec![("content-type".into(), "application/json".into())], body }
 }
 
+/// For a proxy that asks whose credential it is.
+fn who(node: &Node, headers: &HeaderMap) -> Stored {
+    match caller(node, headers) {
+        None => Stored::problem(401, "who are you?"),
+        Some(token) => {
+            let headers = vec![("x-account-id".into(), account(token).into())];
+            Stored { status: 204, headers, body: String::new() }
+        }
+    }
+}
+
 async fn protect(node: &Arc<Node>, request: Request) -> Result<Stored, Stored> {
     let fault = node.fault;
     let is = |one: Fault| fault == Some(one);
     let (head, body) = request.into_parts();
+    let _turn = if node.style == Style::Serial { Some(node.turn.lock().await) } else { None };
     let token = caller(node, &head.headers);
     let looks_first = is(Fault::ReplayBeforeAuthentication)
         || (is(Fault::ReplayToRevoked) && head.headers.contains_key("authorization"));
     if token.is_none() && !looks_first {
         return Err(Stored::problem(401, "who are you?"));
     }
-    let key = key(node, &head.headers)?;
+    let (key, body) = match node.style {
+        Style::KeyInBody => {
+            let text =
+                to_bytes(body, 1 << 20).await.map_err(|_| Stored::problem(400, "the body broke off"))?;
+            (key_in_body(&text)?, Body::from(text))
+        }
+        _ => (key(node, &head.headers)?, body),
+    };
     if key.is_none() && ![Some(Fault::KeyOptional), Some(Fault::EmptyKeyCountsAsNone)].contains(&fault) {
         return Err(Stored::problem(400, "a key is required"));
     }
@@ -119,6 +140,7 @@ async fn protect(node: &Arc<Node>, request: Request) -> Result<Stored, Stored> {
             Err(Known::Running { .. }) if is(Fault::FingerprintStoredWithAnswer) => {
                 return Ok(wait_for(node, &key).await);
             }
+            Err(known) if node.style.waits(&known, &print) => return Ok(wait_for(node, &key).await),
             Err(known) => return Err(refusal(node, &known, Some(&print))),
         }
     }
@@ -141,13 +163,14 @@ async fn execute(
     let answer = work(&node, &headers, &text).await;
     let fails = answer.status >= 500;
     let is_refused = (400..500).contains(&answer.status);
-    if (is_refused && node.fault != Some(Fault::OldRefusalForCorrectedBody))
-        || (fails && node.fault == Some(Fault::ExecutesAfter5xx))
-    {
+    let keeps_refusals =
+        node.fault == Some(Fault::OldRefusalForCorrectedBody) || node.style == Style::Iceberg;
+    if (is_refused && !keeps_refusals) || (fails && node.fault == Some(Fault::ExecutesAfter5xx)) {
         node.keys.release(&key);
         return answer;
     }
-    let fingerprint = if is_refused { String::new() } else { fingerprint };
+    let forgets_body = is_refused && node.fault == Some(Fault::OldRefusalForCorrectedBody);
+    let fingerprint = if forgets_body { String::new() } else { fingerprint };
     let stored = match node.fault {
         Some(Fault::LocationLost) => answer.clone().without("location"),
         Some(Fault::ErrorBodyLost) if fails => Stored { body: String::new(), ..answer.clone() },
@@ -172,18 +195,18 @@ fn refusal(node: &Node, known: &Known, fingerprint: Option<&str>) -> Stored {
     let takes_any = known.fingerprint().is_empty() && node.fault == Some(Fault::OldRefusalForCorrectedBody);
     if fingerprint.is_some_and(|print| print != known.fingerprint()) && !takes_any {
         let quote = if node.fault == Some(Fault::RefusalQuotesFirstRequest) { known.body() } else { "" };
-        return Stored::problem(422, &format!("the key was used with another request {quote}"));
+        return node.style.reused(&format!("the key was used with another request {quote}"));
     }
     match known {
         Known::Running { .. } if node.fault == Some(Fault::DuplicatesGet500) => {
             Stored::problem(500, "duplicate key value")
         }
-        Known::Running { .. } => Stored::problem(409, "in progress").with("retry-after", "1"),
+        Known::Running { .. } => node.style.in_flight(),
         Known::Unknown { .. } => Stored::problem(409, "outcome_unknown"),
         Known::Done { .. } if node.fault == Some(Fault::RetryRefused) => {
             Stored::problem(422, "already processed")
         }
-        Known::Expired { .. } => Stored::problem(422, "the key has expired"),
+        Known::Expired { .. } => node.style.reused("the key has expired"),
         Known::Done { answer, .. } => replay(node, answer.clone()),
     }
 }
@@ -226,6 +249,13 @@ async fn work(node: &Arc<Node>, headers: &HeaderMap, text: &str) -> Stored {
     }
     if headers.contains_key("x-fail") {
         return Stored::problem(500, "the mail could not be sent");
+    }
+    if node.style == Style::NoIds {
+        let headers = vec![
+            ("content-type".into(), "application/json".into()),
+            ("idempotency-key-expires".into(), "@1900000000".into()),
+        ];
+        return Stored { status: 200, headers, body: json!({ "status": "ok" }).to_string() };
     }
     let id = format!("pay_{number}");
     let answer = json!({ "id": id, "amount": body["amount"], "reference": reference }).to_string();

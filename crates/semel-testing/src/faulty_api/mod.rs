@@ -1,11 +1,13 @@
 //! An idempotent API with a switch for each fault that such APIs have. Without a fault it is correct.
 //!
 //! - `fault.rs`: the switches;
+//! - `style.rs`: how a correct API answers;
 //! - `keys.rs`: what is remembered of a key, and on disk;
 //! - `request.rs`: who asks for what, under which key;
 //! - `handle.rs`: the path of a request.
 //!
-//! `POST /payments` and `POST /refunds` take `{"amount", "reference"}`; `GET /payments?reference=R` counts. `X-Delay: MS` makes it wait for a duplicate, a
+//! `POST /payments` and `POST /refunds` take `{"amount", "reference"}`; `GET /payments?reference=R` counts, and `GET /auth` tells a proxy
+//! whose credential it has. `X-Delay: MS` makes it wait for a duplicate, a
 //! quarter of so many milliseconds before the effect and the rest after it; `X-Fail: 1` makes it fail after the effect. The files `expired` and `revoked` in its directory expire all keys,
 //! and revoke Alice's first token.
 
@@ -13,16 +15,21 @@ mod fault;
 mod handle;
 mod keys;
 mod request;
+mod style;
 
 pub use fault::Fault;
+pub use style::Style;
 
 use axum::Router;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use hyper_util::service::TowerToHyperService;
 use keys::{Arrivals, Keys, Ledger};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::net::TcpListener;
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinSet};
 
 /// Alice's token, the one that it was refreshed to, and Bob's.
 pub const TOKENS: [&str; 3] = ["alice-1", "alice-2", "bob-1"];
@@ -30,6 +37,9 @@ pub const TOKENS: [&str; 3] = ["alice-1", "alice-2", "bob-1"];
 /// One node of the API.
 struct Node {
     fault: Option<Fault>,
+    style: Style,
+    /// Held by the one request that is served, where only one is.
+    turn: tokio::sync::Mutex<()>,
     keys: Keys,
     ledger: Arc<Ledger>,
     arrivals: Arrivals,
@@ -47,17 +57,24 @@ pub struct FaultyApi {
 impl FaultyApi {
     /// Starts it at free ports, with its files in a directory.
     pub async fn start(fault: Option<Fault>, directory: &Path) -> Self {
-        Self::at("127.0.0.1:0", fault, directory).await
+        Self::at("127.0.0.1:0", fault, Style::Ietf, directory).await
+    }
+
+    /// Starts a correct one that answers in a style of its own.
+    pub async fn in_style(style: Style, directory: &Path) -> Self {
+        Self::at("127.0.0.1:0", None, style, directory).await
     }
 
     /// Starts it at an address; what is on disk from an earlier life is recovered.
-    pub async fn at(address: &str, fault: Option<Fault>, directory: &Path) -> Self {
+    pub async fn at(address: &str, fault: Option<Fault>, style: Style, directory: &Path) -> Self {
         let ledger = Arc::new(Ledger::open(directory));
         let keys = Keys::open(fault, directory);
         let shared = if fault == Some(Fault::EachNodeItsOwnKeys) { Keys::default() } else { keys.clone() };
         let node = |keys| {
             Arc::new(Node {
                 fault,
+                style,
+                turn: tokio::sync::Mutex::default(),
                 keys,
                 ledger: Arc::clone(&ledger),
                 arrivals: Arrivals::default(),
@@ -73,8 +90,23 @@ impl FaultyApi {
 async fn serve(address: &str, node: Arc<Node>) -> (SocketAddr, AbortHandle) {
     let listener = TcpListener::bind(address).await.unwrap();
     let address = listener.local_addr().unwrap();
-    let router = Router::new().fallback(handle::handle).with_state(node);
-    let serving = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    let mut http = auto::Builder::new(TokioExecutor::new());
+    if node.style == Style::OneStream {
+        http.http2().max_concurrent_streams(1);
+    }
+    let service = TowerToHyperService::new(Router::new().fallback(handle::handle).with_state(node));
+    let serving = tokio::spawn(async move {
+        let mut connections = JoinSet::new();
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            stream.set_nodelay(true).unwrap();
+            let (http, service) = (http.clone(), service.clone());
+            connections.spawn(async move {
+                // Clients hang up whenever they want.
+                let _ended = http.serve_connection(TokioIo::new(stream), service).await;
+            });
+        }
+    });
     (address, serving.abort_handle())
 }
 

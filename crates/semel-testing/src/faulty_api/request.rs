@@ -1,6 +1,7 @@
 //! Who asks for what, under which key.
 
 use super::keys::Stored;
+use super::style::Style;
 use super::{Fault, Node, TOKENS};
 use http::{HeaderMap, Uri};
 use serde_json::Value;
@@ -14,7 +15,7 @@ pub(super) fn caller(node: &Node, headers: &HeaderMap) -> Option<&'static str> {
 }
 
 /// The account that a token belongs to.
-fn account(token: &str) -> &str {
+pub(super) fn account(token: &str) -> &str {
     token.split('-').next().unwrap()
 }
 
@@ -61,6 +62,16 @@ pub(super) fn key(node: &Node, headers: &HeaderMap) -> Result<Option<String>, St
     }))
 }
 
+/// The key at `/key` in the body.
+pub(super) fn key_in_body(text: &[u8]) -> Result<Option<String>, Stored> {
+    let body: Value = serde_json::from_slice(text).unwrap_or_default();
+    match &body["key"] {
+        Value::Null => Ok(None),
+        Value::String(key) if (1..=255).contains(&key.len()) => Ok(Some(key.clone())),
+        _ => Err(Stored::problem(400, "the key is invalid")),
+    }
+}
+
 /// Whose key it is, and of which operation.
 pub(super) fn scope(node: &Node, token: Option<&str>, uri: &Uri, key: &str) -> String {
     let who = match (node.fault, token) {
@@ -85,6 +96,9 @@ pub(super) fn fingerprint(node: &Node, token: Option<&str>, headers: &HeaderMap,
         _ => token.map_or("", account),
     };
     let body: Value = serde_json::from_str(text).unwrap_or_default();
+    if node.style == Style::Ucp {
+        return format!("{who} {text}");
+    }
     let body = match node.fault {
         Some(Fault::FirstAnswerForAnotherBody) => String::new(),
         Some(Fault::BytesCompared) => text.to_owned(),

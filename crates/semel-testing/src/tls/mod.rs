@@ -3,6 +3,8 @@
 
 mod certificates;
 mod server;
+mod tunnel;
 
 pub use certificates::{Authority, Issued};
 pub use server::HttpsServer;
+pub use tunnel::TlsTunnel;

@@ -3,6 +3,7 @@
 
 mod command_line;
 mod gateway;
+mod guide;
 mod pages;
 
 use std::process::Command;

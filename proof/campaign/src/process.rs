@@ -47,16 +47,16 @@ impl Process {
 
     /// Starts it, and waits until it listens. Returns at once if it runs.
     pub(crate) async fn start(&self) -> Outcome<()> {
-        self.start_with(&self.program, &[]).await
+        self.start_with(&self.program, &[]).await.map(drop)
     }
 
     /// The same, by the other build if there is one.
     pub(crate) async fn start_other(&self) -> Outcome<()> {
-        self.start_with(self.other_program.as_ref().unwrap_or(&self.program), &[]).await
+        self.start_with(self.other_program.as_ref().unwrap_or(&self.program), &[]).await.map(drop)
     }
 
-    /// Starts it on a machine whose clock is off by this much.
-    pub(crate) async fn start_with_clock(&self, off: Off) -> Outcome<()> {
+    /// Starts it on a machine whose clock is off by this much. Its number; `None` if it runs already.
+    pub(crate) async fn start_with_clock(&self, off: Off) -> Outcome<Option<u32>> {
         let (library, off) = (faketime().await?, off.to_string());
         let preloaded = self.environment.iter().find(|(name, _)| name == "LD_PRELOAD");
         // A disk with a mind of its own stays under it.
@@ -73,15 +73,20 @@ impl Process {
         self.start_with(&self.program, &settings).await
     }
 
-    async fn start_with(&self, program: &Path, settings: &[(&str, &str)]) -> Outcome<()> {
+    /// The number of the process, while it runs.
+    pub(crate) async fn id(&self) -> Option<u32> {
+        self.child.lock().await.as_ref().and_then(Child::id)
+    }
+
+    async fn start_with(&self, program: &Path, settings: &[(&str, &str)]) -> Outcome<Option<u32>> {
         let mut child = self.child.lock().await;
         for _ in 0..40 {
             if child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None))) {
-                return Ok(());
+                return Ok(None);
             }
             let child = child.insert(self.spawn(program, settings)?);
             if self.is_ready(child, None).await {
-                return Ok(());
+                return Ok(child.id());
             }
             // It has ended: its store may be down. It is started again, as a supervisor would.
             tokio::time::sleep(Duration::from_millis(200)).await;

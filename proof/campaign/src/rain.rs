@@ -148,8 +148,9 @@ impl Rain<'_> {
             Fault::WrongClock => {
                 let off = self.off(fault, &mut rng);
                 gateway.kill().await?;
-                gateway.start_with_clock(off).await?;
-                self.watch_wrong_clock(number, off, Instant::now() + pause * 3).await;
+                // Another fault may have started it in the meantime, on a machine whose clock is right.
+                let started = gateway.start_with_clock(off).await?.map(|id| (id, off));
+                self.watch_wrong_clock(number, started, Instant::now() + pause * 3).await;
                 restart(gateway, Duration::ZERO).await?;
             }
             Fault::StruckAgain => {
@@ -221,21 +222,24 @@ impl Rain<'_> {
         off
     }
 
-    /// Waits until then. A gateway whose clock was far behind its store's mark when it started serves nothing.
-    async fn watch_wrong_clock(&self, gateway: usize, off: Off, until: Instant) {
+    /// Waits until then. A gateway whose clock was far behind its store's mark when it started serves nothing, as long as it is that process.
+    async fn watch_wrong_clock(&self, number: usize, started: Option<(u32, Off)>, until: Instant) {
+        let (gateway, site) = (&self.processes.gateways[number], &self.processes.sites[number]);
         // Where clocks step while gateways run, the store may have seen this one before. A server has a clock of its own.
         let tells_nothing = self.processes.clock.is_some() || self.processes.database.is_some();
-        let is_asked = off.is_far_behind() && !tells_nothing && !self.processes.profile.has_no_gateway();
-        let site = &self.processes.sites[gateway];
+        let mut asked = started.filter(|(_, off)| {
+            off.is_far_behind() && !tells_nothing && !self.processes.profile.has_no_gateway()
+        });
         while Instant::now() < until {
-            if is_asked {
+            if let Some((id, off)) = asked {
                 let question = Call { method: "GET", path: "/readyz", headers: &[], body: String::new() };
                 let answer = call(site.admin, question, Duration::from_millis(500)).await;
-                if answer.is_ok_and(|answer| answer.status == 200) {
-                    let objection = format!("I15 gateway {gateway} serves by a clock that is off by {off}");
+                let is_there = gateway.id().await == Some(id);
+                if is_there && answer.is_ok_and(|answer| answer.status == 200) {
+                    let objection = format!("I15 gateway {number} serves by a clock that is off by {off}");
                     self.log.lock().objections.push(objection);
-                    return;
                 }
+                asked = asked.filter(|_| is_there);
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }

@@ -267,7 +267,7 @@ fn too_late_and_not_there_are_refusals_that_say_which() {
     let late = admin.operations(&[&["settle", &id][..], &not_executed].concat());
     assert_eq!(late.status.code(), Some(1));
     let said = err(&late);
-    assert!(said.contains("only an unknown outcome can be settled"), "{said}");
+    assert!(said.contains("Only unknown outcomes can be settled"), "{said}");
     assert!(said.contains("It is now: completed (attempt 1, version 1)"), "{said}");
     let late = admin.operations(&[&["settle", &id, "--json"][..], &not_executed].concat());
     assert_eq!((late.status.code(), &json(&late)["operation"]["state"]), (Some(1), &"completed".into()));

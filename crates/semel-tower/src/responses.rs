@@ -354,7 +354,7 @@ mod tests {
     #[test]
     fn the_pages_of_the_codes_show_what_the_layer_says() {
         let here = env!("CARGO_MANIFEST_DIR");
-        let source = joined(include_str!("responses.rs")) + &joined(include_str!("service.rs"));
+        let source = joined(include_str!("responses.rs")) + &joined(include_str!("admission.rs"));
         let shown = |code: Code| {
             let page = fs::read_to_string(format!("{here}/../../docs/errors/{code}.md")).unwrap();
             let (_, detail) = page.split_once("\"detail\": \"").unwrap();

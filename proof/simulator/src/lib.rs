@@ -3,7 +3,7 @@
 //!
 //! - `world.rs` is who takes part: gateways (`gateway.rs`, `handler.rs`), `service.rs`, `provider.rs` with its ledger (`book.rs`), `client.rs`, `operator.rs`;
 //! - [`store`] and `network.rs` are what is between them, [`Machine`] the clocks that they go by;
-//! - [`Fault`] is what goes wrong: on the way of a call or a message, or by itself (`chaos.rs`, `clocks.rs`);
+//! - [`Fault`] is what goes wrong, `faults.rs` how often it does in a run: on the way of a call or a message, or by itself (`chaos.rs`, `clocks.rs`);
 //! - `audit.rs`, `steps.rs` and `invariants.rs` look at each write that the store commits, `check.rs` at everything in the end;
 //! - [`run`] is one run, [`shrink`] makes a failing one smaller.
 
@@ -15,6 +15,7 @@ mod client;
 mod clocks;
 mod dice;
 mod fault;
+mod faults;
 mod gateway;
 mod handler;
 mod invariants;
@@ -30,6 +31,7 @@ mod provider;
 mod rules;
 mod run;
 mod service;
+mod setup;
 mod shrink;
 mod steps;
 pub mod store;
@@ -39,5 +41,6 @@ mod world;
 pub use dice::Dice;
 pub use fault::{Fault, Struck};
 pub use machine::Machine;
-pub use run::{Counts, Report, Setup, run};
+pub use run::{Counts, Report, run};
+pub use setup::Setup;
 pub use shrink::{Shrunk, again, shrink, timeline};

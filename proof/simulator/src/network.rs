@@ -2,7 +2,8 @@
 //! each takes as long as is drawn for it.
 
 use crate::dice::Dice;
-use crate::fault::{Fault, Faults};
+use crate::fault::Fault;
+use crate::faults::Faults;
 use crate::trace::Trace;
 use std::collections::BTreeMap;
 use std::fmt;

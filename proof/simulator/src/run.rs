@@ -6,7 +6,8 @@ use crate::chaos;
 use crate::check;
 use crate::client;
 use crate::dice::Dice;
-use crate::fault::{Fault, Faults, Struck};
+use crate::fault::Struck;
+use crate::faults::Faults;
 use crate::gateway;
 use crate::lock::locked;
 use crate::log::{Meaning, Variant};
@@ -14,39 +15,15 @@ use crate::machine::Machine;
 use crate::operator;
 use crate::plan::Operation;
 use crate::rules::Rule;
+use crate::setup::Setup;
 use crate::store::Disk;
 use crate::trace::Trace;
 use crate::world::{Parts, World};
 use semel::clock::Terms;
 use semel::{Expired, Quota, Quotas, Rate};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-
-/// What is to be run.
-#[derive(Clone, Debug)]
-pub struct Setup {
-    /// Everything is drawn from it.
-    pub seed: u64,
-    /// How many operations clients want done.
-    pub operations: u32,
-    /// These kinds of faults alone, each of them; any, if there is none.
-    pub only: Vec<Fault>,
-    /// How often each kind strikes, as a part of what it may at most; `None`: as is drawn for each.
-    pub density: Option<f64>,
-    /// Of what strikes, this alone; `None`: all of it.
-    pub allowed: Option<BTreeSet<Struck>>,
-    /// Whether the lines of the trace are kept.
-    pub keep_text: bool,
-}
-
-impl Setup {
-    /// A run of this seed, of the usual size.
-    #[must_use]
-    pub fn of(seed: u64) -> Self {
-        Self { seed, operations: 600, only: Vec::new(), density: None, allowed: None, keep_text: false }
-    }
-}
 
 /// What a run came to.
 #[derive(Debug)]

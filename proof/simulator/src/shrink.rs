@@ -1,7 +1,8 @@
 //! A failing run explains itself: the fewest faults that it takes, and what happened to one operation.
 
 use crate::fault::Struck;
-use crate::run::{Report, Setup, run};
+use crate::run::{Report, run};
+use crate::setup::Setup;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 

@@ -3,7 +3,7 @@
 use crate::audit::Auditor;
 use crate::book::{Book, Order, Start};
 use crate::dice::Dice;
-use crate::fault::Faults;
+use crate::faults::Faults;
 use crate::life::Life;
 use crate::lock::locked;
 use crate::log::Told;

@@ -77,7 +77,7 @@ async fn a_secret_that_does_not_open_or_was_put_there_by_others_is_refused() {
     let refused = namesake.keyed_recipe(&plain()).await;
     assert!(matches!(refused, Err(StoreError::Damaged(_))), "{refused:?}");
     let check = namesake.check_fingerprint_secret(keyring(&[("one", 2)]).as_ref()).await;
-    assert!(check.unwrap_err().to_string().contains("does not open"));
+    assert!(check.unwrap_err().to_string().contains("cannot be decrypted"));
     // In the clear, where a sealed one belongs.
     store.remember("secret/fingerprints/sealed/two/0".into(), vec![7; 32].into()).await.unwrap();
     let other = engine(&store, keyring(&[("two", 2)]));

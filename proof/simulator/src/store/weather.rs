@@ -2,7 +2,8 @@
 
 use super::disk::Disk;
 use crate::dice::Dice;
-use crate::fault::{Fault, Faults};
+use crate::fault::Fault;
+use crate::faults::Faults;
 use crate::life::Life;
 use crate::trace::Trace;
 use semel::StoreError;

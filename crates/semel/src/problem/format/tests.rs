@@ -124,7 +124,7 @@ fn a_text_that_is_not_a_template_is_refused_at_its_place() {
         (r#"{"code": "{cod}"}"#, 10, "{cod} is not a placeholder", "code"),
         (r#"{"code": "a {key}"}"#, 12, "the key is not", "take it out"),
         (r#"{"code": "{code:number}"}"#, 10, "cannot be written as a number", "{code}"),
-        (r#"{"code": "is {status:number}"}"#, 13, "all of a string", "{status}"),
+        (r#"{"code": "is {status:number}"}"#, 13, "the whole string", "{status}"),
         (r#"{"code": "{status:boolean}"}"#, 10, "as a boolean", "{status:number}"),
         (r#"{"{code}": 1}"#, 2, "name of a member", "into the value"),
         (r#"{"code": "a { b"}"#, 12, "alone", "{{"),

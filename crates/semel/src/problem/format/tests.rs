@@ -127,7 +127,7 @@ fn a_text_that_is_not_a_template_is_refused_at_its_place() {
         (r#"{"code": "is {status:number}"}"#, 13, "the whole string", "{status}"),
         (r#"{"code": "{status:boolean}"}"#, 10, "as a boolean", "{status:number}"),
         (r#"{"{code}": 1}"#, 2, "name of a member", "into the value"),
-        (r#"{"code": "a { b"}"#, 12, "alone", "{{"),
+        (r#"{"code": "a { b"}"#, 12, "unmatched brace", "{{"),
         ("", 0, "is not JSON", "JSON"),
     ] {
         let error = Template::parse(text).unwrap_err();

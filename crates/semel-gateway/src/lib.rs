@@ -1,7 +1,7 @@
 //! The gateway of Semel: the layer of `semel-tower` in front of any HTTP service, in any language.
 //!
-//! The way of a request: `listener` (accepts and guards the framing) → the layer of `semel-tower` (decides) → `upstream` (forwards). Beside
-//! it `admin` answers on a listener of its own.
+//! The path of a request: `listener` (accepts and guards the framing) → `stack` (the gateway's layers, in their order) → the layer of
+//! `semel-tower` (decides) → `upstream` (forwards). `admin` answers on a separate listener.
 
 pub mod admin;
 mod capacity;

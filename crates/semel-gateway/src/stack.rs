@@ -5,9 +5,8 @@
 use crate::capacity::Shares;
 use crate::contract::Contract;
 use crate::layers::{
-    BodyErrors, BodyErrorsLayer, FormatRefusals, FormatRefusalsLayer, HopByHop, HopByHopLayer, LimitInFlight,
-    LimitInFlightLayer, Normalize, NormalizeLayer, PathAliases, PathAliasesLayer, PublishContract,
-    PublishContractLayer, TraceLayer, TraceRequests, UntrustedHeaders, UntrustedHeadersLayer,
+    BodyErrors, BodyErrorsLayer, FilterLayer, Filtered, FormatRefusals, FormatRefusalsLayer, HopByHop,
+    LimitInFlight, Normalize, PathAliases, PublishContract, TraceLayer, TraceRequests, UntrustedHeaders,
 };
 use crate::listener::{Trusts, UnderWayHolder};
 use crate::otlp::Tracing;
@@ -56,17 +55,17 @@ impl Parts {
             // Puts what the gateway refuses into the profile's format, whichever layer refuses it.
             .layer(FormatRefusalsLayer::new(self.format))
             // One host, one form of target, HTTP/1.1's spelling: whatever follows reads the request in one way only.
-            .layer(NormalizeLayer)
+            .layer(FilterLayer(Normalize))
             // Removes hop-by-hop fields and Semel's own; refuses fields by which the service could read another key or tenant.
-            .layer(HopByHopLayer::new(self.tenants.headers()))
+            .layer(FilterLayer(HopByHop::new(self.tenants.headers())))
             // Answers at /.well-known/idempotency. Before the limit: what was promised can be looked up under load.
-            .layer(PublishContractLayer::new(self.contract))
+            .layer(FilterLayer(PublishContract::new(self.contract)))
             // Removes tenant headers that the peer is not trusted with, before anything believes them.
-            .layer(UntrustedHeadersLayer::new(self.tenants))
+            .layer(FilterLayer(UntrustedHeaders::new(self.tenants)))
             // Refuses other spellings of protected requests: they would reach the service unprotected.
-            .layer(PathAliasesLayer::new(self.routes))
+            .layer(FilterLayer(PathAliases::new(self.routes)))
             // Takes a permit, or answers 429 or 503. Refusals above need none.
-            .layer(LimitInFlightLayer::new(self.in_flight, trusts))
+            .layer(FilterLayer(LimitInFlight::new(self.in_flight, trusts)))
             // Tells the client why its body failed. From here on a request is a plain `http::Request`.
             .layer(BodyErrorsLayer)
             // Finds tenant and key, reserves, and replays or executes: semel-tower's layer.
@@ -77,14 +76,6 @@ impl Parts {
 }
 
 /// The whole stack. Cheap to clone: each connection has a clone of its own.
-pub(crate) type Stack = TraceRequests<
-    FormatRefusals<
-        Normalize<
-            HopByHop<
-                PublishContract<
-                    UntrustedHeaders<PathAliases<LimitInFlight<BodyErrors<Idempotency<Upstream>>>>>,
-                >,
-            >,
-        >,
-    >,
->;
+pub(crate) type Stack = TraceRequests<FormatRefusals<Filtered<Normalize, Filtered<HopByHop, AfterHopByHop>>>>;
+type AfterHopByHop = Filtered<PublishContract, Filtered<UntrustedHeaders, Filtered<PathAliases, Admitted>>>;
+type Admitted = Filtered<LimitInFlight, BodyErrors<Idempotency<Upstream>>>;

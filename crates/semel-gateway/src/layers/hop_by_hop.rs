@@ -2,68 +2,36 @@
 //!
 //! Removes hop-by-hop fields and Semel's own; refuses a `Connection` that names a field of the request, and a misspelt key.
 
-use super::future::MaybeAnswered;
+use super::filter::Filter;
 use crate::headers::{ConnectionOptions, Decisive, drop_claims, drop_hop_by_hop, is_misspelt_key};
-use crate::listener::{AcceptedRequest, AnswerBody};
+use crate::listener::AcceptedRequest;
 use crate::responses;
 use bytes::Bytes;
-use http::Response;
-use http::{HeaderMap, HeaderName};
-use std::convert::Infallible;
-use std::task::{Context, Poll};
-use tower::{Layer, Service};
+use http::{HeaderMap, HeaderName, Response};
 
 /// Removes what is about one connection.
 #[derive(Clone)]
-pub(crate) struct HopByHopLayer {
+pub(crate) struct HopByHop {
     decisive: Decisive,
 }
 
-impl HopByHopLayer {
+impl HopByHop {
     /// `tenant_headers` are those that tell tenants apart: `Connection` may not name them, and trailers may not carry them.
     pub(crate) fn new<'a>(tenant_headers: impl IntoIterator<Item = &'a HeaderName>) -> Self {
         Self { decisive: Decisive::with(tenant_headers) }
     }
 }
 
-impl<S> Layer<S> for HopByHopLayer {
-    type Service = HopByHop<S>;
-
-    fn layer(&self, inner: S) -> HopByHop<S> {
-        HopByHop { inner, decisive: self.decisive.clone() }
-    }
-}
-
-/// Made by [`HopByHopLayer`].
-#[derive(Clone)]
-pub(crate) struct HopByHop<S> {
-    inner: S,
-    decisive: Decisive,
-}
-
-impl<S> Service<AcceptedRequest> for HopByHop<S>
-where
-    S: Service<AcceptedRequest, Response = Response<AnswerBody>, Error = Infallible>,
-{
-    type Response = Response<AnswerBody>;
-    type Error = Infallible;
-    type Future = MaybeAnswered<S::Future>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(context)
-    }
-
-    fn call(&mut self, mut accepted: AcceptedRequest) -> Self::Future {
+impl Filter for HopByHop {
+    fn apply(&self, accepted: &mut AcceptedRequest) -> Result<(), Box<Response<Bytes>>> {
         let headers = &mut accepted.parts.headers;
         // Read before it is removed.
         accepted.asked = ConnectionOptions::of(accepted.parts.version, headers);
         accepted.body.clean_trailers_by(&self.decisive);
-        if let Err(refusal) = is_unambiguous(&self.decisive, headers) {
-            return MaybeAnswered::here(accepted.answer(*refusal));
-        }
+        is_unambiguous(&self.decisive, headers)?;
         drop_hop_by_hop(headers);
         drop_claims(headers);
-        MaybeAnswered::passed_on(self.inner.call(accepted))
+        Ok(())
     }
 }
 

@@ -2,55 +2,23 @@
 //!
 //! What two readers could take for two different requests is refused.
 
-use super::future::MaybeAnswered;
-use crate::listener::{AcceptedRequest, AnswerBody};
+use super::filter::Filter;
+use crate::listener::AcceptedRequest;
 use crate::responses;
 use crate::route::{Illegible, legible};
 use bytes::Bytes;
-use http::Response;
 use http::header::{CONTENT_LENGTH, COOKIE, HOST};
 use http::request::Parts;
 use http::uri::Scheme;
-use http::{HeaderMap, HeaderValue, Method, Version};
-use std::convert::Infallible;
-use std::task::{Context, Poll};
-use tower::{Layer, Service};
+use http::{HeaderMap, HeaderValue, Method, Response, Version};
 
 /// Normalizes requests.
 #[derive(Clone)]
-pub(crate) struct NormalizeLayer;
+pub(crate) struct Normalize;
 
-impl<S> Layer<S> for NormalizeLayer {
-    type Service = Normalize<S>;
-
-    fn layer(&self, inner: S) -> Normalize<S> {
-        Normalize { inner }
-    }
-}
-
-/// Made by [`NormalizeLayer`].
-#[derive(Clone)]
-pub(crate) struct Normalize<S> {
-    inner: S,
-}
-
-impl<S> Service<AcceptedRequest> for Normalize<S>
-where
-    S: Service<AcceptedRequest, Response = Response<AnswerBody>, Error = Infallible>,
-{
-    type Response = Response<AnswerBody>;
-    type Error = Infallible;
-    type Future = MaybeAnswered<S::Future>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(context)
-    }
-
-    fn call(&mut self, mut accepted: AcceptedRequest) -> Self::Future {
-        if let Err(refusal) = normalize(&mut accepted.parts) {
-            return MaybeAnswered::here(accepted.answer(*refusal));
-        }
-        MaybeAnswered::passed_on(self.inner.call(accepted))
+impl Filter for Normalize {
+    fn apply(&self, accepted: &mut AcceptedRequest) -> Result<(), Box<Response<Bytes>>> {
+        normalize(&mut accepted.parts)
     }
 }
 

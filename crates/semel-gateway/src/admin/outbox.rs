@@ -146,8 +146,9 @@ pub(super) async fn requeue(
     Path(id): Path<String>,
 ) -> Result<Response, AdminProblem> {
     let (id, outbox) = (event_id(&id)?, shared.outbox(&identity)?);
+    let limit = shared.admin.engine.store_timeout();
     // On a task of its own: an operator who hangs up must not leave it half told.
-    let acting = tokio::spawn(async move { outbox.requeue(id).await });
+    let acting = tokio::spawn(async move { semel::bounded(Access::Write, limit, outbox.requeue(id)).await });
     touched(acting.await, id, "requeued")
 }
 
@@ -182,8 +183,10 @@ pub(super) async fn discard(
     let reason = reason::reason(&word.reason).map_err(invalid)?;
     let claimed = reason::operator(word.operator).map_err(invalid)?;
     let operator = identity.to_string();
+    let limit = shared.admin.engine.store_timeout();
     let acting = tokio::spawn(async move {
-        let touched = outbox.discard(id, operator.clone(), reason).await;
+        let discarding = outbox.discard(id, operator.clone(), reason);
+        let touched = semel::bounded(Access::Write, limit, discarding).await;
         if let Ok(Touched::Done(_)) = &touched {
             tracing::warn!(event_id = %id, operator, claimed, "an operator dropped an event of the outbox");
         }

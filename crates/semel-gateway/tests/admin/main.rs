@@ -11,6 +11,7 @@ mod access;
 mod counters;
 mod gauges;
 mod listing;
+mod outbox;
 mod probes;
 mod resolving;
 mod roles;

@@ -8,6 +8,7 @@ use semel::observe::Observer;
 use semel::{
     Engine, EngineOptions, ManualClock, MemoryStore, OperationId, Policy, Record, Settling, Store, Timestamp,
 };
+use semel_events::outbox::OutboxAdmin;
 use semel_gateway::Secret;
 use semel_gateway::admin::{self, Admin, Readiness};
 use semel_gateway::identity::Directory;
@@ -43,6 +44,7 @@ pub(crate) struct Opening {
     pub(crate) max_concurrent_batches: Option<usize>,
     pub(crate) on_file: bool,
     pub(crate) people: Directory,
+    pub(crate) outbox: Option<Arc<dyn OutboxAdmin>>,
 }
 
 impl Default for Opening {
@@ -55,6 +57,7 @@ impl Default for Opening {
             max_concurrent_batches: None,
             on_file: false,
             people: Directory::default(),
+            outbox: None,
         }
     }
 }
@@ -115,6 +118,7 @@ impl AdminApi {
             },
             policies: Arc::new(move |_| Arc::clone(&policy)),
             readiness: readiness.clone(),
+            outbox: opening.outbox,
             ..Admin::new(engine.clone(), metrics)
         };
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

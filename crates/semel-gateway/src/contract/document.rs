@@ -4,9 +4,11 @@ use crate::config::Config;
 use crate::route::FingerprintConfig;
 use crate::route::Route;
 use crate::tenant::{ScopeConfig, TenantFrom};
-use http::StatusCode;
+use http::header::{CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE, ETAG, LINK, LOCATION};
+use http::{HeaderName, StatusCode};
 use semel::canonical::NormalForm;
 use semel::fingerprint::Recipe;
+use semel::headers::{IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED, OPERATION_ID};
 use semel::key::{KeyRules, KeySyntax};
 use semel::problem::{Code, DocsBase, Format, Problem};
 use semel::{Expired, InFlight, StoreResponse};
@@ -54,7 +56,7 @@ impl RefusalFormat {
 
 #[derive(Serialize)]
 pub(super) struct Key {
-    pub(super) header: &'static str,
+    pub(super) header: String,
     pub(super) syntax: KeySyntax,
     pub(super) min_length: usize,
     pub(super) max_length: usize,
@@ -71,10 +73,10 @@ pub(super) struct Tenant {
 
 #[derive(Serialize)]
 pub(super) struct Replay {
-    header: &'static str,
+    header: String,
     value: &'static str,
-    operation_id_header: &'static str,
-    kept_headers: [&'static str; 6],
+    operation_id_header: String,
+    kept_headers: [String; 6],
 }
 
 #[derive(Serialize)]
@@ -160,17 +162,11 @@ impl Document {
             key: Key::of(&config.key_rules),
             tenant: Tenant::of(&config.scope),
             replay: Replay {
-                header: "Idempotent-Replayed",
+                header: as_documented(&IDEMPOTENT_REPLAYED),
                 value: "true",
-                operation_id_header: "Semel-Operation-Id",
-                kept_headers: [
-                    "content-type",
-                    "content-encoding",
-                    "content-language",
-                    "location",
-                    "etag",
-                    "link",
-                ],
+                operation_id_header: as_documented(&OPERATION_ID),
+                kept_headers: [CONTENT_TYPE, CONTENT_ENCODING, CONTENT_LANGUAGE, LOCATION, ETAG, LINK]
+                    .map(|name| name.to_string()),
             },
             operations,
             outcomes: [
@@ -185,6 +181,17 @@ impl Document {
     }
 }
 
+/// The name as documentation spells it: `Idempotency-Key`.
+fn as_documented(name: &HeaderName) -> String {
+    let mut begins = true;
+    let spelled = name.as_str().chars().map(|c| {
+        let spelled = if begins { c.to_ascii_uppercase() } else { c };
+        begins = c == '-';
+        spelled
+    });
+    spelled.collect()
+}
+
 impl Key {
     fn of(rules: &KeyRules) -> Self {
         // As long as a UUID where that is allowed, and never of a wrong length.
@@ -192,7 +199,7 @@ impl Key {
         let length = example.len().clamp(rules.min, rules.max);
         let key: String = example.chars().cycle().take(length).collect();
         Self {
-            header: "Idempotency-Key",
+            header: as_documented(&IDEMPOTENCY_KEY),
             syntax: rules.syntax,
             min_length: rules.min,
             max_length: rules.max,

@@ -13,7 +13,7 @@ const STYLE: &str = include_str!("style.css");
 pub(super) fn page(document: &Document) -> String {
     fill(TEMPLATE, |slot| match slot {
         "style" => STYLE.to_owned(),
-        "header" => Text(document.key.header).to_string(),
+        "header" => Text(&document.key.header).to_string(),
         "example" => example(document),
         "key" => key(document),
         "operations_intro" => operations_intro(document),

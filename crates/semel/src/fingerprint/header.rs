@@ -1,6 +1,9 @@
 //! Headers that never count, even if a recipe names them.
 
-use crate::headers::{OWN_PREFIX, is_hop_by_hop};
+use crate::headers::{
+    IDEMPOTENCY_KEY, OWN_PREFIX, TRACEPARENT, TRACESTATE, X_API_KEY, X_REQUEST_ID, is_hop_by_hop,
+};
+use http::HeaderName;
 
 /// Headers that, besides hop-by-hop ones, are never part of a fingerprint, by whole name or, with a dash at its end, by how the name begins.
 const NEVER: &[(&str, &str)] = &[
@@ -10,7 +13,6 @@ const NEVER: &[(&str, &str)] = &[
     ("cookie", CREDENTIAL),
     ("set-cookie", CREDENTIAL),
     ("api-key", CREDENTIAL),
-    ("x-api-key", CREDENTIAL),
     ("x-auth-token", CREDENTIAL),
     ("x-access-token", CREDENTIAL),
     ("x-csrf-token", CREDENTIAL),
@@ -22,7 +24,6 @@ const NEVER: &[(&str, &str)] = &[
     ("client-cert", CREDENTIAL),
     ("client-cert-chain", CREDENTIAL),
     ("x-forwarded-client-cert", CREDENTIAL),
-    ("idempotency-key", "it is the key that the fingerprint is compared under"),
     ("accept", PREFERENCE),
     ("accept-", PREFERENCE),
     ("prefer", PREFERENCE),
@@ -30,9 +31,14 @@ const NEVER: &[(&str, &str)] = &[
     ("content-length", ATTEMPT),
     ("date", ATTEMPT),
     ("expect", ATTEMPT),
-    ("traceparent", ATTEMPT),
-    ("tracestate", ATTEMPT),
-    ("x-request-id", ATTEMPT),
+];
+/// The same, for headers that Semel itself reads.
+const NEVER_OF_OURS: [(HeaderName, &str); 5] = [
+    (IDEMPOTENCY_KEY, "it is the key that the fingerprint is compared under"),
+    (X_API_KEY, CREDENTIAL),
+    (TRACEPARENT, ATTEMPT),
+    (TRACESTATE, ATTEMPT),
+    (X_REQUEST_ID, ATTEMPT),
 ];
 const CREDENTIAL: &str = "it is a credential, which may be renewed between two attempts";
 const PREFERENCE: &str = "it says how the answer should look, not what is asked for";
@@ -43,6 +49,9 @@ pub(super) fn never_counts(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_lowercase();
     if is_hop_by_hop(&name) {
         return Some(ATTEMPT);
+    }
+    if let Some((_, reason)) = NEVER_OF_OURS.iter().find(|(never, _)| name == never.as_str()) {
+        return Some(reason);
     }
     NEVER
         .iter()

@@ -5,7 +5,7 @@
 //! expects ([`Asked`]). So it stamps by the right time, and purges nothing, even if it is the first to meet a jump. What it found is judged when
 //! its answer comes ([`StoreClock::told`]), and written to the row by [`mark`](crate::mark) where that says something else.
 
-use semel::clock::{Clock, ClockReport, Keeper, Mark, Readings, Terms, Told, Turn, Wrong};
+use semel::clock::{Clock, ClockReport, Keeper, Mark, Readings, Source, Terms, Told, Wrong};
 use semel::{Now, OperationId, StoreError, Timestamp};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -153,7 +153,7 @@ impl StoreClock {
         }
         drop(state);
         if let Some(turn) = told.turn {
-            say(turn);
+            Source::Server.log(turn);
         }
         told
     }
@@ -234,52 +234,11 @@ impl StoreClock {
 fn instance() -> i64 {
     let mut bytes = [0; 8];
     bytes.copy_from_slice(&OperationId::random().as_bytes()[8..]);
-    // Zero is nobody.
+    // Zero stands for no instance.
     i64::from_le_bytes(bytes).max(i64::MIN + 1).abs().max(1)
 }
 
 /// Why nothing is served.
 pub(crate) fn reason(wrong: Wrong) -> String {
-    match wrong {
-        Wrong::Contradicted(by) => {
-            let (seconds, side) = (by.unsigned_abs() / 1_000, if by > 0 { "behind" } else { "ahead of" });
-            format!(
-                "the time that this instance expects is {seconds} s {side} the one that the server and other instances keep: restart it on a machine whose clock runs right"
-            )
-        }
-        Wrong::Behind(by) => format!(
-            "the server's clock is {} s behind the database's last mark, so nobody can tell how long the store was stopped: put the clock right, or say `semel clock accept`",
-            by.unsigned_abs() / 1_000
-        ),
-    }
-}
-
-fn say(turn: Turn) {
-    let seconds = |millis: i64| millis / 1_000;
-    match turn {
-        Turn::Held(by) => tracing::warn!(
-            ahead_seconds = seconds(by),
-            "clock hold: the server's clock is or was far ahead and is not believed; nothing is purged until this machine's kernel reports a synchronised clock that the server's agrees with, the clock comes back, or `semel clock accept` says that it is right"
-        ),
-        Turn::Agrees => tracing::info!("the server's clock agrees with the store's time: no clock hold"),
-        Turn::SetBack(by) => tracing::warn!(
-            back_seconds = seconds(by),
-            "the server's clock was set back and is not followed: the store's time goes on by CLOCK_BOOTTIME"
-        ),
-        Turn::Stepped(by) => {
-            tracing::warn!(ahead_seconds = seconds(by), "the server's clock stepped ahead and is followed");
-        }
-        Turn::Believed(by) => tracing::warn!(
-            ahead_seconds = seconds(by),
-            "the server's clock is ahead of the store's last mark, and is believed: clock.trust is \"always\""
-        ),
-        Turn::Contradicted(by) => tracing::error!(
-            ahead_seconds = seconds(by),
-            "the time that this instance expects is far from the one that the server and other instances keep: it serves nothing"
-        ),
-        Turn::Behind(by) => tracing::error!(
-            behind_seconds = seconds(by),
-            "the server's clock is far behind the database's last mark: nothing is served until the clock is right, or `semel clock accept` says that it is"
-        ),
-    }
+    Source::Server.reason(wrong)
 }

@@ -4,7 +4,7 @@
 //! row, and every one that writes leaves it: processes that share the file share its time, and see whether a clock hold is open.
 
 use semel::StoreError;
-use semel::clock::{Clock, ClockReport, Keeper, Mark, Terms, Told, Turn, Wrong};
+use semel::clock::{Clock, ClockReport, Keeper, Mark, Source, Terms, Told, Wrong};
 use semel::{OperationId, Timestamp};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -32,7 +32,7 @@ impl StoreClock {
         let told = keeper.judge(row, &readings);
         drop(keeper);
         if let Some(turn) = told.turn {
-            say(turn);
+            Source::Machine.log(turn);
         }
         told
     }
@@ -101,52 +101,11 @@ impl StoreClock {
 fn process() -> i64 {
     let mut bytes = [0; 8];
     bytes.copy_from_slice(&OperationId::random().as_bytes()[8..]);
-    // Zero is nobody.
+    // Zero stands for no process.
     i64::from_le_bytes(bytes).max(i64::MIN + 1).abs().max(1)
 }
 
 /// Why nothing is served.
 pub(crate) fn reason(wrong: Wrong) -> String {
-    match wrong {
-        Wrong::Contradicted(by) => {
-            let (seconds, side) = (by.unsigned_abs() / 1_000, if by > 0 { "ahead of" } else { "behind" });
-            format!(
-                "this process's clock is {seconds} s {side} the time that another process on the same file keeps: put it right"
-            )
-        }
-        Wrong::Behind(by) => format!(
-            "this machine's clock is {} s behind the file's last mark, so nobody can tell how long the store was stopped: put the clock right, or say `semel clock accept`",
-            by.unsigned_abs() / 1_000
-        ),
-    }
-}
-
-fn say(turn: Turn) {
-    let seconds = |millis: i64| millis / 1_000;
-    match turn {
-        Turn::Held(by) => tracing::warn!(
-            ahead_seconds = seconds(by),
-            "clock hold: the clock is or was far ahead and is not believed; nothing is purged until the kernel reports a synchronised clock, the clock comes back, or `semel clock accept` says that it is right"
-        ),
-        Turn::Agrees => tracing::info!("the clock agrees with the store's time: no clock hold"),
-        Turn::SetBack(by) => tracing::warn!(
-            back_seconds = seconds(by),
-            "the clock was set back and is not followed: the store's time goes on by CLOCK_BOOTTIME"
-        ),
-        Turn::Stepped(by) => {
-            tracing::warn!(ahead_seconds = seconds(by), "the clock stepped ahead and is followed");
-        }
-        Turn::Believed(by) => tracing::warn!(
-            ahead_seconds = seconds(by),
-            "the clock is ahead of the store's last mark, and is believed: clock.trust is \"always\""
-        ),
-        Turn::Contradicted(by) => tracing::error!(
-            ahead_seconds = seconds(by),
-            "this process's clock is far from the time that another process on the same file keeps: it serves nothing until its clock is right"
-        ),
-        Turn::Behind(by) => tracing::error!(
-            behind_seconds = seconds(by),
-            "the clock is far behind the file's last mark: nothing is served until the clock is right, or `semel clock accept` says that it is"
-        ),
-    }
+    Source::Machine.reason(wrong)
 }

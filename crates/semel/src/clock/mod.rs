@@ -15,6 +15,8 @@ mod beside;
 mod keeper;
 mod mark;
 #[cfg(feature = "std")]
+mod messages;
+#[cfg(feature = "std")]
 mod report;
 #[cfg(feature = "std")]
 mod system;
@@ -24,6 +26,9 @@ mod tests;
 pub use beside::beside;
 pub use keeper::{Keeper, Readings, Told, Turn, Wrong};
 pub use mark::{Mark, Terms, Trust};
+#[cfg(feature = "std")]
+#[doc(hidden)]
+pub use messages::Source;
 #[cfg(feature = "std")]
 pub use report::{ClockReport, ClockRequest};
 #[cfg(feature = "std")]

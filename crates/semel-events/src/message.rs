@@ -40,17 +40,25 @@ impl Event {
     }
 }
 
-// A payload may hold what must not be in a log.
 impl fmt::Debug for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Event")
-            .field("id", &self.id)
-            .field("aggregate", &self.aggregate)
-            .field("kind", &self.kind)
-            .field("content_type", &self.content_type)
-            .field("payload_bytes", &self.payload.len())
-            .finish()
+        let Self { id, aggregate, kind, content_type, payload } = self;
+        debug_message(f.debug_struct("Event").field("id", id), [aggregate, kind, content_type], payload)
     }
+}
+
+/// Shows the length of a payload alone: it may hold what must not be in a log.
+pub(crate) fn debug_message(
+    shown: &mut fmt::DebugStruct<'_, '_>,
+    [aggregate, kind, content_type]: [&String; 3],
+    payload: &Bytes,
+) -> fmt::Result {
+    shown
+        .field("aggregate", aggregate)
+        .field("kind", kind)
+        .field("content_type", content_type)
+        .field("payload_bytes", &payload.len())
+        .finish()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! A message as it arrives.
 
 use crate::inbox::MessageId;
+use crate::message::debug_message;
 use bytes::Bytes;
 use std::fmt;
 
@@ -38,15 +39,9 @@ impl Delivery {
     }
 }
 
-// A payload may hold what must not be in a log.
 impl fmt::Debug for Delivery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Delivery")
-            .field("id", &self.id)
-            .field("aggregate", &self.aggregate)
-            .field("kind", &self.kind)
-            .field("content_type", &self.content_type)
-            .field("payload_bytes", &self.payload.len())
-            .finish()
+        let Self { id, aggregate, kind, content_type, payload } = self;
+        debug_message(f.debug_struct("Delivery").field("id", id), [aggregate, kind, content_type], payload)
     }
 }

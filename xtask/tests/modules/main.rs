@@ -22,12 +22,16 @@ fn no_modules_of_a_crate_form_a_cycle() {
     assert!(found.is_empty(), "these modules use each other in a circle:\n\n{}", found.join("\n\n"));
 }
 
-/// The root files of all crates of the workspace.
+/// The root files of all crates of the workspace, binaries included.
 fn roots() -> Vec<PathBuf> {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in the workspace");
     let mut roots = Vec::new();
     collect(workspace, &mut roots);
     roots.sort();
+    assert!(
+        roots.iter().any(|root| root.ends_with("src/bin/layer/main.rs")),
+        "the binaries were not found: {roots:?}"
+    );
     assert!(roots.len() > 10, "the crates were not found: {roots:?}");
     roots
 }
@@ -43,15 +47,37 @@ fn collect(folder: &Path, roots: &mut Vec<PathBuf>) {
             roots.extend(
                 ["lib.rs", "main.rs"].map(|file| path.join(file)).into_iter().filter(|file| file.exists()),
             );
+            // Further binaries are crates of their own.
+            if path.join("bin").is_dir() {
+                collect_binaries(&path.join("bin"), roots);
+            }
         } else {
             collect(&path, roots);
         }
     }
 }
 
-/// `semel-gateway`, or `semel-fuzz (main.rs)` for a binary beside a library.
+/// `src/bin/NAME.rs` and `src/bin/NAME/main.rs`.
+fn collect_binaries(folder: &Path, roots: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("the workspace is readable") {
+        let path = entry.expect("the workspace is readable").path();
+        if path.is_dir() {
+            roots.extend(Some(path.join("main.rs")).filter(|file| file.exists()));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            roots.push(path);
+        }
+    }
+}
+
+/// `semel-gateway`, `semel-fuzz (main.rs)` for a binary beside a library, or `benches (layer)` for one of several binaries.
 fn name_of(root: &Path) -> String {
     let source = root.parent().expect("a root file is in a folder");
+    if let Some(bin) = root.ancestors().find(|folder| folder.ends_with("src/bin")) {
+        let package = bin.ancestors().nth(2).and_then(Path::file_name).and_then(|name| name.to_str());
+        let binary =
+            root.strip_prefix(bin).ok().and_then(|path| path.iter().next()).and_then(|name| name.to_str());
+        return format!("{} ({})", package.unwrap_or("?"), binary.unwrap_or("?").trim_end_matches(".rs"));
+    }
     let name = source.parent().and_then(Path::file_name).and_then(|name| name.to_str()).unwrap_or("?");
     match root.ends_with("main.rs") && source.join("lib.rs").exists() {
         true => format!("{name} (main.rs)"),

@@ -201,7 +201,7 @@ impl Engine {
 
     /// Creates the record, or decides on the one that is there, until a write succeeds.
     ///
-    /// Not [`compare_and_swap`](crate::store::cas::compare_and_swap), which begins with a record and ends where there is none: here a record
+    /// Not [`compare_and_swap`](crate::store::cas::compare_and_swap), which begins with a record and ends where it is missing: here a record
     /// that is gone is reserved again, and a lost answer is read back by the token of the owner that the write would have made.
     pub(super) async fn reserve(&self, asked: &Fingerprinted<'_>) -> Result<Decision, BeginError> {
         let mut next = Next::Reserve;

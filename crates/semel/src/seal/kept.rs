@@ -27,7 +27,7 @@ pub(super) fn pack(headers: &Headers, body: &[u8], bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(body);
 }
 
-/// The headers and the body of a run; `None` if it is none. Nothing is copied but the headers' names.
+/// The headers and the body of a run of bytes; `None` if they are malformed. Only the headers' names are copied.
 pub(super) fn unpack(mut bytes: Bytes) -> Option<(Headers, Bytes)> {
     let count = bytes.try_get_u32_le().ok()?;
     let mut headers = Headers::new();

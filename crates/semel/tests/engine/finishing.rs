@@ -1,4 +1,4 @@
-//! An outcome is stored, or tried on until it is: while the store is away, after a panic, after whoever asked has gone.
+//! An outcome is stored, or retried until it is: while the store is unavailable, after a panic, after the client has hung up.
 
 use crate::support::{LEASE, STORE_TIMEOUT, Shop, completed, replayed};
 use semel::{BeginError, Decision, Finish, Happening, Outcome, Policy, Stale, State, StoreError};

@@ -1,4 +1,4 @@
-//! Shows that the engine keeps its promises on a store that loses answers, hangs, panics or is away, that batches are shared
+//! Shows that the engine keeps its promises on a store that loses answers, hangs, panics or is unavailable, that batches are shared
 //! without anybody waiting for company, and that owners, waiters and windows are treated as the specification says.
 //!
 //! Time is tokio's paused clock and the store's manual one: nothing here sleeps, and every race is held at a gate.

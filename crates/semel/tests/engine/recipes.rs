@@ -110,7 +110,7 @@ async fn a_recipe_that_was_never_kept_gives_no_verdict() {
     let refused = elsewhere.ask(&command(&without_trace(), &subject)).await;
     assert!(
         matches!(refused, Err(BeginError::Store(StoreError::Unavailable(_)))),
-        "a store that is away is no verdict either"
+        "an unavailable store is no verdict either"
     );
     assert_eq!(replayed(elsewhere.ask(&command(&without_trace(), &subject)).await.unwrap()), "once");
 }

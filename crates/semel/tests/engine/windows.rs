@@ -31,10 +31,10 @@ async fn a_key_is_replayed_to_the_last_moment_of_its_window_then_refused_then_fo
     shop.clock.advance(20 * MINUTE - second);
     assert!(matches!(shop.decide().await, Decision::Expired { .. }));
     shop.clock.advance(second);
-    let anew = shop.execute().await;
-    assert_ne!(anew.operation_id(), id, "what is forgotten comes back as another operation");
-    assert_eq!(anew.attempt(), 1);
-    anew.finish(completed("twice")).await.unwrap();
+    let again = shop.execute().await;
+    assert_ne!(again.operation_id(), id, "what is forgotten comes back as another operation");
+    assert_eq!(again.attempt(), 1);
+    again.finish(completed("twice")).await.unwrap();
     assert_eq!(replayed(shop.decide().await), "twice");
 }
 
@@ -46,7 +46,7 @@ async fn an_expired_key_is_new_work_where_the_rules_say_so_even_with_another_req
     let Decision::Execute(ticket) = shop.ask(&crate::support::command("99.00")).await.unwrap() else {
         panic!()
     };
-    ticket.finish(completed("anew")).await.unwrap();
+    ticket.finish(completed("again")).await.unwrap();
     assert!(matches!(shop.decide().await, Decision::KeyReused { .. }));
 }
 
@@ -72,8 +72,8 @@ async fn an_expired_key_is_new_work_though_it_was_read_a_moment_before_its_end()
     shop.clock.advance(Duration::from_millis(500));
     gate.open();
     let Decision::Execute(ticket) = asking.await.unwrap() else { panic!("the key is new") };
-    ticket.finish(completed("anew")).await.unwrap();
-    assert_eq!(replayed(shop.decide().await), "anew");
+    ticket.finish(completed("again")).await.unwrap();
+    assert_eq!(replayed(shop.decide().await), "again");
 }
 
 #[tokio::test(start_paused = true)]

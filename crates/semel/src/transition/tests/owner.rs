@@ -156,7 +156,7 @@ fn a_later_attempt_that_is_released_goes_back_to_retryable() {
     let released = acted(&retried, &release(), after(5));
     assert_eq!(released.state, State::FailedRetryable);
     assert_eq!(released.last_error.as_deref(), Some("released"));
-    assert_eq!(released.times.expires, Some(after(5).plus(RETENTION)), "its window runs anew");
+    assert_eq!(released.times.expires, Some(after(5).plus(RETENTION)), "its window starts again");
     assert_eq!(taken(&released, &policy(), after(6)).attempt, 3);
 }
 

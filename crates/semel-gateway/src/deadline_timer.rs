@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// One timer of the runtime's, set anew only when it goes off early or has to go off sooner: a deadline that moves costs nothing.
+/// One timer of the runtime, reset only when it goes off early or has to go off sooner: a deadline that moves costs nothing.
 #[derive(Default)]
 pub(crate) struct DeadlineTimer(Option<Pin<Box<Sleep>>>);
 

@@ -1,4 +1,4 @@
-//! Reading the configuration anew while the process runs: on SIGHUP, and by `POST /v1/reload`.
+//! Reloads the configuration while the process runs: on SIGHUP, and by `POST /v1/reload`.
 
 use crate::config::LoadError;
 use std::net::SocketAddr;
@@ -74,7 +74,7 @@ impl Reload {
         (Self { asking }, asked)
     }
 
-    /// Reads the configuration anew, and returns once it is in force, or refused. It is logged either way.
+    /// Reloads the configuration, and returns once it is in force, or refused. Either is logged.
     ///
     /// # Errors
     /// Why the old one stays in force.

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// How long it may take. Places are few: nobody may keep one by sending drop by drop.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Why there is none.
+/// Why a body could not be read.
 pub(super) enum NotRead {
     /// It broke off, or is longer than this.
     TooLong(usize),

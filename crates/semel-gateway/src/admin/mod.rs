@@ -61,7 +61,7 @@ pub struct Admin {
     pub webhooks: Option<Arc<WebhookIntake>>,
     /// What waits to be told to others; none: the store has no outbox.
     pub outbox: Option<Arc<dyn OutboxAdmin>>,
-    /// What a publisher in this process has done; none: there is none.
+    /// What the publisher in this process has done. `None` without a publisher.
     pub published: Option<Arc<Counts>>,
     /// What it is served with; none: no TLS.
     pub tls: Option<Arc<ServerTls>>,

@@ -23,7 +23,7 @@ pub(super) struct ReloadedDocument {
     operations: Vec<String>,
 }
 
-/// Reads the configuration anew, and puts it in the place of the one in force.
+/// Reloads the configuration file.
 #[utoipa::path(
     post, path = "/v1/reload", operation_id = "reload", tag = "probes",
     responses(

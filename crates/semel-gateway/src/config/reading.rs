@@ -57,7 +57,7 @@ impl<'i> Reading<'i> {
         }
     }
 
-    /// The file as TOML. Where it is none, all that is wrong about that, and nothing of what it may have meant.
+    /// Parses the file as TOML. Where that fails, all syntax errors are noted, and nothing is guessed about the settings.
     pub(super) fn parse(&self) -> Option<DeTable<'i>> {
         let (table, errors) = DeTable::parse_recoverable(self.text);
         if errors.is_empty() {

@@ -58,7 +58,7 @@ impl<'r, 'i> Section<'r, 'i> {
         Self { reading, name: TOP, table: Some(table), at: None, asked: Vec::new() }
     }
 
-    /// The section of this name; an empty one if there is none.
+    /// The section of this name, empty where the file has no such section.
     pub(super) fn section(&mut self, name: &'static str, heading: &'static str) -> Self {
         let (table, at) = match self.value(name) {
             None => (None, None),
@@ -477,7 +477,7 @@ impl<'r, 'i> Section<'r, 'i> {
         }
     }
 
-    /// Keeps a secret out of messages; the name of a variable or of a file is none.
+    /// Keeps a secret out of messages. The name of a variable or a file is not a secret.
     fn hide(&self, value: &Value<'_>) {
         if !matches!(value.get_ref(), DeValue::String(text) if Secret::is_elsewhere(text)) {
             self.reading.hide(value.span());

@@ -66,7 +66,7 @@ pub(super) struct Key {
 
 #[derive(Serialize)]
 pub(super) struct Tenant {
-    /// `header`: as a proxy in front names it; its name is nobody's business who cannot send it.
+    /// `header`: as a proxy in front names it; its name is of no use to clients, who cannot send it.
     sources: Vec<&'static str>,
     pub(super) rules: Vec<&'static str>,
 }

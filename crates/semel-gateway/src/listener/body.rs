@@ -70,7 +70,7 @@ struct TooLong;
 
 impl RequestBody {
     pub(crate) fn incoming(body: Incoming, headers: &HeaderMap, state: RequestState) -> Self {
-        // hyper knows of bodies that are none: they need no following.
+        // An empty body needs no following.
         Self(if body.is_end_stream() {
             state.body_is_whole();
             Source::Whole(None)

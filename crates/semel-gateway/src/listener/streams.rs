@@ -20,7 +20,7 @@ pub(super) struct Streams {
 
 struct State {
     under_way: usize,
-    /// Since when there is none, or there was the last change.
+    /// When the number last changed.
     since: Instant,
     had_any: bool,
     number: u64,

@@ -340,14 +340,14 @@ impl Gauges {
             in_progress_oldest: registered(
                 registry,
                 "in_progress_oldest",
-                "Age of the oldest operation in progress; 0 if there is none",
+                "Age of the oldest operation in progress; 0 without one",
                 Some(Unit::Seconds),
                 Family::default(),
             ),
             unknown_oldest: registered(
                 registry,
                 "unknown_oldest",
-                "Age of the oldest operation whose outcome is unknown; 0 if there is none",
+                "Age of the oldest operation whose outcome is unknown; 0 without one",
                 Some(Unit::Seconds),
                 Family::default(),
             ),

@@ -29,7 +29,7 @@ impl OutboxMeters {
             oldest: registered(
                 registry,
                 "outbox_oldest",
-                "Age of the oldest event waiting to be published; 0 if there is none",
+                "Age of the oldest event waiting to be published; 0 if the outbox has no such event",
                 Some(Unit::Seconds),
                 Number::default(),
             ),

@@ -44,9 +44,9 @@ impl MetricsSnapshot {
         self.open(|_| self.metrics.render()).await
     }
 
-    /// What is open. One caller asks the store; whoever comes meanwhile waits for the same answer.
+    /// What is open. One caller asks the store; callers that come meanwhile wait for the same answer.
     ///
-    /// What `look` makes of it is made before anybody sets the gauges anew.
+    /// `look` runs before the gauges are next updated.
     pub(crate) async fn open<T>(&self, look: impl FnOnce(Taken) -> T) -> T {
         let (engine, metrics) = (&self.engine, &self.metrics);
         let mut last = metrics.last.0.lock().await;

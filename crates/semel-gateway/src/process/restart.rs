@@ -13,7 +13,7 @@ pub(crate) enum Process {
 
 /// The settings that differ and need a restart.
 ///
-/// Every setting is named here, and a new one does not compile before it is: `_` for what each generation builds anew (everything that is
+/// Every setting is named here, and a new one does not compile before it is: `_` for what each generation builds again (everything that is
 /// made from the configuration in [`ProcessState::reloadable_parts`](super::state::ProcessState::reloadable_parts), [`ProcessState::background_tasks`](super::state::ProcessState::background_tasks)
 /// and [`gateway_of`](super::build::gateway_of) is), or a line in the list below for what is made once, when the process starts.
 pub(crate) fn changed(process: Process, old: &Config, new: &Config) -> Vec<&'static str> {

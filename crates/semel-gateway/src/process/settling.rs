@@ -17,7 +17,7 @@ pub enum SettlingError {
     /// An address cannot be asked at.
     #[error(transparent)]
     Poll(#[from] InvalidPoll),
-    /// A secret of a webhook is none.
+    /// The secret of a webhook source is malformed.
     #[error("the webhook source \"{source_name}\" has an invalid secret")]
     Secret {
         /// Whose.
@@ -30,7 +30,7 @@ pub enum SettlingError {
 
 /// What workers and webhooks need to know of each operation.
 ///
-/// An operation that is not declared any more is nobody's: it is left to whoever still declares it.
+/// An operation that is no longer declared is left alone: another gateway on the same store may still declare it.
 pub(crate) fn rules(routes: &Arc<Routes>) -> Result<Rules, SettlingError> {
     let mut declared = HashMap::new();
     for route in routes.routes() {

@@ -49,7 +49,7 @@ pub enum TenantFrom {
     Header(HeaderName),
     /// A claim of a verified bearer token.
     Jwt(String),
-    /// Whoever is asked about every request.
+    /// An authority that is asked about every request.
     ForwardAuth,
     /// The credential, as a keyed hash.
     Credential,

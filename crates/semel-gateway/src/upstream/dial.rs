@@ -1,4 +1,4 @@
-//! Connecting to the service, in the clear or by TLS.
+//! Connecting to the service, with or without TLS.
 
 use super::UpstreamProtocol;
 use super::socket::{ServiceSocket, Traffic};

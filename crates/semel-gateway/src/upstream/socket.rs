@@ -150,8 +150,8 @@ impl ServiceSocket {
         Ok(())
     }
 
-    /// Whether the system holds bytes that it could not send yet. It does not say how many, but it says whether the socket is writable, and
-    /// for a moment that is to mean that there are none.
+    /// Whether the system holds bytes that it could not send yet. It does not say how many, only whether the socket is writable;
+    /// for a moment, writable is taken for "everything is sent".
     #[cfg(any(target_os = "linux", target_os = "android"))]
     fn has_unsent(&self) -> bool {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};

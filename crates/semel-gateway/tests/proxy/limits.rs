@@ -54,7 +54,7 @@ async fn a_head_must_come_in_time() {
         tokio::time::sleep(SHORT / 20).await;
     }
     assert_eq!(client.rest().await, b"");
-    // A second head has its own time, and there is none between requests.
+    // A second head has its own time, and no deadline runs between requests.
     let mut client = front.connect().await;
     assert_eq!(client.send(&Ask::new("GET /")).await.status, 201);
     tokio::time::sleep(2 * SHORT).await;

@@ -1,4 +1,4 @@
-//! Whoever is asked: its yes, its no, and its silence.
+//! Forward-auth: the authority accepts, refuses, or does not answer.
 
 use crate::support::{Answer, Shop, serve};
 use axum::Router;

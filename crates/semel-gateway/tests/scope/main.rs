@@ -1,4 +1,4 @@
-//! Whose request it is: headers, tokens, and whoever is asked.
+//! Whose request it is: headers, tokens and forward-auth.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -261,7 +261,7 @@ impl AsyncRead for ClientSocket {
                 this.patience.moved(buffer.filled().len() - from);
             }
             if this.waiting.what == What::FirstHead && this.framing.position() != Position::Head {
-                // It is complete: whatever is waited for next, it is waited for anew.
+                // The head is complete: the next wait has its own deadline.
                 this.waiting.what = What::Answer;
             }
             return Poll::Ready(admitted);

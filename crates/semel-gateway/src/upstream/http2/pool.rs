@@ -47,7 +47,7 @@ struct Http2Connection {
 
 struct Load {
     streams: usize,
-    /// Since when there is none.
+    /// When the last stream ended.
     idle_since: Instant,
 }
 

@@ -2,7 +2,7 @@
 
 use semel_gateway::Reload;
 
-/// Signals to read the configuration anew.
+/// Signals that trigger a reload.
 ///
 /// Listened for from the very beginning: until then, one of them ends the process on the spot.
 pub(crate) struct Sighup {

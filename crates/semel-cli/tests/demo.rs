@@ -13,7 +13,7 @@ fn semel() -> Command {
     command
 }
 
-/// On a port of its own: another demo that starts while this one's gateway is away must not get it.
+/// On a port of its own: another demo that starts while this one's gateway is down must not get it.
 fn demo() -> Command {
     let mut command = semel();
     command.args(["demo", "--listen", "127.0.0.1:0"]);

@@ -1,4 +1,4 @@
-//! A gateway reads its configuration anew while it serves.
+//! A gateway reloads its configuration while it serves.
 
 use crate::support::{
     Answer, Ask, Client, Gateway, PAYMENTS, Service, TOKEN, configuration, key, payment, semel,
@@ -215,7 +215,7 @@ async fn a_new_token_replaces_the_old_one() {
     assert_eq!(ask_to_reload(&gateway, "t0ken-of-nobody").status.code(), Some(1), "who asks has to show it");
     assert_eq!(ask_to_reload(&gateway, NEW).status.code(), Some(1), "it is not in force yet");
     assert_eq!(ask_to_reload(&gateway, TOKEN).status.code(), Some(0));
-    assert_eq!(gateway.asked("/v1/operations").await.status, 401, "the old one is nobody's");
+    assert_eq!(gateway.asked("/v1/operations").await.status, 401, "the old token is not valid any more");
     assert_eq!(ask_to_reload(&gateway, NEW).status.code(), Some(0));
     // The probes need none.
     for question in [&["health"][..], &["health", "--ready"]] {

@@ -1,4 +1,4 @@
-//! A PostgreSQL that is spoken with by TLS.
+//! PostgreSQL over TLS.
 
 use crate::support::Certificate;
 use semel_testing::database::Database;

@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Whatever of a client's must be in no log has one of these in it: keys, bodies, credentials, tokens.
 const SECRET: [&str; 4] = ["k3y-", "b0dy-", "cr3d-", "t0ken-"];
 
-/// A route for payments. The key is compulsory, or a test that forgets it would execute happily.
+/// A route for payments. The key is required: a test that forgets it is to fail.
 pub(crate) const PAYMENTS: &str = r#"
 [[route]]
 operation = "create_payment"

@@ -132,7 +132,7 @@ impl Gateway {
         exchange(self.admin, "GET", path, &[("authorization", &format!("Bearer {TOKEN}"))], "")
     }
 
-    /// The operation of a key, with its history; none while there is none.
+    /// The operation of a key, with its history; `None` before it has one.
     pub(crate) fn operation(&self, key: &str) -> Option<Value> {
         let listed = self.ask(&format!("/v1/operations?key={key}")).json();
         let id = listed["operations"].as_array().unwrap().first()?["operation_id"].as_str()?.to_owned();

@@ -67,7 +67,7 @@ pub(crate) fn exchange(
         .unwrap_or_else(|error| panic!("{method} {path} got no answer: {error}"))
 }
 
-/// The answer, or why there is none.
+/// The answer, or why the call failed.
 pub(crate) fn try_exchange(
     to: SocketAddr,
     method: &str,

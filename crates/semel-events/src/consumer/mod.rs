@@ -7,7 +7,7 @@
 //!   is tried again where it is, and those behind it wait. That holds within one consumer; several of them that share a queue, and a
 //!   broker that delivers again, can change the order, as anywhere.
 //! - **A poison message is set aside** after some failures, where an operator finds it, and its aggregate goes on. What cannot be done
-//!   *now* ([`Failure::NotNow`]: the database is away) counts as no failure and is tried on.
+//!   *now* ([`Failure::NotNow`]: the database is unavailable) counts as no failure and is retried.
 //! - **A broker that goes away is waited for**, longer and longer between tries.
 //! - **Stopping is orderly**: what runs is finished and acknowledged, what waits goes back to the broker.
 //!

@@ -23,7 +23,7 @@ const LONGEST_NAME: usize = 255;
 /// Publishes each event to a durable topic exchange, with its kind as the routing key and its id as `message_id`. An event is delivered
 /// once the broker has confirmed that the queues it went to keep it; one that no queue is bound for is refused.
 ///
-/// A connection that is lost is made anew with the next event.
+/// A lost connection is opened again with the next event.
 pub struct RabbitMqSink {
     url: String,
     exchange: String,

@@ -141,7 +141,7 @@ async fn a_server_that_is_killed_loses_nothing_and_repeats_nothing() {
             told.recv().await.unwrap();
             server.kill().unwrap();
             let unreachable =
-                until("that it is away", async || sink.publish(&event("payment/lost", "lost")).await.err());
+                until("the server is down", async || sink.publish(&event("payment/lost", "lost")).await.err());
             let unreachable = unreachable.await;
             assert!(matches!(unreachable, Undelivered::Unreachable(_)), "{unreachable:?}");
             server.start_again().unwrap();
@@ -330,7 +330,7 @@ async fn what_cannot_be_done_now_is_tried_on_and_counts_as_no_failure() {
         let order = order.clone();
         move |delivery: Delivery| {
             let times = order.add(&delivery);
-            async move { if times < 9 { Err(Failure::NotNow("the store is away".into())) } else { Ok(()) } }
+            async move { if times < 9 { Err(Failure::NotNow("the store is unavailable".into())) } else { Ok(()) } }
         }
     };
     let options = ConsumerOptions { tries: 2, ..hasty() };
@@ -449,7 +449,7 @@ async fn a_consumer_waits_for_a_stream_that_is_not_there_yet() {
     stream.context.create_stream(config).await.unwrap();
     stream.publish(&[event("a", "a1")]).await;
     told.recv().await.unwrap();
-    // A consumer that somebody deletes is made anew, and what it tells again is known.
+    // A consumer that was deleted is created again, and the messages that it delivers again are known.
     stream.context.get_stream(&stream.name).await.unwrap().delete_consumer("ledger").await.unwrap();
     told.recv().await.unwrap();
     running.stop().await;

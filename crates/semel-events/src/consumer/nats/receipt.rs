@@ -49,7 +49,7 @@ fn read(message: &Message) -> Result<Delivery, String> {
 }
 
 /// What tells a message apart that somebody else published without an id: its stream, its number there, and when it came, for a stream
-/// that is deleted and made anew counts from one again.
+/// that is deleted and created again counts from one again.
 fn place(reply: &str) -> Option<String> {
     // $JS.ACK.STREAM.CONSUMER.DELIVERIES.NUMBER.(its number for the consumer).TIME.PENDING, in later servers with domain and account first.
     let tokens: Vec<&str> = reply.split('.').collect();
@@ -59,7 +59,7 @@ fn place(reply: &str) -> Option<String> {
 }
 
 impl NatsReceipt {
-    /// Whether the server was told. While there is none, nothing is said: the client would keep it, and in the end have us wait.
+    /// Whether the server was told. Without a connection nothing is sent: the client would buffer it, and in the end make us wait.
     async fn told(&self, word: impl Future<Output = Result<(), async_nats::Error>>) -> Result<(), String> {
         if self.message.context.client().connection_state() != State::Connected {
             return Err("not connected".into());

@@ -192,7 +192,7 @@ impl RabbitMqConsumer {
         if ended.is_none() {
             let _gone = channel.basic_cancel(TAG.into(), BasicCancelOptions::default()).await;
         }
-        // Also after a loss: what runs comes to its end before the broker delivers it anew to the next connection.
+        // Also after a loss: what runs comes to its end before the broker delivers it again on the next connection.
         lanes.stop().await;
         // It waits for the broker's word: what was acknowledged before has arrived. What was not is delivered again.
         let closing = connection.close(200, "done".into());

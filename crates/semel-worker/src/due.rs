@@ -7,7 +7,7 @@ use tokio::time::Instant;
 /// What was left be is looked at again after this long: somebody may have put another record among it, or changed the rules.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
-/// Goes through what is due, earliest first, and does not come back to what it left be, however often it is begun anew: without
+/// Goes through what is due, earliest first, and does not come back to what it left be, however often it restarts: without
 /// that, some thousand records that wait for a client's retry would be read every second.
 pub(crate) struct Walk {
     kind: DueKind,
@@ -23,13 +23,13 @@ impl Walk {
         Self { kind, at: None, passed_over: None }
     }
 
-    /// Begins anew, after what was left be.
+    /// Restarts, after what was left be.
     pub(crate) fn begin(&mut self) {
         self.passed_over = self.passed_over.filter(|(_, since)| since.elapsed() < LOOK_AGAIN);
         self.at = self.passed_over.map(|(position, _)| position);
     }
 
-    /// Begins anew, and looks at everything.
+    /// Restarts, and looks at everything.
     pub(crate) fn look_at_everything(&mut self) {
         self.passed_over = None;
         self.at = None;

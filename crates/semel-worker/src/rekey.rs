@@ -128,7 +128,7 @@ impl Later {
     }
 }
 
-/// Remembers as many as there is room for; how many there is none for.
+/// Remembers as many as there is room for, and returns how many were left out.
 fn remember<T>(kept: &mut Vec<T>, more: impl IntoIterator<Item = T>) -> usize {
     kept.extend(more);
     let beyond = kept.len().saturating_sub(MOST_LATER);

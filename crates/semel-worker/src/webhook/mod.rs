@@ -289,7 +289,7 @@ impl WebhookIntake {
         Ok(answer_to(&heard, &about, &settlement))
     }
 
-    /// The time of day. A store whose time is moved by hand, as tests have it, is none that its sender shares.
+    /// The time of day. Not store time: tests move that by hand, and senders of webhooks do not share it.
     fn wall(&self) -> Timestamp {
         let wall = self.engine.environment().wall();
         let now = wall.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();

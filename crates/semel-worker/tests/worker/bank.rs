@@ -1,4 +1,4 @@
-//! Whoever is asked: answers as told, and remembers every question.
+//! A bank that is polled: answers as told, and remembers every poll.
 
 use crate::support::answer;
 use semel::OperationId;

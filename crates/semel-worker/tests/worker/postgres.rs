@@ -17,7 +17,7 @@ use std::time::Duration;
 const SHORT: Duration = Duration::from_millis(50);
 const LONG: Duration = Duration::from_secs(3600);
 
-/// The server's clock is in nobody's hand.
+/// The server's clock cannot be moved by a test.
 struct NoHands;
 
 impl Hands for NoHands {

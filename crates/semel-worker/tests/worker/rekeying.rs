@@ -1,4 +1,4 @@
-//! What is stored is sealed anew beside whoever works with it, wherever that is cut off.
+//! Rekeying while others work with the records, interrupted at every step.
 
 use crate::interposed::{Cut, Interposed};
 use crate::support::{LEASE, Memory, Place, Shop, Sqlite, answer, key, replayed};

@@ -408,7 +408,7 @@ async fn a_body_that_is_too_long_or_says_nothing_is_refused() {
         assert!(answer.detail.is_some());
         assert_eq!(answer.into_response().status(), 400);
     }
-    // The sender's other business is none of ours, and it need not send it again.
+    // Webhooks about other things are ignored, and answered so that the sender does not repeat them.
     for body in [json!({ "type": "payout.paid" }), json!({ "operation_id": op, "type": "charge.pending" })] {
         assert_eq!(sender.send("m", &body).await.result, WebhookResult::Ignored);
     }

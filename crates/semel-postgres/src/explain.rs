@@ -1,6 +1,6 @@
 //! Every statement uses an index. The server is asked twice: on empty tables without statistics, as on the first day,
 //! and on many rows with statistics. The plan asked for is the one that is kept (`force_generic_plan`), but for listings, which are
-//! planned anew each time.
+//! planned each time.
 
 use crate::PgStore;
 use crate::listing::list_sql;

@@ -1,4 +1,4 @@
-//! The first connection to a server, and why there is none.
+//! The first connection to a server, and why it fails.
 
 use crate::error::OpenError;
 use sqlx::ConnectOptions as _;

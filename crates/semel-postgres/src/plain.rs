@@ -87,7 +87,7 @@ impl<'q> Completion<'q> {
             && swap.history.is_none()
             && i64::try_from(*version).is_ok();
         let response = response.as_ref().filter(|response| plain && response.schema_version.is_none())?;
-        // Some(None): there is none, which is plain too.
+        // Some(None): not set, which is plain too.
         let optional = |when: Option<When>| match when {
             None => Some(None),
             Some(when) => in_millis(when).map(Some),

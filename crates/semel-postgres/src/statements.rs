@@ -12,7 +12,7 @@
 //!   while the table was small would scan the whole of it at every call until the next ANALYZE.
 //! - **Nothing waits for an application's transaction.** Such a transaction holds the key's advisory lock: `create` tries it and
 //!   leaves out what it does not get; `swap`, `remove`, `purge` and `drop_answers` skip rows that are locked. Among themselves, creates wait
-//!   for each other in the order of key hashes, and for swaps and removals; a swap that writes an answer anew waits for one that is being
+//!   for each other in the order of key hashes, and for swaps and removals; a swap that rewrites an answer waits for one that is being
 //!   dropped. Those wait for nothing. So there is no deadlock.
 
 /// A statement in two forms: for a lone item, whose values are its parameters, and for a batch, with an array for each column.
@@ -625,7 +625,7 @@ FROM (SELECT FROM semel_records
 );
 
 /// Drops answers that are over, those that ended first. One at a time, by a lock of its own: others find nothing to do meanwhile, and the
-/// order is kept. A swap that writes one of them anew is not waited for.
+/// order is kept. A swap that rewrites one of them is not waited for.
 pub(crate) const DROP_ANSWERS: &str = concat!(
     "WITH ",
     forgetting_moment!(),
@@ -694,7 +694,7 @@ SELECT count(r.id) FROM moment m LEFT JOIN semel_records r ON r.state = 'in_prog
 /// Nothing where commits can be lost, unless they may: parameter 3.
 pub(crate) const REMEMBER: &str = "INSERT INTO semel_remembered (name, value) SELECT $1::text, $2::bytea
 WHERE $3::boolean OR current_setting('synchronous_commit') <> 'off' ON CONFLICT (name) DO NOTHING";
-/// One row even where there is none: what a standby does not know may be there all the same.
+/// Always one row, also without a value: what a standby does not know may be on the primary all the same.
 pub(crate) const RECALL: &str = "SELECT r.value, pg_is_in_recovery()
 FROM (SELECT) AS always LEFT JOIN semel_remembered r ON r.name = $1";
 

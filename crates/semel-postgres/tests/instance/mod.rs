@@ -95,7 +95,7 @@ pub(crate) fn replayed(decision: Result<Decision, BeginError>) -> StoredResponse
     }
 }
 
-/// Whether nothing could be decided, because the store is away.
+/// Whether nothing could be decided, because the store is unavailable.
 pub(crate) fn refused(decision: &Result<Decision, BeginError>) -> bool {
     matches!(decision, Err(BeginError::Store(StoreError::Unavailable(_) | StoreError::Lost(_))))
 }

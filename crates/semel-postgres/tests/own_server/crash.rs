@@ -1,7 +1,7 @@
 //! The server dies under load, again and again, and its connections are cut at random in between.
 //!
 //! Many clients carry out operations and repeat old ones. Each effect is counted where it happens; each outcome that was
-//! acknowledged is written down. While the server is away nothing is decided and nothing executes; once it is back, nothing that
+//! acknowledged is written down. While the server is down nothing is decided and nothing executes; once it is back, nothing that
 //! was acknowledged is missing, and nothing happened twice.
 
 use crate::instance::{Instance, answer, finish, refused, replayed};

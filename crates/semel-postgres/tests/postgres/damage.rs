@@ -27,7 +27,7 @@ async fn nothing_stays_of_an_answer_that_is_spelt_anew_as_nothing() {
     let (store, pool) = (open(&database).await, database.pool().await);
     let response =
         |headers| StoredResponse { status: 201, headers, body: Body::NotStored, schema_version: None };
-    let mut anew = Vec::new();
+    let mut rewrites = Vec::new();
     for name in ["large", "larger", "small"] {
         let mut draft = draft(name);
         let headers = vec![("location".into(), "/payments/secret".into())];
@@ -41,14 +41,14 @@ async fn nothing_stays_of_an_answer_that_is_spelt_anew_as_nothing() {
         if name != "small" {
             draft.response = Some(response(vec![]));
         }
-        anew.push(Swap { expected: there.expected(), next: Box::new(draft), history: None });
+        rewrites.push(Swap { expected: there.expected(), next: Box::new(draft), history: None });
     }
     let kept = "SELECT count(*) FROM semel_answers";
     assert_eq!(number(&pool, kept).await, 3);
     // One alone, and one among others: the statements differ.
-    assert_eq!(store.swap(vec![anew.remove(0)]).await.unwrap().items, [Swapped::Done]);
+    assert_eq!(store.swap(vec![rewrites.remove(0)]).await.unwrap().items, [Swapped::Done]);
     assert_eq!(number(&pool, kept).await, 2);
-    assert_eq!(store.swap(anew).await.unwrap().items, [Swapped::Done, Swapped::Done]);
+    assert_eq!(store.swap(rewrites).await.unwrap().items, [Swapped::Done, Swapped::Done]);
     assert_eq!(number(&pool, kept).await, 1);
 }
 

@@ -24,7 +24,7 @@ enum Syncing {
 
 async fn open(directory: &Path, syncing: Syncing) -> Arc<SqliteStore> {
     let options = match syncing {
-        // A short log, so that every round copies it into the file and begins it anew.
+        // A short WAL, so that every round has a checkpoint and a restart of the WAL.
         Syncing::AsItStands => SqliteOptions::new().checkpoint_pages(40),
         Syncing::Never => SqliteOptions::new().dangerously_without_fsync(),
     };

@@ -180,7 +180,7 @@ mod tests {
             [Nothing, Nothing, WakeThread, Nothing, Nothing, WakeThread, Nothing, WakeThread, Nothing]
         );
         let next = beside_a_fast_thread(&mut log, &[10, 90, 130]);
-        assert_eq!(next, [Nothing, Nothing, WakeThread], "begun anew");
+        assert_eq!(next, [Nothing, Nothing, WakeThread], "the WAL is restarted");
     }
 
     #[test]
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(
             [log.has(440), log.has(455)],
             [CopyHere, CopyHere],
-            "it is begun anew unless somebody reads what is in it"
+            "the WAL is restarted unless a reader still uses it"
         );
         assert_eq!(log.has(460), WakeThread, "else there is something for the thread again");
         log.thread.is_done(Some(460));

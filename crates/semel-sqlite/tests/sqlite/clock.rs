@@ -113,7 +113,7 @@ async fn a_leap_back_is_not_followed_either() {
 async fn time_never_falls_behind_the_file_and_goes_on_from_there() {
     let (place, hands) = (Place::new(), Hands::at(NOON));
     assert_eq!(write_now(&open(&place, &hands).await, "a").await, NOON);
-    // The process starts anew, the wall clock half an hour behind.
+    // The process starts again, the wall clock half an hour behind.
     let behind = Hands::at(NOON - HOUR / 2);
     let store = open(&place, &behind).await;
     assert_eq!(read_now(&store).await, NOON);

@@ -1,4 +1,4 @@
-//! The log is copied into the file beside the writer, and begun anew however long writes go on.
+//! Checkpoints run beside the writer, and the WAL is restarted however long writes go on.
 
 use crate::fixture::{Place, create, draft, read};
 use semel::Created;
@@ -49,7 +49,7 @@ async fn the_log_stays_short_while_writes_go_on() {
         assert_eq!(create(&store, draft(&format!("key-{number}"))).await, Created::Inserted);
         longest = longest.max(pages_in_log(&place));
     }
-    // Each commit writes several pages, so that without being begun anew it would be ten thousand.
+    // Each commit writes several pages, so that without restarts the WAL would have ten thousand.
     assert!(longest < 2_000, "{longest} pages");
     for number in [0, 1_000, 1_999] {
         assert!(read(&store, &format!("key-{number}")).await.is_some());

@@ -15,7 +15,7 @@ pub(super) struct Environment {
     pub(super) service: Process,
     pub(super) gateway: Process,
     directory: TempDir,
-    /// Nobody else gets the port of a process that is away for a while.
+    /// Keeps the port of a process that is down for a while.
     _ports: Vec<ReservedPort>,
 }
 

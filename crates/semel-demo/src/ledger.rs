@@ -24,7 +24,7 @@ impl Ledger {
         summary["charges"].as_u64().ok_or_else(|| ClientError::Senseless(summary.to_string()))
     }
 
-    /// The one charge of an operation; none if there is none, or more than one.
+    /// The one charge of an operation; `None` for no charge and for several.
     pub(super) async fn charge_of(self, operation: &str) -> Result<Option<Charge>, ClientError> {
         let path = format!("/ledger/by-identity/{}", service::identity(operation));
         let deeds = self.ask(Method::GET, &path, String::new()).await?;

@@ -23,7 +23,7 @@ const MOST: usize = 4096;
 /// What has begun may take this long after the end was asked for.
 const FAREWELL: Duration = Duration::from_secs(3);
 
-/// The answer that is none: the connection is closed instead.
+/// Stands for an answer that is never sent: the connection is closed instead.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the connection is closed on purpose")]
 pub(crate) struct Closed;

@@ -79,11 +79,11 @@ pub async fn an_answer_that_is_spelt_anew_is_the_one_that_is_read(bench: Bench) 
     let client = bench.client();
     let record = client.insert(in_state(State::Completed, key(1))).await;
     let mut draft = next(&record);
-    let anew = StoredResponse { body: Body::Sealed(Bytes::from_static(b"sealed")), ..response("") };
-    draft.response = Some(anew.clone());
+    let again = StoredResponse { body: Body::Sealed(Bytes::from_static(b"sealed")), ..response("") };
+    draft.response = Some(again.clone());
     assert_eq!(client.swap(record.expected(), draft, None).await.1, Swapped::Done);
     let record = client.record(&key(1)).await;
-    assert_eq!(record.response, Some(anew));
+    assert_eq!(record.response, Some(again));
     // A swap that is not done keeps nothing.
     let mut late = next(&record);
     late.response = Some(response("late"));
@@ -117,8 +117,8 @@ pub async fn a_dropped_answer_is_not_in_anybodys_way(bench: Bench) -> Checked {
     assert_eq!(found.response.as_ref().map(|kept| &kept.body), Some(&Body::Dropped));
     // removed, and created again under the same key, without anything from before.
     assert_eq!(client.remove(found.expected()).await.1, Swapped::Done);
-    let anew = client.insert(reserved(key(1))).await;
-    assert_eq!(client.record(&key(1)).await, anew);
+    let again = client.insert(reserved(key(1))).await;
+    assert_eq!(client.record(&key(1)).await, again);
     Ok(())
 }
 
@@ -126,10 +126,10 @@ pub async fn whoever_comes_after_a_removed_record_gets_nothing_of_its_answer(ben
     let client = bench.client();
     let record = client.insert(in_state(State::Completed, key(1))).await;
     client.remove(record.expected()).await;
-    let mut anew = in_state(State::Completed, key(1));
-    anew.response = Some(StoredResponse { body: Body::NotStored, headers: vec![], ..response("") });
-    let anew = client.insert(anew).await;
-    assert_eq!(client.record(&key(1)).await, anew);
+    let mut again = in_state(State::Completed, key(1));
+    again.response = Some(StoredResponse { body: Body::NotStored, headers: vec![], ..response("") });
+    let again = client.insert(again).await;
+    assert_eq!(client.record(&key(1)).await, again);
     Ok(())
 }
 

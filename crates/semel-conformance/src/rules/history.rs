@@ -143,7 +143,7 @@ pub async fn histories_do_not_mix(bench: Bench) -> Checked {
         assert_eq!(lines.len(), 1);
         assert_eq!(lines[0].entry.happening, expected);
     }
-    assert_eq!(client.history(OperationId::random()).await, [], "nobody's history is empty");
+    assert_eq!(client.history(OperationId::random()).await, [], "an unknown operation has no history");
     Ok(())
 }
 

@@ -102,8 +102,8 @@ pub async fn a_key_that_was_purged_is_as_if_never_seen(bench: Bench) -> Checked 
     client.purge(10).await;
     assert_eq!(client.swap(over.expected(), next(&over), None).await.1, Swapped::Missing);
     assert!(client.due(DueKind::Purge).await.items.is_empty());
-    let anew = client.insert(reserved(key(1))).await;
-    assert_eq!(client.record(&key(1)).await, anew);
+    let again = client.insert(reserved(key(1))).await;
+    assert_eq!(client.record(&key(1)).await, again);
     Ok(())
 }
 

@@ -74,7 +74,7 @@ pub struct SignedMessage<'a> {
     pub seconds: i64,
 }
 
-/// Longer ids than this are nobody's; it goes into histories.
+/// The longest id that is accepted: it goes into histories.
 const LONGEST_ID: usize = 255;
 
 /// Signatures of one message at most: one per secret in rotation.

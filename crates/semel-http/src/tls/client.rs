@@ -161,7 +161,7 @@ mod tests {
     fn the_systems_authorities_are_read_once() {
         match (system_roots(), system_roots()) {
             (Ok(first), Ok(second)) => assert!(Arc::ptr_eq(&first, &second)),
-            (first, second) => assert!(first.is_err() && second.is_err(), "there are none on this machine"),
+            (first, second) => assert!(first.is_err() && second.is_err(), "this machine has no root certificates"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Follows files: what is made of them is made anew when they change.
+//! Follows files: what is built from them is rebuilt when they change.
 
 use super::files::TlsError;
 use std::sync::{Arc, PoisonError, RwLock, Weak};

@@ -39,7 +39,7 @@ pub(super) fn route(uri: &Uri) -> String {
     format!("/{}", segments.join("/"))
 }
 
-/// The key, `None` if there is none.
+/// The key; `None` without one.
 pub(super) fn key(node: &Node, headers: &HeaderMap) -> Result<Option<String>, Stored> {
     let mut given = headers.get_all("idempotency-key").iter();
     let Some(first) = given.next() else { return Ok(None) };

@@ -91,7 +91,7 @@ impl Client {
         Self { stream, read: Vec::new() }
     }
 
-    /// Reads a request with a length or without a body; false if there is none any more.
+    /// Reads a request with a length or without a body; false if the connection has ended.
     pub async fn read_request(&mut self) -> bool {
         while find(&self.read, b"\r\n\r\n").is_none() {
             if !self.more().await {

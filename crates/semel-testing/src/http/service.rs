@@ -64,7 +64,7 @@ impl Service {
         Self { directory, port: free_port().unwrap(), process: None }
     }
 
-    /// Starts it at its port, or anew.
+    /// Starts it at its port; restarts it if it runs.
     pub fn run(&mut self) {
         self.kill();
         let directory = self.directory.path().display();

@@ -82,7 +82,7 @@ impl Drop for Directory {
 /// while finds it free again.
 ///
 /// # Errors
-/// There is none.
+/// Every port is taken.
 pub fn free_port() -> Result<u16, String> {
     const FIRST: u16 = 10_000;
     const COUNT: u64 = 20_000;

@@ -33,9 +33,9 @@ async fn an_expired_key_is_refused_and_once_forgotten_it_is_new() {
     assert_eq!(expired.operation_id(), first.operation_id());
     assert_eq!(shop.till.effects(), 1);
     shop.clock.advance(20 * MINUTE);
-    let anew = shop.send(&Ask::payment()).await;
-    assert_eq!((anew.status, anew.text(), anew.is_replay()), (201, "effect 2", false));
-    assert_ne!(anew.operation_id(), first.operation_id());
+    let second = shop.send(&Ask::payment()).await;
+    assert_eq!((second.status, second.text(), second.is_replay()), (201, "effect 2", false));
+    assert_ne!(second.operation_id(), first.operation_id());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -43,8 +43,8 @@ async fn an_expired_key_is_new_work_where_the_policy_says_so() {
     let shop = under(Policy { expired: Expired::New, ..short() }).await;
     shop.send(&Ask::payment()).await;
     shop.clock.advance(10 * MINUTE);
-    let anew = shop.send(&Ask::payment().json(r#"{"amount":"99.00"}"#)).await;
-    assert_eq!((anew.status, anew.text()), (201, "effect 2"));
+    let second = shop.send(&Ask::payment().json(r#"{"amount":"99.00"}"#)).await;
+    assert_eq!((second.status, second.text()), (201, "effect 2"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -13,7 +13,7 @@ use tokio::process::Command;
 
 /// How long a gateway may take to put a configuration in force, with everything else that goes wrong.
 const PATIENCE: Duration = Duration::from_secs(6);
-/// How long sealing everything anew may take.
+/// How long rekeying may take.
 const REKEYING: Duration = Duration::from_secs(20);
 
 impl Rain<'_> {

@@ -41,7 +41,7 @@ pub(crate) enum Fault {
     SlowSync,
     /// Another configuration is put in force.
     Reload,
-    /// Another encryption key seals, everything is sealed anew, and the old key is taken away.
+    /// The encryption key is rotated: everything is sealed with a new key, and the old one is removed.
     Rekey,
 }
 
@@ -89,7 +89,7 @@ impl Fault {
             Scene::PowerCuts => &[],
         };
         let changes: &[Self] = match profile {
-            // Whoever seals anew is a second process that writes, and its power would have to be cut as well.
+            // Rekeying is a second process that writes, and its power would have to be cut as well.
             Profile::Reload if scene == Scene::PowerCuts => &[Self::Reload],
             Profile::Reload => &[Self::Reload, Self::Rekey, Self::Rekey],
             _ => &[],

@@ -37,7 +37,7 @@ impl Connection {
         tokio::time::timeout(patience, exchange).await.ok().flatten().ok_or(Failed::Broken)
     }
 
-    /// The connection, made anew if it is gone.
+    /// The connection; a new one if the last has ended.
     async fn sender(&self) -> Option<SendRequest<Full<Bytes>>> {
         let mut open = self.open.lock().await;
         if let Some(sender) = open.as_ref().filter(|sender| !sender.is_closed()) {

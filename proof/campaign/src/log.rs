@@ -33,7 +33,7 @@ pub(crate) enum Meaning {
     Declined,
     /// The key stands for another body.
     Mismatch,
-    /// The key is none.
+    /// The key is malformed.
     InvalidKey,
     InProgress,
     /// 202: in progress, or unknown.

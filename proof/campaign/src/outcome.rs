@@ -2,5 +2,5 @@
 
 use std::error::Error;
 
-/// A value, or why there is none, for whoever reads the log.
+/// A value, or an error for the log.
 pub(crate) type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;

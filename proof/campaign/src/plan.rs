@@ -69,7 +69,7 @@ pub(crate) enum Variant {
     Altered,
     /// The same key from another account: a payment of its own.
     Neighbour,
-    /// A key that is none.
+    /// A malformed key.
     Malformed,
 }
 

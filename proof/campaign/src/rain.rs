@@ -124,9 +124,9 @@ impl Rain<'_> {
     async fn strike(&self, strike: Strike) -> Outcome<()> {
         let Strike { fault, gateway: number, pause, mut rng } = strike;
         let gateway = &self.processes.gateways[number];
-        // Without a shop there is none that could be struck.
+        // Without shops the gateway is struck.
         let shop = self.processes.shops.get(number).unwrap_or(gateway);
-        // Whoever else could be meant by it.
+        // What else the fault could strike.
         let worker = self.processes.worker.as_ref().filter(|_| rng.u32(0..4) == 0);
         match fault {
             Fault::KillGateway => restart(gateway, pause).await?,

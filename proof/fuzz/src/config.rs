@@ -71,7 +71,7 @@ fn wrong(text: &str, errors: &ConfigErrors) {
     for control in ('\0'..='\u{9f}').filter(|character| character.is_control()) {
         assert!("\t\n".contains(control) || !plain.contains(control), "the control character {control:?}");
     }
-    // A secret is told only where the file itself says that it is none: as a name, or as the value of something else.
+    // The text of a secret appears only where the file has it elsewhere too: as a name, or as the value of something else.
     let secret_alone = lines.iter().filter(|line| line.contains(OF_FILE)).all(|line| {
         line.split_once('=').is_some_and(|(name, value)| {
             ["token", "secret", "secrets"].contains(&name.trim()) && value.contains(OF_FILE)

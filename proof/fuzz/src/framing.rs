@@ -92,7 +92,7 @@ fn understood(strict: &Connection, passing: &[u8], size: usize) {
         input.extend_from_slice(POISON);
     }
     let seen = served(input, size);
-    assert!(seen.len() <= strict.requests.len(), "a request that is none: {}", seen.len());
+    assert!(seen.len() <= strict.requests.len(), "something was taken for a request: {}", seen.len());
     for (seen, request) in seen.iter().zip(&strict.requests) {
         let line = String::from_utf8_lossy(&request.line);
         let asked = line.split(' ').collect::<Vec<_>>();

@@ -45,7 +45,7 @@ pub fn target(data: &[u8]) {
         .iter()
         .filter_map(|secret| WebhookSecret::parse(&format!("whsec_{}", BASE64_STANDARD.encode(secret))).ok())
         .collect();
-    assert_eq!(secrets.len(), configured.len(), "a secret is none");
+    assert_eq!(secrets.len(), configured.len(), "a secret is malformed");
     let found = verified(&headers, body.as_bytes(), &secrets);
     assert_eq!(found, expected(&headers, body.as_bytes(), &configured));
     parsed_secrets(body);

@@ -122,7 +122,7 @@ pub enum ClockAction {
     Stop(usize),
     /// An instance reads.
     Look(usize),
-    /// An instance writes: a new window and a lease, if there are none.
+    /// An instance writes: a new window and a lease, where they are missing.
     Write(usize),
     /// An application's own transaction stamps beside the store, if there is nothing stamped.
     Beside,

@@ -67,7 +67,7 @@ pub(crate) fn answerers(config: &Config, world: &World) -> impl Iterator<Item = 
     let Settler::Asking { op, attempt, .. } = world.reconciler else {
         return [None; 3].into_iter().flatten();
     };
-    // Where nobody's silence is proof, a stranger is one more who says nothing.
+    // Where absence is no proof, a stranger cannot say anything.
     let stranger = config.absence_is_proof.then_some(Answerer::Stranger);
     let refused = world.books[usize::from(op)].refused;
     let cache = (refused > 0 && refused < attempt).then_some(Answerer::Cache);

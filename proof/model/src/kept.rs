@@ -27,7 +27,7 @@ const VERSION: u64 = 7;
 /// A moment that a record waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Moment {
-    /// There is none.
+    /// It never comes.
     Never,
     /// It is to come.
     Ahead,

@@ -100,7 +100,7 @@ impl Turn<'_> {
         (kept.body == Moment::Ahead).then(|| kept.body = Moment::Come)
     }
 
-    /// The store drops an answer that is over. It touches no record, so that nobody's swap loses by it.
+    /// The store drops an answer that is over. It touches no record, so no swap loses to it.
     pub(crate) fn drop_answer(&mut self) -> Option<()> {
         let kept = self.world.record.as_mut()?;
         let end = if kept.body == Moment::Never { kept.window } else { kept.body };

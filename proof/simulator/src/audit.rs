@@ -245,7 +245,7 @@ impl Audit for Auditor {
             }
         }
         known.follow(id, write);
-        // What is written anew is whole.
+        // A rewritten record is whole.
         if write.history.is_none_or(|entry| entry.happening != Happening::Remarked) {
             known.damaged.remove(&id);
         }

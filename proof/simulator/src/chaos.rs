@@ -78,7 +78,7 @@ async fn strike(world: &Arc<World>, fault: Fault, dice: &Dice) {
         }
         Fault::StoreOutage => {
             let span = dice.millis(200, 8_000);
-            world.trace.note(format_args!("the store is away for {} ms", span.as_millis()));
+            world.trace.note(format_args!("the store is unavailable for {} ms", span.as_millis()));
             world.outage.last(span);
         }
         Fault::StoreCrash => {

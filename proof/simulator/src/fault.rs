@@ -41,7 +41,7 @@ faults! {
     StoreDamaged = "store-damaged", 0.1;
     /// Of what is sealed, a bit is flipped, or two records' answers are exchanged, with sums that are right.
     StoreTampered = "store-tampered", 0.2;
-    /// The store is away for seconds.
+    /// The store is unavailable for seconds.
     StoreOutage = "store-outage", 0.5;
     /// The store crashes. What was acknowledged stays; of the rest some is lost.
     StoreCrash = "store-crash", 0.5;
@@ -61,7 +61,7 @@ faults! {
     FreezeGateway = "freeze-gateway", 0.5;
     /// The service is killed and started again.
     KillService = "kill-service", 0.5;
-    /// The provider is away for seconds.
+    /// The provider is unavailable for seconds.
     KillProvider = "kill-provider", 0.5;
     /// A gateway's wall clock is set ahead or back.
     ClockStep = "clock-step", 0.3;

@@ -11,7 +11,7 @@ pub(crate) enum Variant {
     Altered,
     /// Another tenant's request under the same key.
     Neighbour,
-    /// The key is none.
+    /// The key is malformed.
     Malformed,
 }
 

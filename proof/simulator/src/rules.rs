@@ -1,4 +1,4 @@
-//! The operations of a run, and the rules of each: every policy there is, drawn anew for every run.
+//! The operations of a run, and the rules of each: every kind of policy, drawn for every run.
 
 use crate::dice::Dice;
 use semel::{Expired, InFlight, Policy, Settling, Stale, StoreResponse};

@@ -10,7 +10,7 @@ pub struct Setup {
     pub seed: u64,
     /// How many operations clients want done.
     pub operations: u32,
-    /// These kinds of faults alone, each of them; any, if there is none.
+    /// Only these kinds of faults, each of them; if empty, any.
     pub only: Vec<Fault>,
     /// How often each kind strikes, as a part of what it may at most; `None`: as is drawn for each.
     pub density: Option<f64>,

@@ -2,7 +2,7 @@
 
 use semel::key::{KeyRules, KeySyntax};
 
-/// Why there is none. Reasons that depend on how far a structured field was read are one here.
+/// Why a key is refused. Reasons that depend on how far a structured field was read are one here.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Refused {
     Empty,

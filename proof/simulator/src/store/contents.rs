@@ -365,7 +365,7 @@ impl Contents {
         self.log.append(Undo::Remembered(name, before));
     }
 
-    /// All records anew, as they are spelt in another key format.
+    /// Rewrites all records in another key format.
     pub(super) fn respelt(&mut self, spelt: Vec<(RecordKey, Record)>) {
         for (old, record) in spelt {
             let Some(kept) = self.exchange(&old, None) else { continue };

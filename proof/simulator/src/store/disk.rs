@@ -12,7 +12,7 @@ pub(crate) trait Audit: Send + Sync {
     /// A write by this instance. `draft` and `history` are what it asked for; a creation has no `before`, a removal no `draft`.
     fn wrote(&self, instance: usize, write: &Write<'_>, now: Now);
 
-    /// A crash took a write back: this is the record again; `None`: there is none.
+    /// A crash took a write back: this is the record again, `None` if it is gone.
     fn took_back(&self, key: &RecordKey, record: Option<&Record>);
 
     /// An instance goes by this time.

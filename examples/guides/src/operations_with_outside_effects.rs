@@ -47,7 +47,7 @@ struct Bank {
 }
 
 impl Bank {
-    /// A decline is an answer. A time-out, a broken connection or a 500 is none: the bank may have charged all the same.
+    /// A decline is an answer. A time-out, a broken connection or a 500 is not: the bank may have charged all the same.
     async fn charge(&self, identity: Identity, order: &Order) -> Result<Verdict, BoxError> {
         let request = self.endpoint.post("/charges").header("Idempotency-Key", identity.into_key());
         let response = self.client.send(request.body(serde_json::to_vec(order)?.into())?).await?;

@@ -1,7 +1,7 @@
 //! What the service tells others: that a payment was made.
 //!
 //! The event is written in the commit that completes the payment (`database/`), so that there is no payment without it and no word of
-//! a payment that was rolled back. Publishing it is another matter, and may take as long as the broker is away.
+//! a payment that was rolled back. Publishing it is another matter, and may take as long as the broker is unavailable.
 
 use crate::account::Account;
 use crate::payment::{CreatePayment, Payment};

@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, StatusCode};
 use semel::{Body, OperationId, Record, State as OperationState};
 use serde_json::{Map, Value, json};
 
-/// 200 with the answer that the operation's requests get, once there is one; 202 as long as there is none; 404 for what this
+/// 200 with the answer that the operation's requests get, once there is one; 202 until then; 404 for what this
 /// account never asked for.
 ///
 /// The gateway in front asks for no account, and under its own name of the operation. What it is told is its route's

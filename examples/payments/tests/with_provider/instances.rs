@@ -1,4 +1,4 @@
-//! Two instances on one database: one effect for each key, whoever is asked.
+//! Two instances on one database: one effect for each key, whichever instance gets the request.
 
 use crate::harness::{Answer, Service, key, payment};
 use crate::support::{Database, Kind, Process, ProviderAt, Start, until_settled};

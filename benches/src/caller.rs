@@ -6,7 +6,7 @@ use std::io::{Error, ErrorKind, Read as _, Result, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-/// No answer takes this long, unless there is none: those that are held are given up on before.
+/// Longer than any answer takes: what is not there by then never comes. Answers that are held back are given up on earlier.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A connection that is kept.

@@ -137,7 +137,7 @@ pub fn report(comparisons: &[Comparison], json: &Path) -> std::io::Result<()> {
 /// The binary `semel`: the one that is named, or else the one beside this program.
 ///
 /// # Errors
-/// There is none.
+/// The binary has not been built.
 pub fn binary(named: Option<&Path>) -> std::io::Result<PathBuf> {
     let path = match named {
         Some(path) => path.to_owned(),

@@ -1,7 +1,7 @@
 //! How many instructions the pure parts take, counted by callgrind and held to what they took before.
 //!
 //! Time is noise on a shared machine; instructions are not. `cargo xtask counts` builds this with optimisation, runs each part under
-//! callgrind, and fails where one takes more than its limit. `cargo xtask counts --write` sets the limits anew.
+//! callgrind, and fails where one takes more than its limit. `cargo xtask counts --write` updates the limits.
 #![allow(clippy::print_stdout, reason = "a tool for the terminal: what it prints is what it is for")]
 
 mod callgrind;
@@ -65,7 +65,7 @@ fn check() -> Result<(), String> {
     }
     Err(format!(
         "{}.\nFind out what became dearer (callgrind_annotate shows where the instructions go). If it is worth its price, \
-         `cargo xtask counts --write` sets the limits anew in {}; say in the commit what it buys.",
+         `cargo xtask counts --write` updates the limits in {}; say in the commit what it buys.",
         failures.join("\n"),
         known::FILE,
     ))

@@ -54,7 +54,7 @@ impl Kept for File {
     fn begin(&mut self) -> Result<Pattern, Failure> {
         let conn = Connection::open(&self.path)?;
         self.until_others_have_closed(&conn)?;
-        // Nothing is lost by a crash that would not be made anew. The cache holds the index that is written at random places.
+        // Whatever a crash loses is built again. The cache holds the index that is written at random places.
         conn.execute_batch(
             "PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;
              PRAGMA cache_size = -1500000; PRAGMA temp_store = MEMORY;

@@ -82,7 +82,7 @@ impl Field {
         field
     }
 
-    /// Takes out whoever failed: half of a figure is none.
+    /// Removes a contender that failed: half of its measurements would be no result.
     fn leave(&mut self, who: Who, why: &dyn std::fmt::Display) {
         self.contenders.remove(&who);
         self.absent.push((who, why.to_string()));

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 #[command(about = "Puts measurements into results.json, RESULTS.md and plots/")]
 struct Arguments {
     /// A part that was measured, and the file that it left: `gateway on SQLite=target/bench/gateway-sqlite.json`. Its entries replace
-    /// those that the part had. Without any, page and drawings are made anew of what there is, and all of it is printed.
+    /// those that the part had. Without any, the page and the drawings are rebuilt from what there is, and all of it is printed.
     #[arg(long = "part", value_name = "NAME=FILE", value_parser = part)]
     parts: Vec<(String, PathBuf)>,
     /// Where the report is.

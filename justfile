@@ -34,7 +34,7 @@ book:
 bench *args:
     cargo xtask bench {{args}}
 
-# the instructions that the pure parts take, against their limits (`just counts --write` sets them anew)
+# the instructions that the pure parts take, against their limits (`just counts --write` updates the limits)
 counts *args:
     cargo xtask counts {{args}}
 

@@ -33,7 +33,7 @@ pub(crate) fn target() -> Option<PathBuf> {
 pub(crate) fn cargo<const N: usize>(arguments: [&str; N]) -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
     cargo.args(arguments).current_dir(root());
-    // What cargo tells this program about its own package. Crates whose build scripts look at it (`ring` does) would be built anew
+    // What cargo tells this program about its own package. Crates whose build scripts look at it (`ring` does) would be built again
     // whenever somebody changes between `cargo build` and `cargo xtask`.
     for (name, _) in env::vars_os() {
         let told = name.to_str().is_some_and(|name| {

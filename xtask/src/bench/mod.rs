@@ -35,7 +35,7 @@ pub(crate) enum Subject {
     /// Compare Semel with its peers, which are installed below the target directory: Restate, DBOS, idempotent-proxy, Powertools, and
     /// the textbook way on PostgreSQL.
     Peers(Passed),
-    /// Make tables and plots anew of what was measured before.
+    /// Rebuild tables and plots from the measurements that there are.
     Report,
 }
 

@@ -83,7 +83,7 @@ impl Part {
     }
 }
 
-/// Puts what a part came to into the report, by its title and the file that it left; without one, makes and prints the report anew.
+/// Puts the results of a part into the report, by its title and the file that it left; without one, rebuilds and prints the report.
 pub(super) fn report(quick: bool, of: Option<(&str, &str)>) -> Outcome {
     let mut report = program("report");
     if let Some((title, leaves)) = of {

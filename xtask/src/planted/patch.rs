@@ -24,7 +24,7 @@ pub(crate) struct Patch {
     pub(crate) tests: Vec<Test>,
     /// The campaign that notices the bug, where a running system can show it.
     pub(crate) campaign: Option<Campaign>,
-    /// Why none can, where there is none.
+    /// Why no campaign can notice it.
     pub(crate) no_campaign: Option<String>,
     /// Within how many operations the simulator notices the bug, where it concerns what is simulated.
     pub(crate) simulator: Option<u64>,
@@ -81,7 +81,7 @@ pub(crate) fn all() -> Result<Vec<Patch>, String> {
     Ok(patches)
 }
 
-/// Those of these names; all of them if there are none.
+/// The patches of these names; without names, all of them.
 pub(crate) fn named(names: &[String]) -> Result<Vec<Patch>, String> {
     let all = all()?;
     if names.is_empty() {

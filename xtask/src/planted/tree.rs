@@ -69,7 +69,7 @@ impl Tree {
         apply(patch, &self.copy, &[])?;
         let done = work();
         for (file, original) in originals {
-            // Written anew, and not set back to its old time: cargo would take the program with the bug for up to date.
+            // Written again, with the time of now and not its old one: cargo would take the program with the bug for up to date.
             fs::write(&file, original)
                 .map_err(|error| format!("{} could not be restored: {error}", file.display()))?;
         }

@@ -1,7 +1,7 @@
 //! The public API of every library is the one in its `api.txt`: what users see changes on purpose or not at all.
 //!
 //! The text is made from the sources, by what `pub mod` and `pub use` lead to. Items that macros make are not in it.
-//! `cargo xtask api` writes the files anew.
+//! `cargo xtask api` updates the files.
 #![allow(clippy::panic, clippy::expect_used, reason = "a test")]
 
 mod print;

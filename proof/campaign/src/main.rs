@@ -53,7 +53,7 @@ use store::StoreKind;
 use tally::Tally;
 use tokio::task::JoinSet;
 
-/// Runs gateways, services, a worker and a provider, does everything to them that a bad night does, and judges what clients were
+/// Runs gateways, services, a worker and a provider, injects faults into all of them, and judges what clients were
 /// told by what the provider's ledger says.
 #[derive(Parser)]
 // What is said later counts: `cargo xtask prove` says what is usual first.

@@ -107,6 +107,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_table_agrees_with_the_headers_of_the_patches() {
+        let table = fs::read_to_string(step::root().join("proof/PLANTED.md")).unwrap();
+        let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| `")).collect();
+        let patches = patch::all().unwrap();
+        assert!(table.starts_with(HEAD) && rows.len() == patches.len(), "{} rows, {} patches", rows.len(), patches.len());
+        for (patch, there) in patches.iter().zip(rows) {
+            let name = &patch.name;
+            let wanted = row(&Verdict::of(patch.clone()), None);
+            let cells = |row: &str| row.split(" | ").map(str::to_owned).collect::<Vec<_>>();
+            let (wanted, there) = (cells(&wanted), cells(there));
+            let [said_name, what, tests, _took, simulator, campaign, _did] = &there[..] else {
+                panic!("{name}: {} cells", there.len())
+            };
+            assert_eq!([said_name, what, campaign], [&wanted[0], &wanted[1], &wanted[5]], "{name}");
+            assert!(simulator.starts_with(&wanted[4]), "{name}: {simulator}");
+            let named: Vec<String> =
+                patch.tests.iter().map(|test| format!("`{}` `{}`", test.place, test.name)).collect();
+            assert_eq!(*tests, named.join("<br>"), "{name}");
+        }
+    }
+
+    #[test]
     fn a_bug_that_was_tried_has_a_new_row_and_the_others_keep_theirs() {
         let mut patches = patch::all().unwrap().into_iter().filter(|patch| patch.campaign.is_some());
         let (first, second) = (patches.next().unwrap(), patches.next().unwrap());

@@ -42,9 +42,9 @@ counts *args:
 api:
     cargo xtask api
 
-# the proofs that take longer than a test may: model, campaign, fuzz
-prove what="model" *args:
-    cargo xtask prove {{what}} {{args}}
+# the proofs that take longer than a test may: campaign (the default), model, simulate, fuzz, check, planted
+prove *args:
+    cargo xtask prove {{args}}
 
 # licences, duplicate versions and sources of all dependencies (needs cargo-deny)
 deny:

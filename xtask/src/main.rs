@@ -47,8 +47,8 @@ enum Command {
     /// part without the standard library, all tests, the instructions that the pure parts take, the documentation's
     /// examples, the documentation itself, the links between the pages, and the book. CI runs exactly this.
     ///
-    /// What the tests need besides Rust is looked for first. As root on Debian, what is not there is installed; anywhere
-    /// else you are told what to install.
+    /// Other programs that the tests need are checked first. As root on Debian, missing ones are installed; anywhere else
+    /// you are told what to install.
     ///
     /// With a crate, only its tests run, and servers start when one of them asks for it: `cargo xtask test semel-tower replay`.
     Test {
@@ -57,7 +57,8 @@ enum Command {
         package: Option<String>,
         /// Of these, only the tests with this in their name
         name: Option<String>,
-        /// Only the tests that need no server: PostgreSQL, PgBouncer, NATS, RabbitMQ
+        /// Only the crates whose tests need no PostgreSQL, PgBouncer, NATS or RabbitMQ: all but the stores on PostgreSQL, the
+        /// events' brokers, the worker, the command line and the larger examples
         #[arg(long, conflicts_with = "package")]
         quick: bool,
     },
@@ -65,43 +66,43 @@ enum Command {
     /// Build the book from docs/ and follow every link in it. mdBook is built into the target directory if it is missing.
     Book,
 
-    /// Run a command with a private PostgreSQL and a PgBouncer before it, whose addresses it finds in its environment:
-    /// `cargo xtask postgres cargo test -p semel-postgres`. Without a command, tell the addresses and wait.
+    /// Run a command with a private PostgreSQL and a PgBouncer in front of it, whose addresses it finds in its environment:
+    /// `cargo xtask postgres cargo test -p semel-postgres`. Without a command, print the addresses and wait.
     Postgres {
         /// The command.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         command: Vec<String>,
     },
 
-    /// Run a command with private servers of all kinds: PostgreSQL, a PgBouncer before it, NATS and RabbitMQ, which takes ten
-    /// seconds to start; and with the tools that look at gateways from outside: `cargo xtask servers cargo test -p semel-events --all-features`. Without a command, tell the addresses and
-    /// wait.
+    /// Run a command with private servers of all kinds: PostgreSQL, a PgBouncer in front of it, NATS and RabbitMQ (which takes
+    /// ten seconds to start): `cargo xtask servers cargo test -p semel-events --all-features`. promtool and other tools for the
+    /// tests are provided too. Without a command, print the addresses and wait.
     Servers {
         /// The command.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         command: Vec<String>,
     },
 
-    /// Prove what takes longer than a test may: without a subject, the campaign.
+    /// Run the proofs that take longer than a test may; without a subject, the campaign.
     Prove(prove::Prove),
 
-    /// Look after the planted bugs: patches in proof/planted.
+    /// Maintain the planted bugs: patches in proof/planted.
     #[command(subcommand)]
     Planted(Planted),
 
-    /// Count the instructions that the pure parts take, and fail where one takes more than it may.
+    /// Count the instructions that the pure parts take, and fail where one exceeds its limit.
     Counts {
-        /// Make what is counted now the new measure.
+        /// Write the counts of this run as the new limits.
         #[arg(long)]
         write: bool,
     },
 
-    /// Write the public API of the libraries down: crates/*/api.txt. A test compares.
+    /// Update the snapshots of the public APIs: crates/*/api.txt. A test compares them.
     Api,
 
     /// Measure. Results are ratios within one run, so they can be compared between machines.
     ///
-    /// The report is in benches/: RESULTS.md for people, results.json for programs, plots/. A subject replaces its own part of it alone.
+    /// The report is in benches/: RESULTS.md for people, results.json for programs, plots/. A subject replaces only its own part.
     Bench(bench::Bench),
 }
 

@@ -20,10 +20,10 @@ pub(crate) struct Extent {
     /// A million operations for each store, instead of 22,000 in all
     #[arg(long)]
     pub(crate) long: bool,
-    /// Leave out the other half: that the outbox delivers everything, and the inbox applies it once
+    /// Only requests; leave out events (the outbox delivers every event, the inbox applies it once)
     #[arg(long)]
     pub(crate) requests_alone: bool,
-    /// That other half alone; with --long, by 20 seeds
+    /// Only events; with --long, 20 seeds
     #[arg(long, conflicts_with = "requests_alone")]
     pub(crate) events_alone: bool,
 }
@@ -38,8 +38,8 @@ pub(crate) enum Subject {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
-    /// Run gateways, services, a worker, a provider and both databases as processes, do to them what a bad night does, and judge
-    /// by the provider's ledger.
+    /// Run gateways, services, a worker, a provider and both databases as processes, inject faults into them (kills, cut
+    /// networks, full disks, wrong clocks), and judge by the provider's ledger.
     ///
     /// A short one runs in `cargo xtask test`.
     Campaign {
@@ -51,26 +51,27 @@ pub(crate) enum Subject {
     },
     /// Run the production engine, layer and workers in one thread under virtual time, with faults that a seed draws.
     ///
-    /// Without arguments: a minute of seeds that nobody has seen. A run that fails is made smaller, and explains itself.
+    /// Without arguments: a minute of new seeds. A run that fails is reduced to its smallest form and explained.
     Simulate {
         /// Passed on to the simulator: --seed, --minutes, --total, --operations, --only, --keep-going, --trace.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
-    /// Hold everything that reads bytes from strangers against second implementations, by inputs that a fuzzer makes up.
+    /// Fuzz everything that reads untrusted bytes, and compare it with a second implementation of the rules.
     ///
-    /// The inputs that were found on the way, and some that chance makes of them, run in `cargo xtask test`.
+    /// The corpus, and some random mutations of it, run in `cargo xtask test`.
     Fuzz(fuzz::Arguments),
     /// Run `semel check` on third-party implementations, each alone and then behind the gateway; write docs/field-report.md.
     ///
     /// They come from PyPI and npm, at the versions in xtask/src/field/peers.rs; the services around them are in proof/check.
     Check {
-        /// These alone; the page tells of the others as they came out the last time
+        /// Only these; the page keeps the last results of the others
         names: Vec<String>,
     },
-    /// Plant one bug after the other in a copy of the sources, and see that the checks which should notice do; write proof/PLANTED.md.
+    /// Plant one bug after the other in a copy of the sources, and fail unless the checks that its patch names notice it; writes
+    /// proof/PLANTED.md.
     ///
-    /// The bugs are patches in proof/planted. `cargo xtask test` plants three of them, others every day.
+    /// The bugs are patches in proof/planted. `cargo xtask test` plants three of those that are quick to build, others every day.
     Planted {
         /// The tests alone, without the campaign
         #[arg(long)]

@@ -33,7 +33,7 @@ pub struct Location {
     pub column: usize,
     /// How many characters of the line are meant, at least 1.
     pub width: usize,
-    /// The line itself, secrets covered.
+    /// The line itself, secrets redacted.
     pub text: String,
 }
 
@@ -119,7 +119,7 @@ impl ConfigError {
     }
 }
 
-/// Nothing in a file moves the cursor of whoever reads about it, but for tabs and the ends of lines.
+/// Replaces control characters that would move the cursor of a terminal, all but tabs and line ends.
 fn unmoving(character: char) -> char {
     if moves_the_cursor(character) { char::REPLACEMENT_CHARACTER } else { character }
 }
@@ -129,16 +129,16 @@ fn moves_the_cursor(character: char) -> bool {
 }
 
 impl Location {
-    /// The place of a part of `text`, with what is `hidden` covered.
+    /// The place of a part of `text`, with what is `hidden` redacted.
     pub(crate) fn find(text: &str, at: &Range<usize>, hidden: &[Range<usize>]) -> Self {
         let start = at.start.min(text.len());
         let begins = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
         let ends = text[start..].find('\n').map_or(text.len(), |newline| start + newline);
         let whole = text[begins..ends].trim_end_matches('\r');
         let shown = whole.char_indices().map(|(offset, character)| {
-            let covered = hidden.iter().any(|span| span.contains(&(begins + offset)));
+            let redacted = hidden.iter().any(|span| span.contains(&(begins + offset)));
             match character {
-                _ if covered => '*',
+                _ if redacted => '*',
                 other => unmoving(other),
             }
         });
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_covered_and_escapes_made_harmless() {
+    fn secrets_are_redacted_and_escapes_made_harmless() {
         let place = Location::find("t = \"abc\" # \u{1b}[2J", &(0..1), std::slice::from_ref(&(5..8)));
         assert_eq!(place.text, "t = \"***\" # \u{fffd}[2J");
     }

@@ -132,7 +132,7 @@ impl<'i> Reading<'i> {
         if errors.is_empty() { Ok(()) } else { Err(ConfigErrors::new(file, errors)) }
     }
 
-    /// What to say of an unknown setting. Its value is covered, unless it was meant for one that may be seen.
+    /// The error for an unknown setting. Its value is redacted, unless the name resembles a setting that is no secret.
     fn about_unknown(&self, Unknown { section, name, at, value_at }: &Unknown) -> InvalidValue {
         let known = self.known.borrow();
         let problem = match *section {
@@ -187,8 +187,8 @@ impl<'i> Reading<'i> {
             .is_some_and(|heading| heading.trim_start_matches('[').trim_start().starts_with("encryption"))
     }
 
-    /// Covers what may be a secret in a line of broken TOML, and says whether that reaches the place itself. Nothing tells there where
-    /// a text ends, so that everything is covered from the first quote on, and all of a value that is named like a secret.
+    /// Redacts what may be a secret in a line of broken TOML, and returns whether that includes the place itself. Where a string ends
+    /// is unknown there, so everything from the first quote on is redacted, and all of a value that is named like a secret.
     fn hide_values_at(&self, at: usize) -> bool {
         let line_start = self.text[..at].rfind('\n').map_or(0, |newline| newline + 1);
         let line_end = self.text[at..].find('\n').map_or(self.text.len(), |newline| at + newline);

@@ -53,7 +53,7 @@ struct Clock {
     wrong: Option<String>,
 }
 
-/// Asks, and tells.
+/// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     admin::run(clock(arguments))
 }

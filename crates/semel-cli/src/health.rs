@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     connection: Connection,
 }
 
-/// Asks.
+/// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     let asked = crate::admin::run_to(async {
         let path = if arguments.ready { "/readyz" } else { "/healthz" };

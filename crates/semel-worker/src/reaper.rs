@@ -1,4 +1,4 @@
-//! Forgets on time.
+//! The reaper: drops answers and purges records when their time is over.
 
 use crate::count;
 use crate::due::Walk;

@@ -35,16 +35,16 @@ pub(crate) struct Common {
 /// Why a command did not do what it was asked to.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// The command cannot be meant so.
+    /// Invalid arguments.
     #[error("{0}")]
     Usage(String),
-    /// The answer is no.
+    /// The admin API refused the request.
     #[error("{0}")]
     Refused(String),
-    /// There is no answer, or none for now.
+    /// The admin API did not answer, or is unavailable.
     #[error("{0}")]
     Unanswered(String),
-    /// Nobody reads what we print any more.
+    /// Standard output is closed or full.
     #[error("cannot write the output: {0}")]
     Output(#[from] std::io::Error),
 }

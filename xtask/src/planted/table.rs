@@ -111,7 +111,12 @@ mod tests {
         let table = fs::read_to_string(step::root().join("proof/PLANTED.md")).unwrap();
         let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| `")).collect();
         let patches = patch::all().unwrap();
-        assert!(table.starts_with(HEAD) && rows.len() == patches.len(), "{} rows, {} patches", rows.len(), patches.len());
+        assert!(
+            table.starts_with(HEAD) && rows.len() == patches.len(),
+            "{} rows, {} patches",
+            rows.len(),
+            patches.len()
+        );
         for (patch, there) in patches.iter().zip(rows) {
             let name = &patch.name;
             let wanted = row(&Verdict::of(patch.clone()), None);

@@ -140,8 +140,9 @@ async fn a_server_that_is_killed_loses_nothing_and_repeats_nothing() {
             // Some have been handled by now, and some not.
             told.recv().await.unwrap();
             server.kill().unwrap();
-            let unreachable =
-                until("the server is down", async || sink.publish(&event("payment/lost", "lost")).await.err());
+            let unreachable = until("the server is down", async || {
+                sink.publish(&event("payment/lost", "lost")).await.err()
+            });
             let unreachable = unreachable.await;
             assert!(matches!(unreachable, Undelivered::Unreachable(_)), "{unreachable:?}");
             server.start_again().unwrap();

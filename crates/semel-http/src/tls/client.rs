@@ -161,7 +161,9 @@ mod tests {
     fn the_systems_authorities_are_read_once() {
         match (system_roots(), system_roots()) {
             (Ok(first), Ok(second)) => assert!(Arc::ptr_eq(&first, &second)),
-            (first, second) => assert!(first.is_err() && second.is_err(), "this machine has no root certificates"),
+            (first, second) => {
+                assert!(first.is_err() && second.is_err(), "this machine has no root certificates")
+            }
         }
     }
 }

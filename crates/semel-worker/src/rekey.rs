@@ -2,7 +2,7 @@
 
 use semel::transition::{Change, Claim};
 use semel::{Cursor, Engine, Filter, OperationId, Page, Record, State, StoreError, Swap, Swapped};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -185,7 +185,8 @@ impl Rekeyer {
     async fn look_again(&self, earlier: Later, done: &mut Rekeyed) -> Result<Later, StoreError> {
         let owners: HashSet<Claim> = earlier.at_work.into_iter().collect();
         let at_work = owners.iter().map(|claim| claim.operation_id);
-        let ids: HashSet<OperationId> = earlier.held.into_iter().chain(at_work).collect();
+        // In an order that is the same whenever the same is repeated: it is the order of the writes.
+        let ids: BTreeSet<OperationId> = earlier.held.into_iter().chain(at_work).collect();
         let mut later = Later::default();
         for ids in ids.into_iter().collect::<Vec<_>>().chunks(self.options.batch) {
             let mut batch = self.rewrite(ids.to_vec()).await?;
@@ -229,7 +230,7 @@ impl Rekeyer {
         let mut records = self.find(ids.to_vec()).await?;
         // What may have been written by us without our being told.
         let mut lost = HashSet::new();
-        let mut open: HashMap<OperationId, Open> = HashMap::new();
+        let mut open: BTreeMap<OperationId, Open> = BTreeMap::new();
         for _ in 0..MAX_LOSSES {
             let mut swaps = Vec::new();
             for record in &records {

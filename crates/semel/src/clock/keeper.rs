@@ -308,8 +308,10 @@ impl Running {
         // instances of one store must not follow as much as one step each. What ended a hold was believed, not followed.
         let own = self.expected(boottime);
         let further = row.at.saturating_sub(own);
-        if further > TOLERANCE {
-            if self.behind <= 0 && self.hold <= 0 {
+        // Or by less, where this instance may follow nothing more by itself: it would be left behind the others for a day.
+        let is_left = further > 0 && (1..=TOLERANCE).contains(&self.hold);
+        if further > TOLERANCE || is_left {
+            if is_left || (self.behind <= 0 && self.hold <= 0) {
                 let most = millis(terms.max_step);
                 self.followed =
                     (self.followed_by(most, boottime).saturating_add(further).min(most), boottime);
@@ -341,7 +343,8 @@ impl Running {
             let is_decided = self.behind != 0 && (self.behind - ahead).abs() <= TOLERANCE;
             let (decided_on, decided_at) = self.decided;
             let others = row.by != id && row.by != 0 && row != decided_on && row.at >= decided_at;
-            self.is_wrong = (is_decided && others) || is_alone;
+            // What is less than a step contradicts nobody.
+            self.is_wrong = (is_decided && others && ahead.abs() > TOLERANCE) || is_alone;
             if !is_decided {
                 self.decided = (row, expected);
             }

@@ -455,6 +455,29 @@ fn two_on_one_machine_do_not_follow_a_step_each() {
 }
 
 #[test]
+fn the_one_that_may_follow_nothing_more_goes_on_with_the_others() {
+    let (mut row, mut one, mut two) = (Mark::NONE, Machine::at(NOON, 1), Machine::at(NOON, 2));
+    one.write(&mut row);
+    two.write(&mut row);
+    // The other's virtual machine is paused, first for longer than a day's steps may come to.
+    for paused in [2 * HOUR, 600] {
+        one.pass(paused);
+        two.wall += paused;
+        one.write(&mut row);
+        two.write(&mut row);
+        one.write(&mut row);
+    }
+    for _ in 0..3 {
+        for machine in [&mut one, &mut two] {
+            machine.pass(1_000);
+            machine.wall += 1;
+            let told = machine.write(&mut row);
+            assert_eq!((told.wrong, times(&told)), (None, (machine.wall, machine.wall)));
+        }
+    }
+}
+
+#[test]
 fn a_hold_that_another_one_ended_is_ended_here_and_no_lease_is_over_by_it() {
     let (mut row, mut one, mut two) = (Mark::NONE, Machine::at(NOON, 1), Machine::at(NOON, 2));
     for machine in [&mut one, &mut two] {

@@ -5,9 +5,11 @@ use crate::invariants;
 use crate::lock::locked;
 use crate::machine::EPOCH;
 use crate::rules::{Rule, Work};
+use crate::sometimes::{Sight, Sights};
 use crate::steps;
 use crate::store::{Audit, Write};
 use crate::trace::Trace;
+use semel::clock::Turn;
 use semel::{Actor, Body, Draft, Happening, Now, OperationId, Record, RecordKey, State, Timestamp};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -18,6 +20,7 @@ pub(crate) struct Auditor {
     book: Arc<Book>,
     rules: Arc<Vec<Rule>>,
     known: Mutex<Known>,
+    pub(crate) sights: Sights,
 }
 
 #[derive(Default)]
@@ -32,6 +35,8 @@ struct Known {
     earliest: Vec<(u64, i64)>,
     /// What each process went by of late: one moment of each second, and of each step of the clock.
     told: BTreeMap<usize, VecDeque<(u64, Now)>>,
+    /// The seconds in which a hold was open at any instance: windows end late then.
+    held: BTreeSet<u64>,
     /// How often each attempt's outcome was claimed to be asked about, and how often it was asked about.
     claims: BTreeMap<(OperationId, u32), u32>,
     questions: BTreeMap<(OperationId, u32), u32>,
@@ -86,8 +91,9 @@ impl Known {
         }
     }
 
-    fn told_of(&self, instance: usize) -> Vec<Now> {
-        self.told.get(&instance).map(|told| told.iter().map(|(_, now)| *now).collect()).unwrap_or_default()
+    /// What a process went by of late, the last first.
+    fn told_of(&self, instance: usize) -> impl Iterator<Item = Now> + Clone {
+        self.told.get(&instance).into_iter().flatten().rev().map(|(_, now)| *now)
     }
 }
 
@@ -106,7 +112,7 @@ pub(crate) struct Ended {
 
 impl Auditor {
     pub(crate) fn new(trace: Arc<Trace>, book: Arc<Book>, rules: Arc<Vec<Rule>>) -> Self {
-        Self { trace, book, rules, known: Mutex::default() }
+        Self { trace, book, rules, known: Mutex::default(), sights: Sights::default() }
     }
 
     pub(crate) fn has_attempt(&self, id: OperationId, attempt: u32) -> bool {
@@ -123,6 +129,11 @@ impl Auditor {
         let known = locked(&self.known);
         let index = known.earliest.partition_point(|(then, _)| *then <= at);
         index.checked_sub(1).map_or(i64::MIN, |index| known.earliest[index].1)
+    }
+
+    /// Whether a hold was open at any instance in that time.
+    pub(crate) fn was_held(&self, from: u64, to: u64) -> bool {
+        locked(&self.known).held.range(from / 1_000..=to / 1_000).next().is_some()
     }
 
     /// By how much the store's time ever gained on the true one, in milliseconds: a window may have ended early by as much.
@@ -149,6 +160,12 @@ impl Auditor {
     /// Whether it was ever damaged.
     pub(crate) fn was_damaged(&self, id: OperationId) -> bool {
         locked(&self.known).ever_damaged.contains(&id)
+    }
+
+    /// Whether anything was damaged that never started: nobody may have heard of it before.
+    pub(crate) fn was_unseen_damaged(&self) -> bool {
+        let pages = self.book.pages();
+        locked(&self.known).ever_damaged.iter().any(|id| pages.order(*id, 1).is_none())
     }
 
     /// Somebody asks what became of an attempt. Whoever does has claimed the question first.
@@ -229,13 +246,17 @@ impl Audit for Auditor {
             None => self.trace.note(format_args!("{id} process {instance}: {from} -> removed")),
         }
         self.follow_effect(write);
+        self.sights.wrote(write);
         let as_read = before.and_then(|before| before_its_answer_went(before, write.draft?));
         let write = &Write { before: as_read.as_ref().or(before), ..*write };
         let mut known = locked(&self.known);
-        if let Some(rule) = rule
-            && let Err(why) = steps::check(write, rule.policy(), now, &known.told_of(instance))
-        {
-            known.violations.push(format!("model {id}: {why}"));
+        if let Some(rule) = rule {
+            let case = steps::Case { rule, now, told: known.told_of(instance) };
+            let allowed = steps::check(write, &case);
+            drop(case);
+            if let Err(why) = allowed {
+                known.violations.push(format!("model {id}: {why}"));
+            }
         }
         if let Some(rule) = rule {
             let owner = before.and_then(|before| known.attempts.get(&(id, before.attempt)).copied());
@@ -254,7 +275,10 @@ impl Audit for Auditor {
                 if before.is_none_or(|before| before.attempt != draft.attempt) {
                     known.attempts.insert((id, draft.attempt), instance);
                 }
-                known.last.insert(write.key.clone(), id);
+                let earlier = known.last.insert(write.key.clone(), id);
+                if before.is_none() && earlier.is_some_and(|earlier| known.ended.contains_key(&earlier)) {
+                    self.sights.note(Sight::Renewed);
+                }
                 if has_ended(draft.state) {
                     if before.is_none_or(|before| !has_ended(before.state)) {
                         let times = draft.times.at(now);
@@ -274,9 +298,13 @@ impl Audit for Auditor {
     }
 
     fn judged(&self, instance: usize, now: Now) {
+        self.sights.judged(now);
         let (at, earliest) = (self.trace.now(), now.earliest.as_millis());
         let mut known = locked(&self.known);
         known.remember(instance, at, now);
+        if now.is_held() {
+            known.held.insert(at / 1_000);
+        }
         let true_time = EPOCH + i64::try_from(at).unwrap_or(0);
         let (stamps, judges) = (now.latest.as_millis() - true_time, earliest - true_time);
         let least = known.least_lead.map_or(stamps, |least| least.min(stamps));
@@ -288,9 +316,18 @@ impl Audit for Auditor {
         }
     }
 
+    fn turned(&self, instance: usize, turn: Turn) {
+        self.trace.note(format_args!("process {instance}: the store's clock: {turn:?}"));
+    }
+
+    fn overtaken(&self) {
+        self.sights.note(Sight::Overtaken);
+    }
+
     fn took_back(&self, key: &RecordKey, record: Option<&Record>) {
         let mut known = locked(&self.known);
         let Some(id) = known.last.get(key).copied() else { return };
+        self.sights.note(Sight::TakenBack);
         self.trace.note(format_args!("{id}: a write is taken back"));
         let stands = record.filter(|record| record.operation_id == id);
         if stands.is_none_or(|record| !has_ended(record.state)) {

@@ -6,7 +6,9 @@ use crate::fault::Fault;
 use crate::gateway;
 use crate::lock::locked;
 use crate::network::Host;
+use crate::store::Cut;
 use crate::world::World;
+use semel::clock::{Clock as _, ClockRequest};
 use semel_worker::{RekeyOptions, Rekeyer};
 use std::sync::Arc;
 use tokio::task::AbortHandle;
@@ -30,6 +32,8 @@ const KINDS: &[Fault] = &[
     Fault::Reload,
     Fault::Rekey,
     Fault::Failover,
+    Fault::StoreCut,
+    Fault::ClockAccept,
 ];
 
 /// Begins those that this run has, as tasks of this thread: rekeying cannot be handed to another.
@@ -124,6 +128,15 @@ async fn strike(world: &Arc<World>, fault: Fault, dice: &Dice) {
             gateway::reload(world, &world.gateway(number), dice.chance(0.5));
         }
         Fault::Rekey => rekey(world, number).await,
+        Fault::StoreCut => {
+            let (span, way) = (dice.millis(200, 10_000), dice.pick(&[Cut::Calls, Cut::Answers]));
+            world.trace.note(format_args!(
+                "cut between gateway {number} and the store for {} ms, {way:?}",
+                span.as_millis()
+            ));
+            world.link_of(number).cut(way, span);
+        }
+        Fault::ClockAccept => accept(world, number).await,
         _ => {}
     }
 }
@@ -163,6 +176,20 @@ async fn rekey(world: &Arc<World>, number: usize) {
     let rekeyer = Rekeyer::new(process.engine.clone(), RekeyOptions::default());
     let rekeyed = process.life.during(rekeyer.run(|_| ())).await;
     world.trace.note(format_args!("rekeyed: {:?}", rekeyed.and_then(Result::ok)));
+}
+
+/// Somebody who has looked at another clock says that the store's is right, if it is.
+async fn accept(world: &Arc<World>, number: usize) {
+    let off = world.machine.wall_millis() - world.machine.true_millis();
+    if off.abs() > 1_000 {
+        return;
+    }
+    let process = world.gateway(number);
+    let accepting = process.engine.store().clock(ClockRequest::Accept);
+    let accepted = process.life.during(accepting).await.is_some_and(|report| report.is_ok());
+    world
+        .trace
+        .note(format_args!("an operator says at gateway {number} that the clock is right: {accepted}"));
 }
 
 pub(crate) fn kill(world: &Arc<World>, number: usize) {

@@ -14,8 +14,18 @@ use std::sync::atomic::Ordering::Relaxed;
 /// By how much a clock may be off without being wrong, in milliseconds: less than that is discipline.
 const DISCIPLINE: i64 = 2_000;
 
-/// How long after the end of its window an answer may be replayed, in milliseconds: instances may be apart by as much as is discipline.
-const LATE: i64 = DISCIPLINE + 1_000;
+/// How long after the end of its window an answer may be replayed, in milliseconds.
+const LATE: i64 = 1_000;
+
+impl World {
+    /// The same, with wrong clocks, of which each instance has its own: they may be apart by as much as is discipline.
+    fn may_be_late(&self) -> i64 {
+        use Fault::{BoottimeStep, ClockDrift, ClockStep, ClockStrobe, StoreClock};
+        let clocks = [BoottimeStep, ClockDrift, ClockStep, ClockStrobe, StoreClock];
+        let are_right = clocks.iter().all(|fault| !self.faults.has(*fault));
+        if are_right { LATE } else { LATE + DISCIPLINE }
+    }
+}
 
 /// Holds everything against everything. What is wrong, each beginning with the promise that it breaks.
 pub(crate) fn judge(world: &World) -> Vec<String> {
@@ -68,11 +78,11 @@ fn doubt(world: &World) -> Option<String> {
     let is_harmless = |(fault, _): &Struck| {
         use Fault::{
             HangUp, OperatorAgain, OperatorLate, Refused, Reload, ServiceNothing, ServiceReleases,
-            WebhookAgain, WebhookByKey, WebhookLate,
+            WebhookAgain, WebhookByKey, WebhookEarlier, WebhookLate,
         };
         [HangUp, OperatorAgain, OperatorLate, Refused, Reload, ServiceNothing, ServiceReleases]
             .contains(fault)
-            || [WebhookAgain, WebhookByKey, WebhookLate].contains(fault)
+            || [WebhookAgain, WebhookByKey, WebhookEarlier, WebhookLate].contains(fault)
     };
     let id = world.auditor.doubted().filter(|_| world.faults.struck().iter().all(is_harmless))?;
     Some(format!("doubt {id} became unknown, and nothing had struck that leaves doubt"))
@@ -222,7 +232,15 @@ impl<'a> Case<'a> {
         if foreign.into_iter().any(|word| text.contains(&word)) {
             self.object("tenants", &format!("{:?} has words of another tenant: {text}", told.variant));
         }
-        let is_damaged = || self.starts.iter().any(|start| self.world.auditor.was_damaged(start.order.id));
+        let is_damaged = || {
+            let started = self.starts.iter().map(|start| start.order.id);
+            let heard = self
+                .answers()
+                .into_iter()
+                .filter_map(|(_, answer)| answer.operation_id.as_ref()?.parse().ok());
+            started.chain(heard).any(|id| self.world.auditor.was_damaged(id))
+                || self.world.auditor.was_unseen_damaged()
+        };
         let wrong = match answer.meaning {
             Meaning::Undocumented => Some(format!("{} {text}", answer.status)),
             Meaning::Damaged if !is_damaged() => {
@@ -310,16 +328,18 @@ impl<'a> Case<'a> {
                     ),
                 );
             }
-            let policy = self.rule.policy();
-            let keeps_all =
-                policy.store_response == StoreResponse::Full && policy.body_retention >= policy.retention;
+            let keeps_all = self.rule.policies().iter().all(|policy| {
+                policy.store_response == StoreResponse::Full && policy.body_retention >= policy.retention
+            });
             let was_damaged = self.world.auditor.was_damaged(id);
             let is_lost = answer.meaning == Meaning::NotStored && its_own && !was_damaged;
             if is_within && is_lost && keeps_all {
                 self.object("P2", &format!("{id} was kept, and is told not to be"));
             }
             let late = self.world.auditor.earliest_by(told.sent).saturating_sub(ended.expires);
-            if late > LATE && answer.meaning.is_outcome() && its_own {
+            let is_late =
+                late > self.world.may_be_late() && !self.world.auditor.was_held(told.sent, told.heard);
+            if is_late && answer.meaning.is_outcome() && its_own {
                 self.object("windows", &format!("{id} had an answer {late} ms after its window"));
             }
         }

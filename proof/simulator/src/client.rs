@@ -58,16 +58,15 @@ pub(crate) async fn send(
     index: usize,
 ) -> Option<Meaning> {
     let operation = &world.plan[number];
-    let rule = &world.rules[operation.rule];
+    let rule = world.rules[operation.rule].clone();
     let gateway = world.gateway(index.wrapping_mul(7) + usize::try_from(world.chance.below(3)).unwrap_or(0));
     let sent = world.trace.now();
     world.trace.note(format_args!("#{number} {variant:?} to gateway {}", gateway.number));
     let request = request(operation, variant, &rule.name);
-    let accepted = rule.accepts();
     let way = (Host::Clients, Host::Gateway(gateway.number));
     let hangs_up = world.faults.strikes(Fault::HangUp).then(|| world.chance.millis(1, 1_500));
     let serving = async move {
-        let serving = gateway.serve(request, accepted);
+        let serving = gateway.serve(request, &rule);
         match hangs_up {
             // The connection is gone, and with it whatever waits for it.
             Some(after) => tokio::time::timeout(after, serving).await.unwrap_or(Err(crate::network::Broken)),

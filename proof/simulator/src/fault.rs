@@ -103,6 +103,14 @@ faults! {
     Rekey = "rekey", 0.3;
     /// A replica takes over that lacks what was acknowledged. No store may do that: it shows that the checker can fail.
     Failover = "failover", 0.5;
+    /// The link between one gateway and the store is cut for seconds, one way.
+    StoreCut = "store-cut", 0.5;
+    /// An operator who has looked at another clock says that the store's is right.
+    ClockAccept = "clock-accept", 0.8;
+    /// The provider refuses an attempt for good, breaks the connection, and says so by webhook alone.
+    WebhookNotExecuted = "webhook-not-executed", 0.1;
+    /// The provider tells by webhook that an earlier attempt did nothing, while a later one is at work.
+    WebhookEarlier = "webhook-earlier", 0.8;
 }
 
 impl std::str::FromStr for Fault {

@@ -19,7 +19,7 @@ use semel_worker::{
     Asking, Finding, OperationRules, Question, Rules, WebhookIntake, WebhookSecret, Worker, WorkerOptions,
 };
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tower::Layer as _;
@@ -39,6 +39,7 @@ pub(crate) fn start(world: &Arc<World>, number: usize) -> Arc<Process> {
         life: Arc::clone(&life),
         trace: Arc::clone(&world.trace),
         outage: world.outage.clone(),
+        link: world.link_of(number).clone(),
         name: format!("gateway {number}"),
         max_concurrent_batches: world.max_concurrent_batches,
         patience: STORE_TIMEOUT,
@@ -46,13 +47,14 @@ pub(crate) fn start(world: &Arc<World>, number: usize) -> Arc<Process> {
     let store = SimulatedStore::connect(&world.disk, world.machine_of(number), process, Some(weather));
     let options = EngineOptions {
         store_timeout: STORE_TIMEOUT,
-        quotas: world.quotas.clone(),
+        quotas: world.quotas_in_force(),
         keyring: keyring(*locked(&world.keys)),
         environment: Environment::new(Arc::new(world.machine_of(number).clone()), Arc::new(dice.clone())),
         ..EngineOptions::default()
     };
     let engine = Engine::with_options(Arc::new(store.clone()), options);
-    let rules = rules(world, &life, number);
+    let is_other = Arc::new(AtomicBool::new(false));
+    let rules = rules(world, &life, number, &is_other);
     let service = Mutex::new(service(world, &life, number, &engine, false));
     let secrets = WebhookSecret::parse(SECRET).ok();
     let intake = WebhookIntake::new(engine.clone(), Arc::clone(&rules)).source("provider", secrets);
@@ -68,7 +70,7 @@ pub(crate) fn start(world: &Arc<World>, number: usize) -> Arc<Process> {
     let tending = tokio::spawn(async move { store.tend().await });
     let background = Mutex::new(vec![working.abort_handle(), tending.abort_handle()]);
     world.trace.note(format_args!("gateway {number} starts as process {process}"));
-    Arc::new(Process { number, life, engine, service, intake, background })
+    Arc::new(Process { number, life, engine, service, is_other, intake, background })
 }
 
 /// Has a process take up the keys of this generation.
@@ -76,9 +78,9 @@ pub(crate) fn take_up(process: &Process, generation: Option<u32>) {
     process.engine.set_keyring(keyring(generation));
 }
 
-/// Has a process take up another configuration: another recipe for fingerprints, or the first one again.
+/// Has a process take up another configuration, of other policies and another recipe for fingerprints, or the first one again.
 pub(crate) fn reload(world: &Arc<World>, process: &Process, other: bool) {
-    process.serve_by(service(world, &process.life, process.number, &process.engine, other));
+    process.serve_by(service(world, &process.life, process.number, &process.engine, other), other);
 }
 
 fn service(world: &Arc<World>, life: &Arc<Life>, gateway: usize, engine: &Engine, other: bool) -> Inner {
@@ -98,7 +100,7 @@ fn keyring(generation: Option<u32>) -> Option<Keyring> {
 fn layer(world: &Arc<World>, engine: Engine, other: bool) -> IdempotencyLayer {
     let recipe = Recipe::builder().ignore("/a member that nobody sends").build().ok().filter(|_| other);
     let protection = |rule: &Rule| {
-        let valid = ValidProtection::try_from(Protection::clone(&rule.protection)).ok()?;
+        let valid = ValidProtection::try_from(Protection::clone(rule.in_force(other))).ok()?;
         Some(match &recipe {
             Some(recipe) => valid.with_recipe(Arc::new(recipe.clone())),
             None => valid,
@@ -115,9 +117,9 @@ fn layer(world: &Arc<World>, engine: Engine, other: bool) -> IdempotencyLayer {
 }
 
 /// What the workers know of each operation.
-fn rules(world: &Arc<World>, life: &Arc<Life>, gateway: usize) -> Rules {
-    let of = |rule: &Rule| {
-        let rules = OperationRules::new(Arc::clone(&rule.protection.policy));
+fn rules(world: &Arc<World>, life: &Arc<Life>, gateway: usize, is_other: &Arc<AtomicBool>) -> Rules {
+    let of = |rule: &Rule, other: bool| {
+        let rules = OperationRules::new(Arc::clone(&rule.in_force(other).policy));
         let Some((attempts, every)) = rule.polls else { return (rule.name.clone(), rules) };
         let (world, life, rule) = (Arc::clone(world), Arc::clone(life), rule.clone());
         let name = rule.name.clone();
@@ -142,6 +144,8 @@ fn rules(world: &Arc<World>, life: &Arc<Life>, gateway: usize) -> Rules {
         let asking = Asking { every, attempts, deadline: Duration::from_secs(4), ..Asking::new(ask) };
         (name, rules.asking(asking))
     };
-    let known: BTreeMap<String, OperationRules> = world.rules.iter().map(of).collect();
-    Arc::new(move |name: &str| known.get(name).cloned())
+    let known: [BTreeMap<String, OperationRules>; 2] =
+        [false, true].map(|other| world.rules.iter().map(|rule| of(rule, other)).collect());
+    let is_other = Arc::clone(is_other);
+    Arc::new(move |name: &str| known[usize::from(is_other.load(Relaxed))].get(name).cloned())
 }

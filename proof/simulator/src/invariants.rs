@@ -6,7 +6,8 @@ use crate::book::{Known, Pages};
 use crate::rules::{Rule, Work};
 use crate::store::Write;
 use semel::{
-    Actor, Body, Draft, Expired, Happening, HistoryEntry, Now, Origin, Record, Stale, State, Timestamp, When,
+    Actor, Body, Draft, Expired, Happening, HistoryEntry, Now, Origin, Policy, Record, Stale, State,
+    Timestamp, When,
 };
 use std::time::Duration;
 
@@ -87,11 +88,7 @@ impl Case<'_> {
             (one, other) if one == other && one != Unknown => {
                 require(history.is_none() && unchanged(before, draft), "what has ended stays as it is")
             }
-            (Unknown, Unknown) => require(
-                history.is_none_or(|entry| entry.happening == Happening::DeadLettered)
-                    && draft.owner == before.owner,
-                "questions about doubt leave it as it is",
-            ),
+            (Unknown, Unknown) => self.asked(before, draft, history),
             (InProgress, Unknown) if is_owners => self.by_owner(),
             (InProgress, Unknown) => {
                 let retries = self.rule.policy().stale != Stale::Unknown;
@@ -116,6 +113,19 @@ impl Case<'_> {
             }
             (one, other) => Err(format!("{} never becomes {}", one.as_str(), other.as_str())),
         }
+    }
+
+    /// A question is claimed, or there have been enough of them.
+    fn asked(&self, before: &Record, draft: &Draft, history: Option<&HistoryEntry>) -> Verdict {
+        let is_told = history.is_none_or(|entry| entry.happening == Happening::DeadLettered);
+        require(is_told && draft.owner == before.owner, "questions about doubt leave it as it is")?;
+        let most = self.rule.polls.map_or(0, |(attempts, _)| attempts);
+        require(draft.reconcile_attempts <= most, "it is asked about more often than the rules say")?;
+        let is_new = draft.dead_letter && !before.dead_letter;
+        require(
+            !is_new || draft.reconcile_attempts == most,
+            "it is a dead letter before its questions are used up",
+        )
     }
 
     /// Another attempt goes on.
@@ -192,8 +202,8 @@ impl Case<'_> {
     }
 
     fn leased(&self, draft: &Draft) -> Verdict {
-        let lease = When::In(self.rule.policy().lease);
-        require(draft.times.lease == lease, "a lease is as long as the policy says")?;
+        let is_so = self.rule.policies().iter().any(|policy| draft.times.lease == When::In(policy.lease));
+        require(is_so, "a lease is as long as the policy says")?;
         require(
             draft.times.expires.is_none() && draft.times.purge.is_none(),
             "no window runs while somebody works",
@@ -202,11 +212,12 @@ impl Case<'_> {
 
     /// How long a final state is kept.
     fn is_kept(&self, draft: &Draft) -> Verdict {
-        let policy = self.rule.policy();
-        let (retention, tombstone) = (policy.retention, policy.tombstone);
-        let purge = (tombstone != Duration::MAX).then(|| When::In(retention.saturating_add(tombstone)));
-        let is_so = draft.times.expires == Some(When::In(retention)) && draft.times.purge == purge;
-        require(is_so, "a window is as long as the policy says")?;
+        let is_so = |policy: &&Policy| {
+            let (retention, tombstone) = (policy.retention, policy.tombstone);
+            let purge = (tombstone != Duration::MAX).then(|| When::In(retention.saturating_add(tombstone)));
+            draft.times.expires == Some(When::In(retention)) && draft.times.purge == purge
+        };
+        require(self.rule.policies().iter().any(is_so), "a window is as long as the policy says")?;
         require(!draft.dead_letter && draft.times.reconcile.is_none(), "nobody is asked about what has ended")
     }
 

@@ -33,6 +33,7 @@ mod run;
 mod service;
 mod setup;
 mod shrink;
+mod sometimes;
 mod steps;
 pub mod store;
 mod trace;

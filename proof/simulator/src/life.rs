@@ -41,8 +41,10 @@ impl Life {
         self.death.notify_waiters();
     }
 
+    /// Stands still for so long, or for as long as it would have anyway.
     pub(crate) fn stand_still(&self, span: Duration) {
-        *self.stands_still_until.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + span);
+        let mut until = self.stands_still_until.lock().unwrap_or_else(PoisonError::into_inner);
+        *until = (*until).max(Some(Instant::now() + span));
     }
 
     /// What the work comes to; `None`: the process was killed meanwhile, and the work with it.

@@ -45,7 +45,8 @@ struct Sums {
     failed: Vec<u64>,
     counts: Counts,
     faults: BTreeMap<&'static str, u64>,
-    answers: BTreeMap<String, usize>,
+    answers: BTreeMap<String, u64>,
+    sometimes: BTreeMap<String, u64>,
 }
 
 fn main() -> ExitCode {
@@ -127,6 +128,9 @@ impl Sums {
         for (answer, count) in &report.answers {
             *self.answers.entry(answer.clone()).or_default() += count;
         }
+        for (sight, count) in &report.sometimes {
+            *self.sometimes.entry(sight.clone()).or_default() += count;
+        }
     }
 
     fn line(&self, took: Duration) -> String {
@@ -151,6 +155,9 @@ impl Sums {
         let answers: Vec<_> =
             self.answers.iter().map(|(answer, count)| format!("{answer} {count}")).collect();
         println!("answers: {}", answers.join(", "));
+        let sometimes: Vec<_> =
+            self.sometimes.iter().map(|(sight, count)| format!("{sight} {count}")).collect();
+        println!("sometimes: {}", sometimes.join(", "));
     }
 }
 

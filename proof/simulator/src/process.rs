@@ -4,13 +4,15 @@ use crate::life::Life;
 use crate::lock::locked;
 use crate::log::{self, Answer, Meaning};
 use crate::network::Broken;
+use crate::rules::Rule;
 use bytes::Bytes;
 use http::header::SET_COOKIE;
 use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt as _, Full};
-use semel::Engine;
+use semel::{Engine, InFlight};
 use semel_tower::{Body, BoxError};
 use semel_worker::WebhookIntake;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use tokio::task::AbortHandle;
 use tower::ServiceExt as _;
@@ -26,6 +28,8 @@ pub(crate) struct Process {
     pub(crate) life: Arc<Life>,
     pub(crate) engine: Engine,
     pub(crate) service: Mutex<Inner>,
+    /// Whether it goes by the other configuration.
+    pub(crate) is_other: Arc<AtomicBool>,
     pub(crate) intake: WebhookIntake,
     /// What is done without a request.
     pub(crate) background: Mutex<Vec<AbortHandle>>,
@@ -39,19 +43,17 @@ impl Process {
     }
 
     /// Serves by this from now on.
-    pub(crate) fn serve_by(&self, service: Inner) {
+    pub(crate) fn serve_by(&self, service: Inner, other: bool) {
         *locked(&self.service) = service;
+        self.is_other.store(other, Relaxed);
     }
 
     /// Serves a client's request.
-    pub(crate) async fn serve(
-        &self,
-        request: Request<Full<Bytes>>,
-        accepted: bool,
-    ) -> Result<Answer, Broken> {
+    pub(crate) async fn serve(&self, request: Request<Full<Bytes>>, rule: &Rule) -> Result<Answer, Broken> {
         let serving = async {
             self.life.pass().await;
             let service = locked(&self.service).clone();
+            let accepted = rule.in_force(self.is_other.load(Relaxed)).policy.in_flight == InFlight::Accepted;
             let response = service.oneshot(request).await.map_err(|_| Broken)?;
             self.life.pass().await;
             let (parts, body) = response.into_parts();

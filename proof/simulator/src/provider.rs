@@ -4,7 +4,7 @@ use crate::book::{Charged, Known, Order};
 use crate::fault::Fault;
 use crate::network::{Broken, Host};
 use crate::plan::canary;
-use crate::rules::Rule;
+use crate::rules::{Rule, Work};
 use crate::world::World;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
@@ -35,13 +35,26 @@ pub(crate) async fn charge(world: Arc<World>, order: Order, rule: Rule) -> Resul
         if world.faults.strikes(Fault::ProviderStall) {
             tokio::time::sleep(world.chance.millis(4_000, 25_000)).await;
         }
+        // A call that is made at most once is never made again: nobody says that it may be.
+        let may_refuse = rule.webhooks && rule.work != Work::AtMostOnce;
+        if may_refuse
+            && world.faults.strikes(Fault::WebhookNotExecuted)
+            && refuses(&world, &order, &rule, order.attempt)
+        {
+            return Err(Broken);
+        }
+        if may_refuse && order.attempt > 1 && world.faults.strikes(Fault::WebhookEarlier) {
+            refuses(&world, &order, &rule, order.attempt - 1);
+        }
         let charged = world.book.pages().charge(world.trace.now(), &order, &rule);
         world.trace.note(format_args!(
             "#{} {} attempt {}: provider {charged:?}",
             order.number, order.id, order.attempt
         ));
-        if rule.webhooks && charged != Charged::Sealed {
-            tell(&world, &order, &rule, charged);
+        match charged {
+            Charged::Done if rule.webhooks => tell(&world, &order, &rule, Word::Paid),
+            Charged::Declined if rule.webhooks => tell(&world, &order, &rule, Word::Declined),
+            _ => {}
         }
         if world.faults.strikes(Fault::ProviderAfter) {
             return Err(Broken);
@@ -52,6 +65,15 @@ pub(crate) async fn charge(world: Arc<World>, order: Order, rule: Rule) -> Resul
         Ok(Said::Done(charged))
     };
     life.during(charging).await.unwrap_or(Err(Broken))
+}
+
+/// Refuses the attempts up to this one for good, and says so by webhook; whether there was anything to refuse.
+fn refuses(world: &Arc<World>, order: &Order, rule: &Rule, attempt: u32) -> bool {
+    let did_nothing = world.book.pages().ask(world.trace.now(), order.id, attempt).is_none();
+    if did_nothing {
+        tell(world, order, rule, Word::NotExecuted(attempt));
+    }
+    did_nothing
 }
 
 /// Whoever polls is told what became of an operation. What did nothing by then never will.
@@ -74,7 +96,7 @@ pub(crate) async fn find(
             Finding::Failed { response: Some(declined(id, tenant, "poll")), resource: None }
         }
         // A call that is made at most once is never made again: then it is as good as declined.
-        None if rule.work == crate::rules::Work::AtMostOnce => {
+        None if rule.work == Work::AtMostOnce => {
             Finding::Failed { response: Some(declined(id, tenant, "poll")), resource: None }
         }
         None => Finding::Absent,
@@ -99,41 +121,56 @@ fn response(status: u16, body: String) -> StoredResponse {
     StoredResponse { status, headers, body: Body::Stored(body.into()), schema_version: None }
 }
 
+/// What a webhook says.
+#[derive(Clone, Copy)]
+enum Word {
+    Paid,
+    Declined,
+    /// Of this attempt.
+    NotExecuted(u32),
+}
+
 /// Tells of an order by webhook: at once or late, once or again, by operation or by key.
-fn tell(world: &Arc<World>, order: &Order, rule: &Rule, charged: Charged) {
+fn tell(world: &Arc<World>, order: &Order, rule: &Rule, word: Word) {
     let number = world.webhooks.fetch_add(1, Relaxed);
-    let (outcome, stored) = match charged {
-        Charged::Done => ("completed", paid(order.id, order.tenant, "webhook")),
-        Charged::Declined | Charged::Sealed => ("failed", declined(order.id, order.tenant, "webhook")),
+    let (outcome, attempt, stored) = match word {
+        Word::Paid => ("completed", order.attempt, Some(paid(order.id, order.tenant, "webhook"))),
+        Word::Declined => ("failed", order.attempt, Some(declined(order.id, order.tenant, "webhook"))),
+        Word::NotExecuted(attempt) => ("not_executed", attempt, None),
     };
-    let text = match &stored.body {
-        Body::Stored(bytes) => String::from_utf8_lossy(bytes).replace('"', "\\\""),
-        _ => String::new(),
-    };
-    let about = if world.faults.strikes(Fault::WebhookByKey) {
+    let about = if stored.is_some() && world.faults.strikes(Fault::WebhookByKey) {
         let key = world.plan.get(order.number as usize).map_or("", |operation| operation.key.as_str());
         format!(r#""tenant":"tenant-{}","operation":"{}","key":"{key}""#, order.tenant, rule.name)
     } else {
-        format!(r#""operation_id":"{}","attempt":{}"#, order.id, order.attempt)
+        format!(r#""operation_id":"{}","attempt":{attempt}"#, order.id)
     };
-    let header =
-        |(name, value): &(String, Bytes)| format!(r#""{name}":"{}""#, String::from_utf8_lossy(value));
-    let headers: Vec<String> = stored.headers.iter().map(header).collect();
-    let body = format!(
-        r#"{{{about},"outcome":"{outcome}","response":{{"status":{},"headers":{{{}}},"body":"{text}"}}}}"#,
-        stored.status,
-        headers.join(",")
-    );
+    let response = stored.map_or(String::new(), |stored| format!(r#","response":{}"#, document(&stored)));
+    let body = format!(r#"{{{about},"outcome":"{outcome}"{response}}}"#);
     let late = if world.faults.strikes(Fault::WebhookLate) {
         world.chance.millis(5_000, 60_000) + Duration::from_millis(u64::from(number) % 977)
     } else {
         Duration::from_millis(20 + u64::from(number) % 400)
     };
+    world.trace.note(format_args!(
+        "#{} {} attempt {attempt}: webhook {number} is to say {outcome}",
+        order.number, order.id
+    ));
     let (world, id) = (Arc::clone(world), order.id);
     tokio::spawn(async move {
         tokio::time::sleep(late).await;
         deliver(&world, id, number, Bytes::from(body)).await;
     });
+}
+
+fn document(stored: &StoredResponse) -> String {
+    let text = match &stored.body {
+        Body::Stored(bytes) => String::from_utf8_lossy(bytes).replace('"', "\\\""),
+        _ => String::new(),
+    };
+    let header =
+        |(name, value): &(String, Bytes)| format!(r#""{name}":"{}""#, String::from_utf8_lossy(value));
+    let headers: Vec<String> = stored.headers.iter().map(header).collect();
+    format!(r#"{{"status":{},"headers":{{{}}},"body":"{text}"}}"#, stored.status, headers.join(","))
 }
 
 /// Delivers until somebody takes it in.

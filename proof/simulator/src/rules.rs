@@ -21,12 +21,26 @@ pub(crate) enum Work {
     Transaction,
 }
 
+impl Work {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Service => "service",
+            Self::AtMostOnce => "at most once",
+            Self::Deduplicated => "deduplicated",
+            Self::Queryable => "queryable",
+            Self::Transaction => "transaction",
+        }
+    }
+}
+
 /// One operation, and its rules.
 #[derive(Clone, Debug)]
 pub(crate) struct Rule {
     pub(crate) name: String,
     pub(crate) work: Work,
     pub(crate) protection: Arc<Protection>,
+    /// What another configuration has in its place.
+    pub(crate) other: Arc<Protection>,
     /// How many questions are asked, and how far apart the first ones are; `None`: nobody is asked.
     pub(crate) polls: Option<(u32, Duration)>,
     /// Whether the provider tells by webhook.
@@ -38,15 +52,20 @@ impl Rule {
         &self.protection.policy
     }
 
+    /// Of both configurations. What work means is the same in both: what becomes of doubt, and of keys whose window is over.
+    pub(crate) fn policies(&self) -> [&Policy; 2] {
+        [&self.protection.policy, &self.other.policy]
+    }
+
+    /// What is in force in one of the configurations.
+    pub(crate) fn in_force(&self, other: bool) -> &Arc<Protection> {
+        if other { &self.other } else { &self.protection }
+    }
+
     /// Whether the provider carries one operation out once, however often it is asked.
     pub(crate) fn deduplicates(&self) -> bool {
         self.work == Work::Deduplicated
             || (self.work == Work::Service && self.policy().stale == Stale::Resume)
-    }
-
-    /// Whether duplicates are told "accepted".
-    pub(crate) fn accepts(&self) -> bool {
-        self.policy().in_flight == InFlight::Accepted
     }
 
     /// Whether another attempt may go on from one of which nobody knows what it did.
@@ -109,16 +128,38 @@ impl Rule {
             tombstone: if is_short { dice.millis(10_000, 60_000) } else { Duration::from_secs(24 * 60 * 60) },
             expired: dice.pick(&[Expired::Refuse, Expired::New]),
             stale,
-            in_flight: match dice.below(3) {
-                0 => InFlight::Conflict,
-                1 => InFlight::Accepted,
-                _ => InFlight::Wait(dice.millis(200, 2_000)),
-            },
+            in_flight: in_flight(dice),
             settling,
             store_response: if dice.chance(0.15) { StoreResponse::Reference } else { StoreResponse::Full },
         };
-        let timeout = lease.mul_f64(0.8);
-        let protection = Protection { policy: Arc::new(policy), timeout, ..Protection::default() };
-        Self { name: format!("operation-{number}"), work, protection: Arc::new(protection), polls, webhooks }
+        // No key is remembered for less time than by the first: the clock may step by a part of that.
+        let other = Policy {
+            lease: lease.mul_f64(if dice.chance(0.5) { 1.5 } else { 0.75 }),
+            retention: retention * 2,
+            in_flight: in_flight(dice),
+            store_response: dice.pick(&[policy.store_response, StoreResponse::Full]),
+            ..policy.clone()
+        };
+        Self {
+            name: format!("operation-{number}"),
+            work,
+            protection: protection(policy),
+            other: protection(other),
+            polls,
+            webhooks,
+        }
     }
+}
+
+fn in_flight(dice: &Dice) -> InFlight {
+    match dice.below(3) {
+        0 => InFlight::Conflict,
+        1 => InFlight::Accepted,
+        _ => InFlight::Wait(dice.millis(200, 2_000)),
+    }
+}
+
+fn protection(policy: Policy) -> Arc<Protection> {
+    let timeout = policy.lease.mul_f64(0.8);
+    Arc::new(Protection { policy: Arc::new(policy), timeout, ..Protection::default() })
 }

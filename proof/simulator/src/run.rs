@@ -16,6 +16,7 @@ use crate::operator;
 use crate::plan::Operation;
 use crate::rules::Rule;
 use crate::setup::Setup;
+use crate::sometimes;
 use crate::store::Disk;
 use crate::trace::Trace;
 use crate::world::{Parts, World};
@@ -41,7 +42,9 @@ pub struct Report {
     /// How many operations there were, how many requests, and how many effects.
     pub counts: Counts,
     /// How often each answer was given.
-    pub answers: BTreeMap<String, usize>,
+    pub answers: BTreeMap<String, u64>,
+    /// How often each thing happened that has to happen in some runs, and how often each policy met each answer.
+    pub sometimes: BTreeMap<String, u64>,
     /// Whether nothing of it is left in memory.
     pub is_freed: bool,
 }
@@ -138,10 +141,14 @@ fn world(setup: &Setup) -> Arc<World> {
     let host = |_| if is_shared { machine.clone() } else { Machine::new() };
     let hosts = (0..count).map(host).collect();
     let auditor = Arc::new(Auditor::new(Arc::clone(&trace), Arc::clone(&book), Arc::clone(&rules)));
-    let disk = Disk::audited(machine.clone(), Terms::default().within(shortest), auditor.clone());
+    let hold = Duration::from_secs(dice.pick(&[15 * 60, 15 * 60, 60, 10]));
+    let terms = Terms { hold, ..Terms::default() };
+    let disk = Disk::audited(machine.clone(), terms.within(shortest), auditor.clone());
     let rate = Rate { per_second: 10 + u32::try_from(dice.below(30)).unwrap_or(0), burst: 5 };
-    let quota =
-        if dice.chance(0.25) { Quota { new_keys: Some(rate), live_keys: None } } else { Quota::default() };
+    let quota = Quota {
+        new_keys: dice.chance(0.25).then_some(rate),
+        live_keys: dice.chance(0.15).then(|| 10 + dice.below(60)),
+    };
     World::of(Parts {
         seed,
         trace,
@@ -166,7 +173,10 @@ fn heal(world: &Arc<World>, gateways: usize) {
     world.start_service();
     world.start_provider();
     for number in 0..gateways {
-        if !world.gateway(number).life.is_alive() {
+        world.link_of(number).heal();
+        if world.gateway(number).life.is_alive() {
+            world.gateway(number).engine.set_quotas(world.quotas_in_force());
+        } else {
             chaos::start(world, number);
         }
     }
@@ -229,12 +239,15 @@ fn unsettled(world: &World) -> Vec<String> {
 }
 
 fn report(setup: &Setup, world: &World, violations: Vec<String>) -> Report {
-    let mut answers = BTreeMap::new();
     let told = world.told();
+    let mut meanings: BTreeMap<Option<Meaning>, u64> = BTreeMap::new();
     for told in told.iter() {
-        let word = told.answer.as_ref().map_or("none".to_owned(), |answer| format!("{:?}", answer.meaning));
-        *answers.entry(word).or_default() += 1;
+        *meanings.entry(told.answer.as_ref().map(|answer| answer.meaning)).or_default() += 1;
     }
+    let word = |meaning: Option<Meaning>| meaning.map_or("none".to_owned(), |it| format!("{it:?}"));
+    let rule = |number: u32| &world.rules[world.plan[number as usize].rule];
+    let mut sometimes = sometimes::answers(told.iter().map(|told| (rule(told.number), told)));
+    sometimes.extend(world.auditor.sights.counts());
     let pages = world.book.pages();
     let struck = world.faults.struck();
     Report {
@@ -251,7 +264,8 @@ fn report(setup: &Setup, world: &World, violations: Vec<String>) -> Report {
             seconds: world.trace.now() / 1_000,
         },
         struck,
-        answers,
+        answers: meanings.into_iter().map(|(meaning, count)| (word(meaning), count)).collect(),
+        sometimes,
         is_freed: false,
     }
 }

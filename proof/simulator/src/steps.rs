@@ -1,6 +1,7 @@
 //! Whether a write is a step that the state machine allows. What an actor brought along is read off the write itself; then the same actor, asked
 //! again, has to come to the very same write.
 
+use crate::rules::Rule;
 use crate::store::Write;
 use semel::transition::{
     About, Act, Arrival, Arrived, Change, Claim, Evidence, Match, Polling, Reservation, Settlement, Windows,
@@ -9,17 +10,32 @@ use semel::transition::{
 use semel::{Actor, Draft, Happening, HistoryEntry, Now, Policy, Record, State, When};
 use std::time::Duration;
 
-/// What is wrong with a write. `told` is what its process went by before.
-pub(crate) fn check(write: &Write<'_>, policy: &Policy, now: Now, told: &[Now]) -> Result<(), String> {
+/// What a writer went by: its rules, how often outcomes are asked about, and the time, now and before.
+pub(crate) struct Case<'a, T> {
+    pub(crate) rule: &'a Rule,
+    pub(crate) now: Now,
+    /// What its process went by before, the last first: most writes are right without it.
+    pub(crate) told: T,
+}
+
+/// What is wrong with a write, by whichever configuration its process has.
+pub(crate) fn check<T: Iterator<Item = Now> + Clone>(write: &Write<'_>, case: &Case<'_, T>) -> Verdict {
+    let [first, other] = case.rule.policies();
+    by(write, first, case).or_else(|why| by(write, other, case).map_err(|_| why))
+}
+
+type Verdict = Result<(), String>;
+
+fn by<T: Iterator<Item = Now> + Clone>(write: &Write<'_>, policy: &Policy, case: &Case<'_, T>) -> Verdict {
     match (write.before, write.draft) {
         (None, Some(draft)) => reserved(draft, policy),
-        (Some(before), Some(draft)) => swapped(before, draft, write.history, policy, (now, told)),
-        (Some(before), None) => removed(before, policy, now),
+        (Some(before), Some(draft)) => swapped(before, draft, write.history, policy, case),
+        (Some(before), None) => removed(before, policy, case.now),
         (None, None) => Err("nothing was written".into()),
     }
 }
 
-fn reserved(draft: &Draft, policy: &Policy) -> Result<(), String> {
+fn reserved(draft: &Draft, policy: &Policy) -> Verdict {
     let reservation = Reservation {
         key: draft.key.clone(),
         operation_id: draft.operation_id,
@@ -34,7 +50,7 @@ fn reserved(draft: &Draft, policy: &Policy) -> Result<(), String> {
     }
 }
 
-fn removed(before: &Record, policy: &Policy, now: Now) -> Result<(), String> {
+fn removed(before: &Record, policy: &Policy, now: Now) -> Verdict {
     let arrival = Arrival { matches: Match::Same, owner: before.owner, policy };
     let windows = Windows::from(policy);
     let allowed = act(before, &Claim::of(before), &Act::Release { windows }) == Ok(Change::Remove)
@@ -44,13 +60,15 @@ fn removed(before: &Record, policy: &Policy, now: Now) -> Result<(), String> {
     if allowed { Ok(()) } else { Err(format!("{} was removed before its time", before.state.as_str())) }
 }
 
-fn swapped(
+fn swapped<T: Iterator<Item = Now> + Clone>(
     before: &Record,
     draft: &Draft,
     history: Option<&HistoryEntry>,
     policy: &Policy,
-    (now, told): (Now, &[Now]),
-) -> Result<(), String> {
+    case: &Case<'_, T>,
+) -> Verdict {
+    let attempts = case.rule.polls.map(|(attempts, _)| attempts);
+    let by_others = |now: Now| by_others(before, draft, history, (policy, attempts), now);
     let is_it = |change: &Change| match change {
         Change::Put { next, history: told } => **next == *draft && told.as_ref() == history,
         Change::Remove => false,
@@ -58,11 +76,10 @@ fn swapped(
     // What was decided was decided a little earlier.
     let allowed = by_owner(before, draft, history, policy).iter().any(is_it)
         || [0, 1, 3, 10, 60].into_iter().any(|seconds| {
-            let now = earlier(now, Duration::from_secs(seconds));
-            by_others(before, draft, history, policy, now).iter().any(is_it)
+            by_others(earlier(case.now, Duration::from_secs(seconds))).iter().any(is_it)
         })
         // Or when the clock was not yet known to have stepped.
-        || told.iter().rev().any(|now| by_others(before, draft, history, policy, *now).iter().any(is_it));
+        || case.told.clone().any(|now| by_others(now).iter().any(is_it));
     if allowed {
         return Ok(());
     }
@@ -107,7 +124,7 @@ fn by_others(
     before: &Record,
     draft: &Draft,
     history: Option<&HistoryEntry>,
-    policy: &Policy,
+    (policy, attempts): (&Policy, Option<u32>),
     now: Now,
 ) -> Vec<Change> {
     let arrival = Arrival { matches: Match::Same, owner: draft.owner, policy };
@@ -118,10 +135,10 @@ fn by_others(
     changes.extend(watch(before, policy, now));
     changes.extend(reap(before, now.earliest));
     changes.extend(ask_as_well(before));
-    if let Some(When::In(next)) = draft.times.reconcile {
-        changes.extend(poll(before, &Polling { attempts: u32::MAX, next }, now.earliest));
+    if let Some(attempts) = attempts {
+        let next = if let Some(When::In(next)) = draft.times.reconcile { next } else { Duration::ZERO };
+        changes.extend(poll(before, &Polling { attempts, next }, now.earliest));
     }
-    changes.extend(poll(before, &Polling { attempts: 0, next: Duration::ZERO }, now.earliest));
     if let Some(entry) = history {
         changes.push(remark(before, entry.actor.clone(), entry.note.clone()));
         changes.extend(settled(before, draft, entry, policy, now));

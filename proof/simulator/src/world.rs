@@ -12,7 +12,7 @@ use crate::network::Network;
 use crate::plan::Operation;
 use crate::process::Process;
 use crate::rules::Rule;
-use crate::store::{Disk, Outage};
+use crate::store::{Disk, Link, Outage};
 use crate::trace::Trace;
 use semel::Quotas;
 use std::sync::atomic::{AtomicU32, AtomicUsize};
@@ -32,6 +32,8 @@ pub(crate) struct World {
     pub(crate) hosts: Vec<Machine>,
     pub(crate) disk: Disk,
     pub(crate) outage: Outage,
+    /// Each gateway's link to the store.
+    links: Vec<Link>,
     pub(crate) book: Arc<Book>,
     pub(crate) auditor: Arc<Auditor>,
     pub(crate) rules: Arc<Vec<Rule>>,
@@ -87,6 +89,7 @@ impl World {
         } = parts;
         let network =
             Arc::new(Network::new(Arc::clone(&faults), Dice::of(seed, "network"), Arc::clone(&trace)));
+        let links = hosts.iter().map(|_| Link::default()).collect();
         Arc::new(Self {
             seed,
             chance: Dice::of(seed, "chance"),
@@ -97,6 +100,7 @@ impl World {
             hosts,
             disk,
             outage: Outage::default(),
+            links,
             book,
             auditor,
             rules,
@@ -128,6 +132,15 @@ impl World {
 
     pub(crate) fn machine_of(&self, gateway: usize) -> &Machine {
         &self.hosts[gateway % self.hosts.len()]
+    }
+
+    pub(crate) fn link_of(&self, gateway: usize) -> &Link {
+        &self.links[gateway % self.links.len()]
+    }
+
+    /// What tenants may take. After healing there is no limit any more: what waits for room would never settle.
+    pub(crate) fn quotas_in_force(&self) -> Quotas {
+        if self.faults.are_healed() { Quotas::default() } else { self.quotas.clone() }
     }
 
     pub(crate) fn service(&self) -> Arc<Life> {

@@ -5,7 +5,7 @@ use super::disk::{Disk, Write};
 use super::weather::Weather;
 use crate::machine::Machine;
 use bytes::Bytes;
-use semel::clock::{Clock as _, ClockReport, ClockRequest, Keeper, Readings};
+use semel::clock::{Clock as _, ClockReport, ClockRequest, Keeper, Mark, Told};
 use semel::{
     Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, KeyFormat, KeyFormatSet, Now,
     OperationId, Page, Purged, Record, RecordKey, Respell, Store, StoreError, StoreFuture, Swap, Swapped,
@@ -13,6 +13,9 @@ use semel::{
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+/// How long an instance waits for a look at the clock.
+const LOOKS_FOR: Duration = Duration::from_secs(5);
 
 /// One instance's connection to a [`Disk`].
 #[derive(Clone)]
@@ -37,8 +40,10 @@ impl SimulatedStore {
         let process = i64::try_from(instance).unwrap_or(i64::MAX).saturating_add(1);
         let keeper = Arc::new(Mutex::new(Keeper::new(disk.0.terms, process)));
         let store = Self { disk: disk.clone(), host: host.clone(), instance, keeper, weather };
-        // As a real one does, it leaves a mark when it is opened.
-        let _ = store.look(false);
+        // As a real one does, it leaves a mark when it is opened. One that does not reach the store is opened by its first call.
+        if store.weather.as_ref().is_none_or(Weather::is_open) {
+            let _ = store.look(|_| false);
+        }
         store
     }
 
@@ -48,7 +53,7 @@ impl SimulatedStore {
         work: impl FnOnce(&mut Contents, Now) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let mut contents = self.disk.contents();
-        let told = self.keeper().judge(contents.mark(), &self.readings());
+        let told = self.judge(contents.mark());
         if told.wrong.is_some() {
             return Err(StoreError::Unavailable("this process's clock is far from the store's".into()));
         }
@@ -69,7 +74,15 @@ impl SimulatedStore {
         work: impl FnOnce(&Self, &mut Contents, Now) -> Result<T, StoreError> + Send + 'static,
     ) -> StoreFuture<'a, T> {
         let store = self.clone();
-        let carry_out = move || store.carry_out(|contents, now| work(&store, contents, now));
+        self.through(name, move || store.carry_out(|contents, now| work(&store, contents, now)))
+    }
+
+    /// Has something carried out at the store, with whatever happens to it on the way.
+    fn through<'a, T: Send + 'static>(
+        &'a self,
+        name: &'static str,
+        carry_out: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+    ) -> StoreFuture<'a, T> {
         match &self.weather {
             None => Box::pin(async move { carry_out() }),
             Some(weather) => Box::pin(weather.clone().around(self.disk.clone(), name, carry_out)),
@@ -81,26 +94,32 @@ impl SimulatedStore {
         let period = (self.disk.0.terms.hold / 10).clamp(Duration::from_millis(100), Duration::from_secs(60));
         loop {
             tokio::time::sleep(period).await;
-            let synchronised = self.disk.0.machine.synchronised() == Some(true);
-            let may_end = self.keeper().watch(synchronised, self.host.boottime(), period * 3);
-            let _ = self.look(may_end);
+            let store = self.clone();
+            let may_end = move |keeper: &mut Keeper| {
+                let synchronised = store.disk.0.machine.synchronised() == Some(true);
+                keeper.watch(synchronised, store.host.boottime(), period * 3)
+            };
+            let store = self.clone();
+            let looking = self.through("clock", move || store.look(may_end));
+            let _ = tokio::time::timeout(LOOKS_FOR, looking).await;
         }
     }
 
-    /// Leaves a mark. `accept`: what the clock claims is the time.
-    fn look(&self, accept: bool) -> Result<ClockReport, StoreError> {
+    /// Leaves a mark. `accepts`: what the clock claims is the time.
+    fn look(&self, accepts: impl FnOnce(&mut Keeper) -> bool) -> Result<ClockReport, StoreError> {
+        let accept = accepts(&mut self.keeper());
         let machine = self.disk.0.machine.clone();
         let mut contents = self.disk.contents();
-        let mut told = self.keeper().judge(contents.mark(), &self.readings());
+        let mut told = self.judge(contents.mark());
         contents.set_mark(told.mark);
         if accept && told.wrong.is_some() {
             self.keeper().accept_behind();
-            told = self.keeper().judge(contents.mark(), &self.readings());
+            told = self.judge(contents.mark());
             contents.set_mark(told.mark);
         } else if accept && told.now.is_held() {
             let accepted = self.keeper().accepting(&told);
             contents.set_mark(accepted);
-            told = self.keeper().judge(accepted, &self.readings());
+            told = self.judge(accepted);
         }
         let mut report = ClockReport::trusted(told.now.earliest, self.disk.0.terms);
         report.latest = told.now.latest;
@@ -112,8 +131,13 @@ impl SimulatedStore {
         Ok(report)
     }
 
-    fn readings(&self) -> Readings {
-        self.host.readings_of(&self.disk.0.machine)
+    /// What this instance believes of the clock, given the store's row.
+    fn judge(&self, row: Mark) -> Told {
+        let told = self.keeper().judge(row, &self.host.readings_of(&self.disk.0.machine));
+        if let (Some(turn), Some(audit)) = (told.turn, &self.disk.0.audit) {
+            audit.turned(self.instance, turn);
+        }
+        told
     }
 
     fn audit(&self, write: &Write<'_>, now: Now) {
@@ -164,6 +188,8 @@ impl Store for SimulatedStore {
                     let (draft, history) = (Some(&*swap.next), swap.history.as_ref());
                     let write = Write { key: &swap.next.key, before: before.as_ref(), draft, history };
                     store.audit(&write, now);
+                } else if let (Swapped::Changed(_), Some(audit)) = (&swapped, &store.disk.0.audit) {
+                    audit.overtaken();
                 }
                 swapped
             };
@@ -245,8 +271,8 @@ impl Store for SimulatedStore {
     }
 
     fn clock(&self, request: ClockRequest) -> StoreFuture<'_, ClockReport> {
-        let looked = self.look(request == ClockRequest::Accept);
-        Box::pin(async move { looked })
+        let store = self.clone();
+        self.through("clock", move || store.look(|_| request == ClockRequest::Accept))
     }
 
     fn replace(&self, name: String, expected: Bytes, value: Bytes) -> StoreFuture<'_, Option<Bytes>> {

@@ -18,6 +18,8 @@ pub(crate) struct Kept {
     place: i64,
     /// It, or its answer, is not what was written.
     damaged: bool,
+    /// Its sealed answer is not what was written, and nothing else says so.
+    tampered: bool,
 }
 
 pub(crate) struct Contents {
@@ -169,7 +171,10 @@ impl Contents {
     /// Exchanges the sealed answers of two records, or flips a bit where there is one alone; which they were.
     pub(crate) fn tamper(&mut self, choose: impl Fn(usize) -> usize) -> Vec<OperationId> {
         let sealed = |kept: &'_ Kept| match kept.record.response.as_ref().map(|response| &response.body) {
-            Some(Body::Sealed(bytes)) if !kept.damaged => Some((kept.record.operation_id, bytes.clone())),
+            // Once: what is done to it twice may be what was written.
+            Some(Body::Sealed(bytes)) if !kept.damaged && !kept.tampered => {
+                Some((kept.record.operation_id, bytes.clone()))
+            }
             _ => None,
         };
         let sealed: Vec<(OperationId, Bytes)> = self.records.values().filter_map(sealed).collect();
@@ -188,8 +193,11 @@ impl Contents {
         };
         for (id, bytes) in &exchanged {
             let kept = self.ids.get(id).and_then(|key| self.records.get_mut(key));
-            if let Some(response) = kept.and_then(|kept| kept.record.response.as_mut()) {
+            if let Some(kept) = kept
+                && let Some(response) = &mut kept.record.response
+            {
                 response.body = Body::Sealed(bytes.clone());
+                kept.tampered = true;
             }
         }
         exchanged.into_iter().map(|(id, _)| id).collect()
@@ -203,8 +211,13 @@ impl Contents {
             };
         }
         self.created += 1;
-        let kept =
-            Kept { record: draft.clone().at(now), history: Vec::new(), place: self.created, damaged: false };
+        let kept = Kept {
+            record: draft.clone().at(now),
+            history: Vec::new(),
+            place: self.created,
+            damaged: false,
+            tampered: false,
+        };
         self.write(&draft.key, Some(kept));
         Created::Inserted
     }
@@ -218,7 +231,10 @@ impl Contents {
         let record = Draft::clone(&swap.next).at(now);
         let version = record.version;
         history.extend(swap.history.clone().map(|entry| HistoryLine { at: now.earliest, version, entry }));
-        self.write(&swap.expected.key, Some(Kept { record, history, place, damaged: false }));
+        self.write(
+            &swap.expected.key,
+            Some(Kept { record, history, place, damaged: false, tampered: false }),
+        );
         Swapped::Done
     }
 

@@ -2,7 +2,7 @@
 
 use super::contents::Contents;
 use crate::machine::Machine;
-use semel::clock::Terms;
+use semel::clock::{Terms, Turn};
 use semel::{Draft, HistoryEntry, Now, Record, RecordKey};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,6 +14,12 @@ pub(crate) trait Audit: Send + Sync {
 
     /// A crash took a write back: this is the record again, `None` if it is gone.
     fn took_back(&self, key: &RecordKey, record: Option<&Record>);
+
+    /// A write changed nothing, as another came first.
+    fn overtaken(&self);
+
+    /// An instance thinks otherwise of the clock than before.
+    fn turned(&self, instance: usize, turn: Turn);
 
     /// An instance goes by this time.
     fn judged(&self, instance: usize, now: Now);

@@ -14,4 +14,4 @@ mod weather;
 pub use connection::SimulatedStore;
 pub use disk::Disk;
 pub(crate) use disk::{Audit, Write};
-pub(crate) use weather::{Outage, Weather};
+pub(crate) use weather::{Cut, Link, Outage, Weather};

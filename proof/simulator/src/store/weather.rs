@@ -20,6 +20,7 @@ pub(crate) struct Weather {
     pub(crate) life: Arc<Life>,
     pub(crate) trace: Arc<Trace>,
     pub(crate) outage: Outage,
+    pub(crate) link: Link,
     pub(crate) name: String,
     pub(crate) max_concurrent_batches: usize,
     /// The longest that anybody waits for an answer of the store.
@@ -29,6 +30,32 @@ pub(crate) struct Weather {
 /// Until when nobody reaches the store. Clones are of the same store.
 #[derive(Clone, Default)]
 pub(crate) struct Outage(Arc<Mutex<Option<Instant>>>);
+
+/// Until when nothing passes between one gateway and the store, and whether calls still arrive, and their answers do not. Clones are the same link.
+#[derive(Clone, Default)]
+pub(crate) struct Link(Arc<Mutex<Option<(Instant, Cut)>>>);
+
+/// Which way is cut.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Cut {
+    Calls,
+    Answers,
+}
+
+impl Link {
+    pub(crate) fn cut(&self, way: Cut, span: Duration) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now() + span, way));
+    }
+
+    pub(crate) fn heal(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    fn is_cut(&self) -> Option<Cut> {
+        let (until, way) = (*self.0.lock().unwrap_or_else(PoisonError::into_inner))?;
+        (until > Instant::now()).then_some(way)
+    }
+}
 
 impl Outage {
     pub(crate) fn last(&self, span: Duration) {
@@ -43,6 +70,11 @@ impl Outage {
 impl Weather {
     pub(super) fn max_concurrent_batches(&self) -> usize {
         self.max_concurrent_batches
+    }
+
+    /// Whether a process that starts now reaches the store.
+    pub(super) fn is_open(&self) -> bool {
+        !self.outage.is_on() && self.link.is_cut().is_none() && self.life.is_alive()
     }
 
     /// Whether an open transaction holds the record that comes next.
@@ -64,6 +96,13 @@ impl Weather {
             self.note(call, "unavailable");
             return Err(StoreError::Unavailable("simulated".into()));
         }
+        let cut = self.link.is_cut();
+        if let Some(way) = cut {
+            self.note(call, "the link is cut");
+            if way == Cut::Calls {
+                return pending().await;
+            }
+        }
         if self.faults.strikes(Fault::StoreLostBefore) {
             self.note(call, "lost before it was carried out");
             return Err(lost(call));
@@ -83,6 +122,9 @@ impl Weather {
         }
         let done = carry_out();
         let position = disk.contents().position();
+        if cut.is_some() {
+            return pending().await;
+        }
         if self.faults.strikes(Fault::StoreAnswerLate) {
             self.note(call, "its answer comes when nobody waits any more");
             return pending().await;

@@ -71,6 +71,9 @@ pub mod observe;
 #[cfg(feature = "std")]
 pub mod problem;
 #[cfg(feature = "std")]
+#[doc(hidden)]
+pub mod protobuf;
+#[cfg(feature = "std")]
 pub mod seal;
 #[cfg(feature = "std")]
 mod store;

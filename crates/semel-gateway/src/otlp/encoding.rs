@@ -1,7 +1,7 @@
 //! What OTLP's messages have in common, and the one for traces. The numbers are those of its protocol buffers, version 1.
 
 use super::context::{SpanId, TraceId};
-use super::protobuf::Message;
+use semel::protobuf::Message;
 use std::time::Duration;
 
 /// Who tells all this.

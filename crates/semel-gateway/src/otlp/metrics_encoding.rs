@@ -2,7 +2,7 @@
 
 use super::encoding::{Attributes, Resource};
 use super::openmetrics::{Family, Labels, Series, read};
-use super::protobuf::Message;
+use semel::protobuf::Message;
 
 /// Counts from the start of the process on, as Prometheus has them.
 const CUMULATIVE: u64 = 2;

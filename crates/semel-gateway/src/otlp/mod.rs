@@ -3,7 +3,7 @@
 //! - `context.rs`: whose trace a request belongs to (W3C trace context);
 //! - `span.rs`: what is told of a request;
 //! - `exporting.rs`, `collector.rs`: how it gets out, without any request waiting for it;
-//! - `encoding.rs`, `metrics_encoding.rs`, `openmetrics.rs`, `protobuf.rs`: the protocol.
+//! - `encoding.rs`, `metrics_encoding.rs`, `openmetrics.rs`: the protocol.
 //!
 //! Without `[telemetry]` nothing of this is on a request's way.
 
@@ -13,7 +13,6 @@ mod encoding;
 mod exporting;
 mod metrics_encoding;
 mod openmetrics;
-mod protobuf;
 mod span;
 
 pub(crate) use span::Names;

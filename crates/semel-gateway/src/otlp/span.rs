@@ -4,8 +4,8 @@
 
 use super::context::{Context, SpanId};
 use super::encoding::{Attributes, Resource, SpanFields, SpanKind};
-use super::protobuf::Message;
 use http::Method;
+use semel::protobuf::Message;
 use semel::trace::Noted;
 use std::collections::HashMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

@@ -1,55 +1,64 @@
-//! The few parts of the protocol buffers' encoding that OTLP needs.
+//! Protocol buffers, written: the few parts of the encoding that OTLP and the details of a gRPC status need.
 
 /// A message that is being written.
 #[derive(Default)]
-pub(super) struct Message(Vec<u8>);
+pub struct Message(Vec<u8>);
 
 const VARINT: u64 = 0;
 const FIXED64: u64 = 1;
 const BYTES: u64 = 2;
 
 impl Message {
-    pub(super) fn new() -> Self {
+    /// An empty message.
+    #[must_use]
+    pub fn new() -> Self {
         Self::default()
     }
 
-    pub(super) fn into_bytes(self) -> Vec<u8> {
+    /// The message as it is sent.
+    #[must_use]
+    pub fn into_bytes(self) -> Vec<u8> {
         self.0
     }
 
-    pub(super) fn number(&mut self, field: u64, value: u64) {
+    /// Adds an integer, as a varint.
+    pub fn number(&mut self, field: u64, value: u64) {
         self.tag(field, VARINT);
         self.varint(value);
     }
 
-    pub(super) fn fixed64(&mut self, field: u64, value: u64) {
+    /// Adds an integer of eight bytes.
+    pub fn fixed64(&mut self, field: u64, value: u64) {
         self.tag(field, FIXED64);
         self.0.extend(value.to_le_bytes());
     }
 
-    pub(super) fn double(&mut self, field: u64, value: f64) {
+    /// Adds a floating-point number.
+    pub fn double(&mut self, field: u64, value: f64) {
         self.fixed64(field, value.to_bits());
     }
 
-    pub(super) fn bytes(&mut self, field: u64, value: &[u8]) {
+    /// Adds bytes.
+    pub fn bytes(&mut self, field: u64, value: &[u8]) {
         self.tag(field, BYTES);
         self.varint(value.len() as u64);
         self.0.extend(value);
     }
 
-    pub(super) fn text(&mut self, field: u64, value: &str) {
+    /// Adds text.
+    pub fn text(&mut self, field: u64, value: &str) {
         self.bytes(field, value.as_bytes());
     }
 
-    /// A message within this one.
-    pub(super) fn message(&mut self, field: u64, write: impl FnOnce(&mut Self)) {
+    /// Adds a message within this one.
+    pub fn message(&mut self, field: u64, write: impl FnOnce(&mut Self)) {
         let mut inner = Self::new();
         write(&mut inner);
         self.bytes(field, &inner.0);
     }
 
-    /// Numbers of eight bytes, one after the other.
-    pub(super) fn packed64(&mut self, field: u64, values: impl IntoIterator<Item = u64>) {
+    /// Adds integers of eight bytes, one after the other.
+    pub fn packed64(&mut self, field: u64, values: impl IntoIterator<Item = u64>) {
         let packed: Vec<u8> = values.into_iter().flat_map(u64::to_le_bytes).collect();
         self.bytes(field, &packed);
     }

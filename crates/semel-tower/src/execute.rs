@@ -1,6 +1,7 @@
 //! The owner's task: runs the service, classifies what came back, stores it, and only then answers.
 
-use crate::body::{Body, BoxError, Collected, Resumed, collect};
+use crate::body::{Body, BoxError, Collected, Resumed, Stop, collect};
+use crate::grpc::{self, Framing};
 use crate::handler::{FinishedInside, Operation};
 use crate::headers::{self, OUTCOME, operation_id_value};
 use crate::identification::{self, add_expiry};
@@ -10,14 +11,16 @@ use crate::state::LayerState;
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
-use http::{HeaderValue, Request, Response};
+use http::{HeaderMap, HeaderValue, Request, Response};
 use semel::catch_panic::catch_panic;
-use semel::headers::ORIGINAL_REQUEST_ID;
+use semel::headers::{GRPC_ACCEPT_ENCODING, ORIGINAL_REQUEST_ID};
+use semel::problem::GrpcStatus;
 use semel::{Finish, Interruption, Outcome, RecordKey, Resource, RightEnded, StoredResponse, Ticket};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use tower::Service;
 
@@ -46,16 +49,21 @@ where
     let operation = Operation::new(ticket, key, protection.max_stored_response);
     let request_id = headers::request_id(&parts.headers);
     headers::tell_service(&mut parts.headers, operation.id(), operation.attempt());
+    let is_call = grpc::is_call(&parts.method, parts.version, &parts.headers);
+    if is_call {
+        parts.headers.insert(GRPC_ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    }
     parts.extensions.insert(operation.clone());
 
     let request = Request::from_parts(parts, B::from(body));
     let mut answer = Some(answer);
     let mut timed_out = false;
+    let begun = Instant::now();
     let served = {
         // Pinned here and lent: handed over by value it would be in the future twice, and a third time beside what comes after it.
         let serving = pin!(async {
             let response = inner.call(request).await.map_err(|error| Unserved::Error(error.into()))?;
-            Ok(receive(response, &state, &protection).await)
+            Ok(receive(response, &state, &protection, is_call).await)
         });
         let mut served = pin!(catch_panic(serving));
         // When the right to execute ends, the service is polled: what it is still sending is not to be sent.
@@ -84,8 +92,56 @@ where
         };
         caught.unwrap_or(Err(Unserved::Panicked))
     };
+    let served = match served {
+        Ok(Served { parts, body: ServedBody::More(body), .. }) => {
+            let left = (!timed_out).then(|| protection.timeout.saturating_sub(begun.elapsed()));
+            let passing = pass_on(&state, &protection, &operation, request_id, parts, body, left, answer);
+            // In a box, as what is seldom done is: every request's future would have the room for it.
+            return Box::pin(passing).await;
+        }
+        served => served,
+    };
     let response = conclude(&state, &protection, &operation, request_id, served, timed_out).await;
     respond(&mut answer, response);
+}
+
+/// Passes on an answer to a gRPC call that is not stored, and concludes once its end is known. `left`: how long that may take; `None` if
+/// it took too long already.
+#[expect(clippy::too_many_arguments, reason = "the second half of `execute`")]
+async fn pass_on(
+    state: &LayerState,
+    protection: &Protection,
+    operation: &Operation,
+    request_id: Option<HeaderValue>,
+    parts: http::response::Parts,
+    mut body: Body,
+    left: Option<Duration>,
+    mut answer: Option<oneshot::Sender<Response<Body>>>,
+) {
+    let (client, passed) = grpc::passing();
+    respond(&mut answer, passed_on(state, parts.clone(), passed, operation));
+    let mut client = left.is_some().then_some(client);
+    let reading = grpc::pass_on(&mut body, client.as_ref());
+    let ended = match tokio::time::timeout(left.unwrap_or(Duration::MAX), reading).await {
+        Ok(ended) => ended,
+        Err(_) => {
+            operation.doubt(TIMEOUT).await;
+            if let Some(client) = client.take() {
+                let mut unknown = state.unknown_to_first(operation.id(), None);
+                grpc::refuse_call(&mut unknown);
+                client.end(unknown).await;
+            }
+            grpc::pass_on(&mut body, None).await
+        }
+    };
+    let timed_out = client.is_none();
+    let body = ended.map_or_else(ServedBody::Broken, ServedBody::PassedOn);
+    let served = Ok(Served { parts, body, is_call: true });
+    let mut response = conclude(state, protection, operation, request_id, served, timed_out).await;
+    if let Some(client) = client {
+        grpc::refuse_call(&mut response);
+        client.end(response).await;
+    }
 }
 
 fn respond(answer: &mut Option<oneshot::Sender<Response<Body>>>, response: Response<Body>) {
@@ -105,18 +161,29 @@ enum Unserved {
 struct Served {
     parts: http::response::Parts,
     body: ServedBody,
+    is_call: bool,
 }
 
 enum ServedBody {
-    Whole(Bytes),
+    /// With the trailers of a gRPC call.
+    Whole(Bytes, Option<Box<HeaderMap>>),
     /// Too long to be stored, or without an end in sight.
     Passing(Body),
+    /// Of a gRPC call: too long to be stored, or of several messages. How the call ended, comes last.
+    More(Body),
+    /// That was passed on, but for the end.
+    PassedOn(Option<Box<HeaderMap>>),
     Broken(BoxError),
     NobodyGetsIt,
 }
 
 /// Reads the answer, up to the size that can be stored.
-async fn receive<R>(response: Response<R>, state: &LayerState, protection: &Protection) -> Served
+async fn receive<R>(
+    response: Response<R>,
+    state: &LayerState,
+    protection: &Protection,
+    is_call: bool,
+) -> Served
 where
     R: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
     R::Error: Into<BoxError>,
@@ -125,15 +192,27 @@ where
     let endless =
         parts.headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
     if endless {
-        return Served { parts, body: ServedBody::Passing(Body::stream(Resumed::new(Vec::new(), body))) };
+        let body = ServedBody::Passing(Body::stream(Resumed::new(Vec::new(), body)));
+        return Served { parts, body, is_call };
     }
     // The work is done: its answer is kept even beyond the budget.
-    let body = match collect(body, protection.max_stored_response, |_| Ok(())).await {
-        Collected::Whole(bytes) => ServedBody::Whole(state.body_budget.keep_anyway(bytes)),
+    let mut framing = is_call.then(Framing::default);
+    let look = |piece: &Bytes| match &mut framing {
+        Some(framing) => framing.read(piece).map_err(|_| Stop::PassOn),
+        None => Ok(()),
+    };
+    let body = match collect(body, protection.max_stored_response, look).await {
+        // Other answers have no trailers, stored or not.
+        Collected::Whole(bytes, trailers) => {
+            ServedBody::Whole(state.body_budget.keep_anyway(bytes), trailers.filter(|_| is_call))
+        }
+        Collected::TooLong(read, rest) if is_call => {
+            ServedBody::More(Body::stream(Resumed::new(read, rest).with_trailers()))
+        }
         Collected::TooLong(read, rest) => ServedBody::Passing(Body::stream(Resumed::new(read, rest))),
         Collected::Broken(error) => ServedBody::Broken(error),
     };
-    Served { parts, body }
+    Served { parts, body, is_call }
 }
 
 /// Classifies and stores what came back, and makes the answer of it.
@@ -173,10 +252,15 @@ async fn conclude(
             return state.unknown_to_first(id, None);
         }
         return match served {
-            Ok(Served { parts, body: ServedBody::Whole(bytes) }) => {
-                passed_on(state, parts, Body::from(bytes), operation)
+            Ok(Served { parts, body: ServedBody::Whole(bytes, trailers), .. }) => {
+                passed_on(state, parts, with_trailers(bytes, trailers), operation)
             }
-            Ok(Served { parts, body: ServedBody::Passing(body) }) => passed_on(state, parts, body, operation),
+            Ok(Served { parts, body: ServedBody::PassedOn(trailers), .. }) => {
+                passed_on(state, parts, with_trailers(Bytes::new(), trailers), operation)
+            }
+            Ok(Served { parts, body: ServedBody::Passing(body), .. }) => {
+                passed_on(state, parts, body, operation)
+            }
             Ok(_) | Err(_) => state.unknown_to_first(id, None),
         };
     };
@@ -195,17 +279,26 @@ async fn conclude(
             return state.unknown_to_first(id, None);
         }
     };
-    let Served { mut parts, mut body } = served;
-    let status = parts.status;
+    let Served { mut parts, mut body, is_call } = served;
+    let trailers = match &body {
+        ServedBody::Whole(_, trailers) | ServedBody::PassedOn(trailers) => trailers.as_deref(),
+        _ => None,
+    };
+    let (status, call) = (parts.status, is_call.then(|| grpc::status_of(&parts.headers, trailers)));
     let (class, broken) = match &body {
         ServedBody::Broken(error) => {
             ticket.explain(error.to_string());
             (OutcomeClass::Unknown, Some(if timed_out { TIMEOUT } else { "answer_broke_off" }))
         }
-        _ => (declared.unwrap_or_else(|| classify(&parts, protection, &ticket)), None),
+        _ => (declared.unwrap_or_else(|| classify(&parts, trailers, call, protection, &ticket)), None),
     };
-    let resource = resource.or_else(|| headers::resource(&parts.headers));
-    let mut kept_headers = protection.kept_headers.of(&parts.headers);
+    let resource = resource
+        .or_else(|| headers::resource(&parts.headers))
+        .or_else(|| trailers.and_then(headers::resource));
+    let mut kept_headers = match call {
+        None => protection.kept_headers.of(&parts.headers),
+        Some(_) => protection.kept_headers.of_call(&parts.headers, trailers),
+    };
     if let Some(id) = identification::to_keep(&parts.headers, request_id.as_ref()) {
         kept_headers.push((ORIGINAL_REQUEST_ID.as_str().to_owned(), Bytes::copy_from_slice(id.as_bytes())));
     }
@@ -213,28 +306,44 @@ async fn conclude(
         status: status.as_u16(),
         headers: kept_headers,
         body: match &body {
-            ServedBody::Whole(bytes) => semel::Body::Stored(bytes.clone()),
-            ServedBody::Passing(_) | ServedBody::Broken(_) | ServedBody::NobodyGetsIt => {
-                semel::Body::NotStored
-            }
+            ServedBody::Whole(bytes, _) => semel::Body::Stored(bytes.clone()),
+            _ => semel::Body::NotStored,
         },
-        schema_version: schema_version.or_else(|| headers::schema_version(&parts.headers)),
+        schema_version: schema_version
+            .or_else(|| headers::schema_version(&parts.headers))
+            .or_else(|| trailers.and_then(headers::schema_version)),
     };
     headers::drop_ours(&mut parts.headers);
     // In doubt the body is dropped, and with it what is left to send of the request.
     if class == OutcomeClass::Unknown {
         body = ServedBody::NobodyGetsIt;
     }
-    let error = || broken.map_or_else(|| format!("status_{}", status.as_u16()), Into::into);
+    let error = || match (broken, call) {
+        (Some(broken), _) => broken.into(),
+        (None, Some(Some(number))) => format!("grpc_status_{number}"),
+        (None, Some(None)) => "grpc_status_missing".into(),
+        (None, None) => format!("status_{}", status.as_u16()),
+    };
     let outcome = outcome(class, kept, resource, error);
     match (ticket.finish(outcome).await, body) {
-        (Ok(Finish::Stored), ServedBody::Whole(bytes)) => {
-            passed_on(state, parts, Body::from(bytes), operation)
+        (Ok(Finish::Stored), ServedBody::Whole(bytes, trailers)) => {
+            passed_on(state, parts, with_trailers(bytes, trailers), operation)
+        }
+        (Ok(Finish::Stored), ServedBody::PassedOn(trailers)) => {
+            passed_on(state, parts, with_trailers(Bytes::new(), trailers), operation)
         }
         (Ok(Finish::Stored), ServedBody::Passing(body)) => passed_on(state, parts, body, operation),
         (Ok(Finish::Fenced(record)), _) => state.fenced(record, id),
         _ => state.unknown_to_first(id, Some(&parts)),
     }
+}
+
+fn with_trailers(bytes: Bytes, trailers: Option<Box<HeaderMap>>) -> Body {
+    let trailers = trailers.map(|mut trailers| {
+        headers::drop_ours(&mut trailers);
+        *trailers
+    });
+    Body::trailed(bytes, trailers)
 }
 
 fn passed_on(
@@ -250,15 +359,26 @@ fn passed_on(
     Response::from_parts(parts, body)
 }
 
-/// What the answer says of the operation: the service's own word, else what kept it from going through its phases, else its status.
-fn classify(parts: &http::response::Parts, protection: &Protection, ticket: &Ticket) -> OutcomeClass {
-    let mut words = parts.headers.get_all(OUTCOME).iter();
+/// What the answer says of the operation: the service's own word, else what kept it from going through its phases, else its status. `call`:
+/// the status of a gRPC call, if it has one.
+fn classify(
+    parts: &http::response::Parts,
+    trailers: Option<&HeaderMap>,
+    call: Option<Option<u16>>,
+    protection: &Protection,
+    ticket: &Ticket,
+) -> OutcomeClass {
+    let trailing = trailers.into_iter().flat_map(|trailers| trailers.get_all(OUTCOME));
+    let mut words = parts.headers.get_all(OUTCOME).iter().chain(trailing);
     let Some(word) = words.next() else {
         return match ticket.interruption() {
             // A status that the handler made of an error cannot know better than the phase that it came from.
             Some(Interruption::InDoubt) => OutcomeClass::Unknown,
             Some(Interruption::Resumable) => OutcomeClass::Retryable,
-            None => protection.outcomes.class_of(parts.status),
+            None => match call {
+                Some(status) => protection.outcomes.class_of_call(status.and_then(GrpcStatus::from_number)),
+                None => protection.outcomes.class_of(parts.status),
+            },
         };
     };
     let alone = words.next().is_none().then_some(word);

@@ -5,15 +5,19 @@ use http::header::{
     ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName,
     HeaderValue, LINK, LOCATION, RETRY_AFTER,
 };
+use semel::headers::{GRPC_ENCODING, GRPC_MESSAGE, GRPC_STATUS, GRPC_STATUS_DETAILS};
 use semel::headers::{is_hop_by_hop, is_own};
 use semel::{OperationId, Resource};
 
 pub use semel::headers::{ATTEMPT, OPERATION_ID, OUTCOME, RESOURCE, SCHEMA_VERSION};
-pub(crate) use semel::headers::{IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED};
+pub(crate) use semel::headers::{IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED, TRAILER_PREFIX};
 use semel::headers::{REQUEST_ID, X_REQUEST_ID};
 
 /// Kept for retries without being asked to.
 const KEPT: [HeaderName; 6] = [CONTENT_TYPE, CONTENT_ENCODING, CONTENT_LANGUAGE, LOCATION, ETAG, LINK];
+
+/// Kept for retries of a gRPC call as well, in the head and in the trailers.
+const KEPT_OF_CALLS: [HeaderName; 4] = [GRPC_STATUS, GRPC_MESSAGE, GRPC_STATUS_DETAILS, GRPC_ENCODING];
 
 /// Never kept, whatever a policy says: cookies and credentials are one caller's, as hop-by-hop fields are one connection's. The length
 /// is that of the stored body.
@@ -64,6 +68,18 @@ impl KeptHeaders {
             .filter(|(name, _)| KEPT.contains(name) || self.more.contains(name))
             .map(|(name, value)| (name.as_str().to_owned(), Bytes::copy_from_slice(value.as_bytes())))
             .collect()
+    }
+
+    /// The same of the answer to a gRPC call: of its head, and of its trailers.
+    pub(crate) fn of_call(&self, head: &HeaderMap, trailers: Option<&HeaderMap>) -> Vec<(String, Bytes)> {
+        let of_calls = |fields: &HeaderMap| -> Vec<(String, Bytes)> {
+            let kept = fields.iter().filter(|(name, _)| KEPT_OF_CALLS.contains(name));
+            kept.map(|(name, value)| (name.as_str().to_owned(), Bytes::copy_from_slice(value.as_bytes())))
+                .collect()
+        };
+        let trailing = trailers.map(|trailers| [self.of(trailers), of_calls(trailers)]).into_iter().flatten();
+        let trailing = trailing.flatten().map(|(name, value)| (format!("{TRAILER_PREFIX}{name}"), value));
+        self.of(head).into_iter().chain(of_calls(head)).chain(trailing).collect()
     }
 }
 

@@ -39,6 +39,7 @@ mod body;
 mod command_of;
 mod execute;
 mod fingerprinting;
+pub mod grpc;
 mod handler;
 mod headers;
 mod identification;

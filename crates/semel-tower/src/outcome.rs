@@ -1,6 +1,7 @@
 //! What an answer of the service says of the operation.
 
 use http::StatusCode;
+use semel::problem::GrpcStatus;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
@@ -50,6 +51,7 @@ impl FromStr for OutcomeClass {
 #[derive(Clone, Debug, Default)]
 pub struct OutcomeRules {
     overrides: BTreeMap<u16, OutcomeClass>,
+    calls: BTreeMap<GrpcStatus, OutcomeClass>,
 }
 
 impl OutcomeRules {
@@ -58,6 +60,47 @@ impl OutcomeRules {
     pub fn with(mut self, status: StatusCode, class: OutcomeClass) -> Self {
         self.overrides.insert(status.as_u16(), class);
         self
+    }
+
+    /// Takes the `status` of a gRPC call for `class`.
+    #[must_use]
+    pub fn with_grpc(mut self, status: GrpcStatus, class: OutcomeClass) -> Self {
+        self.calls.insert(status, class);
+        self
+    }
+
+    /// What the status of a gRPC call says; the HTTP status of its answer says nothing.
+    ///
+    /// - Completed: `OK`.
+    /// - Released, for they say that the call was not begun: `INVALID_ARGUMENT`, `PERMISSION_DENIED`, `UNIMPLEMENTED` and
+    ///   `UNAUTHENTICATED`.
+    /// - Failed, which is replayed: `NOT_FOUND`, `ALREADY_EXISTS`, `FAILED_PRECONDITION`, `ABORTED` and `OUT_OF_RANGE`.
+    /// - Unknown: all others, for they are about work that was cut off, or come from the library or a proxy, with the work done or not. That
+    ///   goes for `RESOURCE_EXHAUSTED` too, with which several libraries replace an answer that is too large to be sent. So is a call
+    ///   without a status, with two, or with one that is not gRPC's.
+    #[must_use]
+    pub fn class_of_call(&self, status: Option<GrpcStatus>) -> OutcomeClass {
+        use GrpcStatus as Is;
+        let Some(status) = status else { return OutcomeClass::Unknown };
+        if let Some(class) = self.calls.get(&status) {
+            return *class;
+        }
+        match status {
+            Is::Ok => OutcomeClass::Completed,
+            Is::InvalidArgument | Is::PermissionDenied | Is::Unimplemented | Is::Unauthenticated => {
+                OutcomeClass::Released
+            }
+            Is::NotFound | Is::AlreadyExists | Is::FailedPrecondition | Is::Aborted | Is::OutOfRange => {
+                OutcomeClass::Failed
+            }
+            Is::Cancelled
+            | Is::Unknown
+            | Is::DeadlineExceeded
+            | Is::ResourceExhausted
+            | Is::Internal
+            | Is::Unavailable
+            | Is::DataLoss => OutcomeClass::Unknown,
+        }
     }
 
     /// What `status` says.
@@ -108,6 +151,22 @@ mod tests {
         let rules = OutcomeRules::default().with(StatusCode::SERVICE_UNAVAILABLE, OutcomeClass::Retryable);
         assert_eq!(rules.class_of(StatusCode::SERVICE_UNAVAILABLE), OutcomeClass::Retryable);
         assert_eq!(rules.class_of(StatusCode::BAD_GATEWAY), OutcomeClass::Unknown);
+    }
+
+    #[test]
+    fn each_status_of_a_call_has_its_class() {
+        let rules = OutcomeRules::default();
+        let numbers = |class| -> Vec<u16> {
+            let of = GrpcStatus::ALL.into_iter().filter(|status| rules.class_of_call(Some(*status)) == class);
+            of.map(GrpcStatus::number).collect()
+        };
+        assert_eq!(numbers(OutcomeClass::Completed), [0]);
+        assert_eq!(numbers(OutcomeClass::Released), [3, 7, 12, 16]);
+        assert_eq!(numbers(OutcomeClass::Failed), [5, 6, 9, 10, 11]);
+        assert_eq!(numbers(OutcomeClass::Unknown), [1, 2, 4, 8, 13, 14, 15]);
+        assert_eq!(rules.class_of_call(None), OutcomeClass::Unknown);
+        let told = rules.with_grpc(GrpcStatus::ResourceExhausted, OutcomeClass::Released);
+        assert_eq!(told.class_of_call(Some(GrpcStatus::ResourceExhausted)), OutcomeClass::Released);
     }
 
     #[test]

@@ -2,12 +2,12 @@
 
 use crate::body::Body;
 use crate::body::NoRoom;
-use crate::headers::{self, IDEMPOTENT_REPLAYED, OPERATION_ID, operation_id_value};
+use crate::headers::{self, IDEMPOTENT_REPLAYED, OPERATION_ID, TRAILER_PREFIX, operation_id_value};
 use crate::identification;
 use crate::state::LayerState;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
-use http::{HeaderName, HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use semel::problem::{Code, PlainProblem, Problem, Profile};
 use semel::{
     BeginError, Decision, InFlight, OperationId, Policy, Record, State, StoreError, StoredResponse, Ticket,
@@ -121,15 +121,21 @@ impl LayerState {
         let Ok(status) = StatusCode::from_u16(stored.status) else {
             return self.problem(self.damaged());
         };
-        let mut response = Response::new(Body::from(bytes));
+        let mut response = Response::new(Body::empty());
         *response.status_mut() = status;
+        let mut trailers: Option<HeaderMap> = None;
         for (name, value) in stored.headers {
-            let field = (HeaderName::try_from(name), HeaderValue::from_maybe_shared(value));
-            let (Ok(name), Ok(value)) = field else {
+            let (trailer, name) = match name.strip_prefix(TRAILER_PREFIX) {
+                Some(name) => (true, HeaderName::try_from(name)),
+                None => (false, HeaderName::try_from(name)),
+            };
+            let (Ok(name), Ok(value)) = (name, HeaderValue::from_maybe_shared(value)) else {
                 return self.problem(self.damaged());
             };
-            response.headers_mut().append(name, value);
+            let fields = if trailer { trailers.get_or_insert_default() } else { response.headers_mut() };
+            fields.append(name, value);
         }
+        *response.body_mut() = Body::trailed(bytes, trailers);
         response.headers_mut().insert(OPERATION_ID, operation_id_value(operation_id));
         response
     }
@@ -324,6 +330,8 @@ impl LayerState {
         if let Some(operation_id) = operation_id {
             parts.headers.insert(OPERATION_ID, operation_id_value(operation_id));
         }
+        // gRPC has words of its own for it.
+        parts.extensions.insert(problem);
         Response::from_parts(parts, Body::from(bytes))
     }
 
@@ -336,7 +344,10 @@ impl LayerState {
 
     /// A refusal that is not about idempotency.
     pub(crate) fn plain(&self, status: StatusCode, retryable: bool, detail: &'static str) -> Response<Body> {
-        self.format.plain(&PlainProblem { status, retryable, detail }).map(Body::from)
+        let problem = PlainProblem { status, retryable, detail };
+        let mut response = self.format.plain(&problem).map(Body::from);
+        response.extensions_mut().insert(problem);
+        response
     }
 }
 

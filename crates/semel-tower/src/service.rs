@@ -2,9 +2,10 @@
 
 use crate::admission::{Admission, Admitted};
 use crate::body::NoRoom;
-use crate::body::{Body, BoxError, Collected, collect};
+use crate::body::{Body, BoxError, Collected, Stop, collect};
 use crate::execute::{Execution, execute};
 use crate::fingerprinting::FingerprintedRequest;
+use crate::grpc::{self, Framing, SecondMessage};
 use crate::headers;
 use crate::identification::Echo;
 use crate::responses::Decided;
@@ -64,6 +65,7 @@ where
         let mut inner = std::mem::replace(&mut self.inner, clone);
         let (mut parts, body) = request.into_parts();
         let echo = Echo::of(self.state.profile, &parts);
+        let is_call = grpc::is_call(&parts.method, parts.version, &parts.headers);
         let admitted = match self.state.admit(&parts) {
             Admission::Pass => {
                 let passing = inner.call(Request::from_parts(parts, body));
@@ -80,6 +82,9 @@ where
             }
             Admission::Answer(mut response) => {
                 echo.add_to(&mut response);
+                if is_call {
+                    grpc::refuse_call(&mut response);
+                }
                 return Box::pin(async move { Ok(*response) });
             }
             Admission::Protect(admitted) => admitted,
@@ -92,6 +97,9 @@ where
         Box::pin(async move {
             let mut response = protect(state, inner, *admitted, parts, body).await;
             echo.add_to(&mut response);
+            if is_call {
+                grpc::refuse_call(&mut response);
+            }
             if let Some((observer, operation, begun)) = timed {
                 observer.request(&operation, begun.elapsed());
             }
@@ -136,10 +144,28 @@ where
         return state.too_large(limit);
     }
     let mut held = state.body_budget.hold();
-    let body = match collect(body, limit, |more| held.grow(more)).await {
-        Collected::Whole(bytes) => held.until_gone(bytes),
+    let mut framing = grpc::is_call(&parts.method, parts.version, &parts.headers).then(Framing::default);
+    let look = |piece: &Bytes| {
+        held.grow(piece.len())?;
+        match &mut framing {
+            Some(framing) => framing.read(piece).map_err(|error| Stop::Broken(error.into())),
+            None => Ok(()),
+        }
+    };
+    let body = match collect(body, limit, look).await {
+        // What ends before its first message does is no call.
+        Collected::Whole(..) if framing.as_ref().is_some_and(|framing| !framing.is_one_message()) => {
+            let detail = "The call does not have one whole message; nothing was executed.";
+            return state.plain(StatusCode::BAD_REQUEST, false, detail);
+        }
+        Collected::Whole(bytes, _) => held.until_gone(bytes),
         Collected::TooLong(..) => return state.too_large(limit),
         Collected::Broken(error) if error.is::<NoRoom>() => return state.no_room_for_request(),
+        Collected::Broken(error) if error.is::<SecondMessage>() => {
+            let detail = "This call has more than one message, and only unary calls can have an idempotency key; \
+                          nothing was executed. Make it without a key.";
+            return state.plain(StatusCode::NOT_IMPLEMENTED, false, detail);
+        }
         Collected::Broken(error) => {
             tracing::debug!(%error, "the request body ended early; nothing was executed");
             let detail = "The request body ended early; nothing was executed. Send the whole request again.";

@@ -2,6 +2,21 @@
 
 use http::HeaderName;
 
+/// What the names of trailers begin with, among the kept header fields of an answer. A colon is part of no name: a program that knows of no
+/// trailers does not answer without them, but takes the record for damaged.
+pub const TRAILER_PREFIX: &str = "trailer:";
+
+/// How a gRPC call ended.
+pub const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+/// The same in words.
+pub const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
+/// The same as a `google.rpc.Status`.
+pub const GRPC_STATUS_DETAILS: HeaderName = HeaderName::from_static("grpc-status-details-bin");
+/// How the messages of a gRPC call are compressed.
+pub const GRPC_ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
+/// How the messages of its answer may be compressed.
+pub const GRPC_ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
+
 /// The client's key.
 pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Marks an answer that is a replay.

@@ -23,6 +23,7 @@
 mod code;
 mod explanation;
 mod format;
+mod grpc;
 mod plain;
 mod profile;
 #[cfg(test)]
@@ -30,6 +31,7 @@ mod tests;
 
 pub use code::Code;
 pub use format::{Format, Template, TemplateError};
+pub use grpc::GrpcStatus;
 pub use plain::PlainProblem;
 pub use profile::Profile;
 

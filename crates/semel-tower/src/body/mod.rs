@@ -6,6 +6,7 @@ pub use budget::BodyBudget;
 pub(crate) use budget::NoRoom;
 
 use bytes::Bytes;
+use http::HeaderMap;
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use http_body_util::combinators::UnsyncBoxBody;
@@ -21,7 +22,15 @@ pub struct Body(Kind);
 
 enum Kind {
     Whole(Option<Bytes>),
+    /// Apart, as gRPC alone has trailers: every answer would have the room for them.
+    Trailed(Box<Trailed>),
     Stream(UnsyncBoxBody<Bytes, BoxError>),
+}
+
+/// Bytes that are there, and the trailers after them.
+struct Trailed {
+    bytes: Option<Bytes>,
+    trailers: Option<HeaderMap>,
 }
 
 impl Body {
@@ -32,6 +41,17 @@ impl Body {
         B::Error: Into<BoxError>,
     {
         Self(Kind::Stream(body.map_err(Into::into).boxed_unsync()))
+    }
+
+    /// These bytes, and the trailers after them, if there are any.
+    pub(crate) fn trailed(bytes: Bytes, trailers: Option<HeaderMap>) -> Self {
+        match trailers {
+            None => Self::from(bytes),
+            trailers => {
+                let bytes = (!bytes.is_empty()).then_some(bytes);
+                Self(Kind::Trailed(Box::new(Trailed { bytes, trailers })))
+            }
+        }
     }
 
     /// No body.
@@ -57,6 +77,10 @@ impl http_body::Body for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match &mut self.0 {
             Kind::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Kind::Trailed(trailed) => {
+                let data = trailed.bytes.take().map(Frame::data);
+                Poll::Ready(data.or_else(|| trailed.trailers.take().map(Frame::trailers)).map(Ok))
+            }
             Kind::Stream(stream) => Pin::new(stream).poll_frame(context),
         }
     }
@@ -64,6 +88,7 @@ impl http_body::Body for Body {
     fn is_end_stream(&self) -> bool {
         match &self.0 {
             Kind::Whole(bytes) => bytes.is_none(),
+            Kind::Trailed(trailed) => trailed.bytes.is_none() && trailed.trailers.is_none(),
             Kind::Stream(stream) => stream.is_end_stream(),
         }
     }
@@ -71,6 +96,12 @@ impl http_body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Kind::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
+            // Without an upper bound: of an exact length servers make a Content-Length, which no gRPC server sends.
+            Kind::Trailed(trailed) => {
+                let mut hint = SizeHint::new();
+                hint.set_lower(trailed.bytes.as_ref().map_or(0, Bytes::len) as u64);
+                hint
+            }
             Kind::Stream(stream) => stream.size_hint(),
         }
     }
@@ -80,6 +111,7 @@ impl std::fmt::Debug for Body {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self.0 {
             Kind::Whole(_) => "Body::Whole",
+            Kind::Trailed(_) => "Body::Trailed",
             Kind::Stream(_) => "Body::Stream",
         })
     }
@@ -87,20 +119,33 @@ impl std::fmt::Debug for Body {
 
 /// What reading a body up to a limit came to.
 pub(crate) enum Collected<B> {
-    /// All of it.
-    Whole(Bytes),
-    /// It is longer than the limit: what was read, and the rest.
+    /// All of it, with its trailers.
+    Whole(Bytes, Option<Box<HeaderMap>>),
+    /// It is longer than the limit, or to be passed on: what was read, and the rest.
     TooLong(Vec<Bytes>, B),
     /// It broke off, or there was no room for more of it.
     Broken(BoxError),
 }
 
-/// Reads a body, but no more than one frame beyond `limit` bytes, and no further than `room` lets it. Trailers are dropped: a stored
-/// answer has none.
+/// Why the rest of a body is not read.
+pub(crate) enum Stop {
+    /// It is passed on.
+    PassOn,
+    /// Nobody wants it.
+    Broken(BoxError),
+}
+
+impl From<NoRoom> for Stop {
+    fn from(error: NoRoom) -> Self {
+        Self::Broken(error.into())
+    }
+}
+
+/// Reads a body, but no more than one frame beyond `limit` bytes, and no further than `look` lets it, which sees each piece.
 pub(crate) async fn collect<B>(
     mut body: B,
     limit: usize,
-    mut room: impl FnMut(usize) -> Result<(), NoRoom>,
+    mut look: impl FnMut(&Bytes) -> Result<(), Stop>,
 ) -> Collected<B>
 where
     B: http_body::Body<Data = Bytes> + Unpin,
@@ -108,28 +153,31 @@ where
 {
     let mut read = Pieces::default();
     let mut length = 0;
+    let mut trailers = None;
     while let Some(frame) = body.frame().await {
         match frame.map(Frame::into_data) {
             Ok(Ok(bytes)) => {
-                if let Err(error) = room(bytes.len()) {
-                    return Collected::Broken(error.into());
+                let stop = look(&bytes);
+                if let Err(Stop::Broken(error)) = stop {
+                    return Collected::Broken(error);
                 }
                 length += bytes.len();
                 read.add(bytes);
-                if length > limit {
+                if length > limit || stop.is_err() {
                     return Collected::TooLong(read.into_vec(), body);
                 }
             }
-            Ok(Err(_trailers)) => {}
+            Ok(Err(frame)) => trailers = frame.into_trailers().ok().map(Box::new),
             Err(error) => return Collected::Broken(error.into()),
         }
     }
     let mut read = read.into_vec();
-    Collected::Whole(match read.len() {
+    let bytes = match read.len() {
         0 => Bytes::new(),
         1 => read.swap_remove(0),
         _ => read.concat().into(),
-    })
+    };
+    Collected::Whole(bytes, trailers)
 }
 
 /// What was read of a body. A piece costs more than its bytes: a handle, and the buffer that it is a part of. So that a body in pieces
@@ -169,15 +217,21 @@ impl Pieces {
     }
 }
 
-/// What was read of a body, and then the rest of it, without trailers: the answer of a protected request has none, stored or not.
+/// What was read of a body, and then the rest of it. Without trailers, but for gRPC's: the answer of a protected request has none, stored
+/// or not.
 pub(crate) struct Resumed<B> {
     read: std::vec::IntoIter<Bytes>,
     rest: B,
+    with_trailers: bool,
 }
 
 impl<B> Resumed<B> {
     pub(crate) fn new(read: Vec<Bytes>, rest: B) -> Self {
-        Self { read: read.into_iter(), rest }
+        Self { read: read.into_iter(), rest, with_trailers: false }
+    }
+
+    pub(crate) fn with_trailers(self) -> Self {
+        Self { with_trailers: true, ..self }
     }
 }
 
@@ -191,6 +245,7 @@ impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for Resumed<B> {
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         match self.read.next() {
             Some(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
+            None if self.with_trailers => Pin::new(&mut self.rest).poll_frame(context),
             None => {
                 Pin::new(&mut self.rest).poll_frame(context).map_ok(Frame::into_data).map(|frame| match frame
                 {

@@ -1,9 +1,11 @@
 //! An answer that is stored in the handler's own transaction.
 
-use crate::headers::may_be_kept;
+use crate::grpc;
+use crate::headers::{TRAILER_PREFIX, may_be_kept};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{Response, StatusCode};
+use semel::headers::GRPC_STATUS;
 use semel::{Resource, StoredResponse};
 use serde::Serialize;
 
@@ -44,6 +46,22 @@ impl Reply {
     /// The body cannot be written as JSON.
     pub fn json(status: StatusCode, body: &impl Serialize) -> Result<Self, serde_json::Error> {
         Ok(Self::bytes(status, HeaderValue::from_static("application/json"), serde_json::to_vec(body)?))
+    }
+
+    /// An answer to a gRPC call: this message, as it is encoded, and the status `OK`.
+    pub fn grpc(message: &[u8]) -> Self {
+        let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
+        let framed = [&[0][..], &length.to_be_bytes(), message].concat();
+        Self::bytes(StatusCode::OK, grpc::GRPC, framed).trailer(GRPC_STATUS, HeaderValue::from_static("0"))
+    }
+
+    /// Adds a trailer, as gRPC has them after an answer.
+    pub fn trailer(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        if may_be_kept(&name) {
+            let name = format!("{TRAILER_PREFIX}{name}");
+            self.stored.headers.push((name, Bytes::copy_from_slice(value.as_bytes())));
+        }
+        self
     }
 
     /// Adds a header field. Cookies, credentials and hop-by-hop fields are left out: they must never be replayed.

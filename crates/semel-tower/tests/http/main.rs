@@ -10,6 +10,7 @@ mod commands;
 mod costs;
 mod deploys;
 mod doubts;
+mod grpc;
 mod hanging_up;
 mod hyper_service;
 mod keys;

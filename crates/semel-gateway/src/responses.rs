@@ -19,6 +19,15 @@ pub(crate) fn no_tunnels() -> Response<Bytes> {
     closing(plain(StatusCode::NOT_IMPLEMENTED, false, "CONNECT is not supported."))
 }
 
+/// A gRPC call that the service cannot be sent.
+pub(crate) fn no_grpc() -> Response<Bytes> {
+    plain(
+        StatusCode::NOT_IMPLEMENTED,
+        false,
+        "The service behind this gateway does not speak HTTP/2, and gRPC needs it. Nothing was executed.",
+    )
+}
+
 pub(crate) fn too_slow() -> Response<Bytes> {
     closing(plain(
         StatusCode::REQUEST_TIMEOUT,

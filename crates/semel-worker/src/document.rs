@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
+use semel::headers::TRAILER_PREFIX;
 use semel::{Body, Resource, StoredResponse};
 use semel_tower::{CannotKeep, KeptHeaders};
 use serde::Deserialize;
@@ -48,7 +49,7 @@ impl SaidOutcome {
 pub struct ResponseDocument {
     /// The status, from 200 to 599.
     pub status: u16,
-    /// The header fields.
+    /// The header fields; trailers, such as those of a gRPC call, as `trailer:grpc-status`.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
     /// The body, where it is text,
@@ -125,17 +126,23 @@ impl ResponseDocument {
         };
         let mut headers: Vec<(String, Bytes)> = Vec::new();
         for (name, value) in self.headers {
-            let field = (HeaderName::try_from(&name), HeaderValue::try_from(value));
-            let (Ok(name), Ok(value)) = field else { return Err(InvalidDocument::Header(name)) };
-            match (KeptHeaders::default().and([name.clone()]), unkeepable) {
+            // A gRPC call has its status there.
+            let (prefix, field) = match name.strip_prefix(TRAILER_PREFIX) {
+                Some(trailer) => (TRAILER_PREFIX, trailer),
+                None => ("", name.as_str()),
+            };
+            let field = (HeaderName::try_from(field), HeaderValue::try_from(value));
+            let (Ok(field), Ok(value)) = field else { return Err(InvalidDocument::Header(name)) };
+            match (KeptHeaders::default().and([field.clone()]), unkeepable) {
                 (Ok(_), _) => {}
                 (Err(_), Unkeepable::Dropped) => continue,
                 (Err(error), Unkeepable::Refused) => return Err(error.into()),
             }
-            if headers.iter().any(|(given, _)| name == given.as_str()) {
-                return Err(InvalidDocument::HeaderTwice(name));
+            let name = format!("{prefix}{field}");
+            if headers.iter().any(|(given, _)| *given == name) {
+                return Err(InvalidDocument::HeaderTwice(field));
             }
-            headers.push((name.as_str().to_owned(), Bytes::copy_from_slice(value.as_bytes())));
+            headers.push((name, Bytes::copy_from_slice(value.as_bytes())));
         }
         let schema_version = self.schema_version;
         Ok(StoredResponse { status: self.status, headers, body: Body::Stored(body), schema_version })

@@ -205,6 +205,29 @@ mod tests {
     }
 
     #[test]
+    fn the_answer_to_a_grpc_call_has_its_status_in_a_trailer() {
+        let given = verdict(
+            r#"{"outcome":"completed","reason":"seen","response":{"status":200,"headers":{"content-type":"application/grpc",
+               "trailer:Grpc-Status":"0"},"body_base64":"AAAAAAA="}}"#,
+        );
+        let Evidence::Completed { response: Some(response), .. } = given.unwrap().evidence else {
+            panic!("it was completed")
+        };
+        let names: Vec<_> = response.headers.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["content-type", "trailer:grpc-status"]);
+        for (name, said) in [
+            ("trailer:", "not a valid"),
+            ("trailer:set-cookie", "cannot be kept"),
+            ("trailer:a:b", "not a valid"),
+        ] {
+            let given = format!(
+                r#"{{"outcome":"completed","reason":"x","response":{{"status":200,"headers":{{"{name}":"0"}}}}}}"#
+            );
+            assert!(refused(&given).contains(said), "{name}");
+        }
+    }
+
+    #[test]
     fn bytes_come_as_base64() {
         let given =
             r#"{"outcome":"failed","reason":"declined","response":{"status":402,"body_base64":"AP8="}}"#;

@@ -73,10 +73,11 @@ pub(super) fn base64() -> Schema {
 pub(super) fn header_fields() -> Schema {
     let value = text().pattern(Some(r"^[\x20-\x7e]*$")).build();
     ObjectBuilder::new()
-        .property_names(Some(text().pattern(Some("^[A-Za-z0-9-]+$")).build()))
+        .property_names(Some(text().pattern(Some("^(trailer:)?[A-Za-z0-9-]+$")).build()))
         .additional_properties(Some(AdditionalProperties::RefOr(Schema::from(value).into())))
         .description(Some(
-            "The header fields, each once. Cookies, credentials and hop-by-hop fields are refused.",
+            "The header fields, each once; trailers of gRPC calls as `trailer:grpc-status`. Cookies, credentials and hop-by-hop \
+             fields are refused.",
         ))
         .build()
         .into()

@@ -6,7 +6,7 @@ use crate::route::{Overlap, Pattern, Route};
 use crate::setting::InvalidValue;
 use crate::setting::{duration, show_duration};
 use http::{HeaderName, StatusCode};
-use semel::problem::Profile;
+use semel::problem::{GrpcStatus, Profile};
 use semel::{Expired, InFlight, Policy, Settling, Stale, StoreResponse};
 use semel_tower::{KeptHeaders, KeyRequirement, OutcomeClass, OutcomeRules, Protection};
 use std::ops::RangeInclusive;
@@ -331,18 +331,30 @@ fn read_kept_headers(section: &mut Section<'_, '_>) -> (Vec<HeaderName>, KeptHea
 fn read_outcomes(section: &Section<'_, '_>) -> OutcomeRules {
     let mut rules = OutcomeRules::default();
     for (Given { value: name, at }, value) in section.entries() {
+        let call = GrpcStatus::ALL.into_iter().find(|status| status.as_str() == name);
         let status = name.parse().ok().filter(|status| (200..=599).contains(status));
-        let Some(status) = status.and_then(|status| StatusCode::from_u16(status).ok()) else {
+        let status = status.and_then(|status| StatusCode::from_u16(status).ok());
+        if call.is_none() && status.is_none() {
             let problem = format!("`{name}` is not a final status code");
-            section.wrong(&at, problem, "write a status from 200 to 599: 503 = \"retryable\"");
+            section.wrong(
+                &at,
+                problem,
+                "write a status from 200 to 599, 503 = \"retryable\", or one of gRPC, ABORTED = \"unknown\"",
+            );
             continue;
-        };
+        }
         let class = match value.get_ref() {
             DeValue::String(word) => one_of(word, OUTCOMES.into_iter()),
             _ => Err(format!("for example {name} = \"retryable\"")),
         };
         match class {
-            Ok(class) => rules = rules.with(status, class),
+            Ok(class) => {
+                rules = match (call, status) {
+                    (Some(call), _) => rules.with_grpc(call, class),
+                    (None, Some(status)) => rules.with(status, class),
+                    (None, None) => rules,
+                }
+            }
             Err(cure) => section.wrong(&value.span(), format!("invalid outcome for {name}"), cure),
         }
     }

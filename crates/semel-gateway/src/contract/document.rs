@@ -10,7 +10,7 @@ use semel::canonical::NormalForm;
 use semel::fingerprint::Recipe;
 use semel::headers::{IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED, OPERATION_ID};
 use semel::key::{KeyRules, KeySyntax};
-use semel::problem::{Code, DocsBase, Format, Problem};
+use semel::problem::{Code, DocsBase, Format, GrpcStatus, Problem};
 use semel::{Expired, InFlight, StoreResponse};
 use semel_tower::{KeyRequirement, OutcomeClass, OutcomeRules, Protection};
 use serde::{Serialize, Serializer};
@@ -115,7 +115,7 @@ pub(super) struct Operation {
     pub(super) fingerprint: Fingerprint,
     /// The statuses that mean something else here than they usually do.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub(super) outcomes: BTreeMap<u16, &'static str>,
+    pub(super) outcomes: BTreeMap<String, &'static str>,
 }
 
 #[derive(Serialize)]
@@ -325,12 +325,17 @@ impl Fingerprint {
     }
 }
 
-fn overrides(rules: &OutcomeRules) -> BTreeMap<u16, &'static str> {
+fn overrides(rules: &OutcomeRules) -> BTreeMap<String, &'static str> {
     let usual = OutcomeRules::default();
+    let calls = GrpcStatus::ALL
+        .into_iter()
+        .filter(|&status| rules.class_of_call(Some(status)) != usual.class_of_call(Some(status)))
+        .map(|status| (status.to_string(), word(rules.class_of_call(Some(status)))));
     (200..600)
         .filter_map(|status| StatusCode::from_u16(status).ok())
         .filter(|&status| rules.class_of(status) != usual.class_of(status))
-        .map(|status| (status.as_u16(), word(rules.class_of(status))))
+        .map(|status| (status.as_str().to_owned(), word(rules.class_of(status))))
+        .chain(calls)
         .collect()
 }
 

@@ -230,6 +230,11 @@ fn answers(document: &Document) -> String {
          414, 415, 421, 425, 426, 429 and 431 mean that nothing happened, and a retry executes; 408, 499, 502, 503, 504 and \
          every 5xx that is not registered leave it unknown; every other 4xx and 5xx is repeated."
             .into(),
+        "<strong>gRPC</strong>: unary calls have the key in their metadata (<code>idempotency-key</code>). OK is done and \
+         repeated; INVALID_ARGUMENT, PERMISSION_DENIED, UNIMPLEMENTED and UNAUTHENTICATED mean that nothing happened; \
+         NOT_FOUND, ALREADY_EXISTS, FAILED_PRECONDITION, ABORTED and OUT_OF_RANGE are repeated; every other status leaves it \
+         unknown. Refusals carry a <code>google.rpc.ErrorInfo</code> with the code as its reason."
+            .into(),
     ];
     lines.iter().map(|line| format!("<li>{line}</li>\n")).collect()
 }

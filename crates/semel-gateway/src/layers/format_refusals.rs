@@ -1,13 +1,16 @@
 //! Puts refusals that are not about idempotency into the format of the profile in force.
 //!
 //! Other layers refuse with plain problem documents, and know nothing of profiles. `semel-tower` and the proxy make theirs in the
-//! right format by themselves: those name operations, and go out with the headers that belong to them.
+//! right format by themselves: those name operations, and go out with the headers that belong to them. Refusals of gRPC calls are
+//! statuses, whatever the profile.
 
 use super::future::Answered;
 use crate::listener::{AcceptedRequest, AnswerBody};
+use bytes::Bytes;
 use http::Response;
 use pin_project_lite::pin_project;
 use semel::problem::{Format, PlainProblem, Profile};
+use semel_tower::grpc;
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
@@ -57,7 +60,9 @@ where
     }
 
     fn call(&mut self, accepted: AcceptedRequest) -> Self::Future {
-        Formatting { answer: self.inner.call(accepted), format: self.format.clone() }
+        let parts = &accepted.parts;
+        let is_call = grpc::is_call(&parts.method, parts.version, &parts.headers);
+        Formatting { answer: self.inner.call(accepted), format: self.format.clone(), is_call }
     }
 }
 
@@ -67,6 +72,7 @@ pin_project! {
         #[pin]
         answer: F,
         format: Option<Arc<Format>>,
+        is_call: bool,
     }
 }
 
@@ -76,7 +82,9 @@ impl<F: Future<Output = Answered>> Future for Formatting<F> {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Answered> {
         let this = self.project();
         let Ok(mut answer) = ready!(this.answer.poll(context));
-        if let Some(format) = this.format
+        if *this.is_call && grpc::refuse(&mut answer) {
+            answer.body_mut().replace(Bytes::new());
+        } else if let Some(format) = this.format
             && let Some(problem) = answer.extensions_mut().remove::<PlainProblem>()
         {
             put_into(format, &problem, &mut answer);

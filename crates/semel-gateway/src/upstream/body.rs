@@ -15,6 +15,8 @@ use std::task::{Context, Poll, ready};
 /// The body of an answer: the service's as it comes, or one of the gateway's own.
 pub struct UpstreamBody {
     kind: Source,
+    /// Whether trailers that are for us alone stay in it.
+    keeps_ours: bool,
     _in_flight: Option<Arc<InFlight>>,
 }
 
@@ -30,11 +32,15 @@ enum Source {
 
 impl UpstreamBody {
     pub(super) fn whole(bytes: Bytes) -> Self {
-        Self { kind: Source::Whole((!bytes.is_empty()).then_some(bytes)), _in_flight: None }
+        Self {
+            kind: Source::Whole((!bytes.is_empty()).then_some(bytes)),
+            keeps_ours: false,
+            _in_flight: None,
+        }
     }
 
     pub(super) fn stream(body: StreamBody, in_flight: Option<Arc<InFlight>>) -> Self {
-        Self { kind: Source::Stream(Box::new(body)), _in_flight: in_flight }
+        Self { kind: Source::Stream(Box::new(body)), keeps_ours: false, _in_flight: in_flight }
     }
 
     pub(super) fn coming(
@@ -49,7 +55,12 @@ impl UpstreamBody {
         } else {
             Source::Coming(body, Some(connection), Arc::clone(pool))
         };
-        Self { kind, _in_flight: in_flight }
+        Self { kind, keeps_ours: false, _in_flight: in_flight }
+    }
+
+    /// Leaves trailers that are for us alone to whoever reads it.
+    pub(super) fn keep_ours(&mut self) {
+        self.keeps_ours = true;
     }
 }
 
@@ -63,6 +74,7 @@ impl Body for UpstreamBody {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let mut frame = ready!(self.as_mut().poll_any(context));
         if let Some(Ok(frame)) = &mut frame
+            && !self.keeps_ours
             && let Some(trailers) = frame.trailers_mut()
         {
             clean_answered_trailers(trailers);

@@ -24,7 +24,7 @@ use crate::tls::ClientTls;
 use bytes::Bytes;
 use dial::Dial;
 use failure::{Failure, GaveUp};
-use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRAILER, TRANSFER_ENCODING, UPGRADE};
+use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
 use http::response::Parts;
 use http::{HeaderValue, Request, Response, StatusCode, Uri, Version};
 use http_body::Body as _;
@@ -33,7 +33,7 @@ use http2::Http2Pool;
 use semel::problem::{Code, DocsBase, Format, Problem};
 use semel::trace;
 use semel::{OperationId, Right};
-use semel_tower::{BoxError, OUTCOME, Operation};
+use semel_tower::{BoxError, OUTCOME, Operation, grpc};
 use std::future::poll_fn;
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -166,10 +166,14 @@ impl Service<Request<RequestBody>> for Upstream {
 
     fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
         let shared = Arc::clone(&self.shared);
+        let is_call = grpc::is_call(request.method(), request.version(), request.headers());
         Box::pin(async move {
             let protected = |operation: &Operation| (operation.id(), operation.right().clone());
             match request.extensions().get().map(protected) {
-                Some((operation_id, right)) => shared.forward_protected(request, operation_id, &right).await,
+                _ if is_call && matches!(shared.way, UpstreamPool::Http1(..)) => Ok(no_grpc(&request)),
+                Some((operation_id, right)) => {
+                    shared.forward_protected(request, is_call, operation_id, &right).await
+                }
                 None => Ok(shared.pass_through(request).await),
             }
         })
@@ -180,14 +184,23 @@ impl Shared {
     async fn forward_protected(
         &self,
         mut request: Request<RequestBody>,
+        is_call: bool,
         operation_id: OperationId,
         right: &Right,
     ) -> Result<Response<UpstreamBody>, BoxError> {
         let in_flight = self.prepare(&mut request).and_then(|caller| caller.in_flight);
+        if is_call {
+            request.headers_mut().insert(TE, HeaderValue::from_static("trailers"));
+        }
         match self.ask(request, FRESH, in_flight, Some(right)).await {
             Ok(Received::Answer(mut response)) => {
-                // What is stored has no trailers.
-                response.headers_mut().remove(TRAILER);
+                if is_call {
+                    // The layer reads them, and passes none of ours on.
+                    response.body_mut().keep_ours();
+                } else {
+                    // What is stored has no trailers.
+                    response.headers_mut().remove(TRAILER);
+                }
                 Ok(response)
             }
             Ok(Received::Switched(..)) => Err("the service switched protocols without being asked".into()),
@@ -392,8 +405,24 @@ impl Shared {
         };
         let mut problem = Problem::new(Code::UpstreamUnreachable, self.format.profile(), detail);
         problem.operation_id = operation_id;
-        self.format.problem(&problem, &self.docs).map(UpstreamBody::whole)
+        let mut response = self.format.problem(&problem, &self.docs).map(UpstreamBody::whole);
+        // gRPC has words of its own for it.
+        response.extensions_mut().insert(problem);
+        response
     }
+}
+
+/// For a gRPC call to a service of HTTP/1.1.
+fn no_grpc(request: &Request<RequestBody>) -> Response<UpstreamBody> {
+    tracing::error!(
+        path = request.uri().path(),
+        "a gRPC call was refused: the service is spoken to over HTTP/1.1; set `upstream_protocol = \"http2\"`"
+    );
+    let mut response = responses::no_grpc().map(UpstreamBody::whole);
+    if request.extensions().get::<Operation>().is_some() {
+        response.headers_mut().insert(OUTCOME, HeaderValue::from_static("retryable"));
+    }
+    response
 }
 
 /// What came of the service.
@@ -493,7 +522,7 @@ mod tests {
         let id = OperationId::from_bytes([0; 16]);
         let ticket = ticket().await;
         let right = ticket.right();
-        let protected = size_of_val(&upstream.shared.forward_protected(request(), id, &right));
+        let protected = size_of_val(&upstream.shared.forward_protected(request(), false, id, &right));
         assert!(passing.max(protected) <= 3 * 1024, "{passing} and {protected} bytes");
     }
 }

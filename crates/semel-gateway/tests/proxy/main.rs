@@ -8,6 +8,7 @@ mod support;
 mod ambiguous;
 mod capacity;
 mod framing;
+mod grpc;
 mod hanging_up;
 mod http2_clients;
 mod http2_lengths;

@@ -429,14 +429,14 @@ error: `5xx` is not a final status code
   |
 7 | 5xx = "failed"
   | ^^^
-  = help: write a status from 200 to 599: 503 = "retryable"
+  = help: write a status from 200 to 599, 503 = "retryable", or one of gRPC, ABORTED = "unknown"
 
 error: `101` is not a final status code
  --> semel.toml:8:1
   |
 8 | 101 = "completed"
   | ^^^
-  = help: write a status from 200 to 599: 503 = "retryable"
+  = help: write a status from 200 to 599, 503 = "retryable", or one of gRPC, ABORTED = "unknown"
 
 error: invalid outcome for 418
  --> semel.toml:9:7

@@ -4,7 +4,7 @@ use crate::answer::{Answer, Reply, told};
 use crate::effects::{Effects, Identities};
 use crate::request::{Draft, Request, Subject};
 use crate::settings::Settings;
-use crate::target::{Pace, Raced, Target};
+use crate::target::{Limits, Pace, Raced, Target};
 use crate::trial::Trials;
 use crate::verdict::{Ended, Judge, Severity};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -56,10 +56,13 @@ pub(crate) struct Exchange {
 }
 
 impl<'p> Check<'p> {
-    pub(crate) fn new(plan: &'p Settings) -> Result<Self, String> {
+    /// For a run of at most so many requests.
+    pub(crate) fn new(plan: &'p Settings, most_requests: usize) -> Result<Self, String> {
         let places = plan.identity.iter().cloned().collect();
         // One for all that is sent: what counts is no less of a load.
         let pace = Arc::new(Pace::new(plan.rps));
+        let limits = Arc::new(Limits::default());
+        limits.allow_requests(most_requests);
         let state = State {
             random: fastrand::Rng::with_seed(plan.seed),
             case: "",
@@ -73,8 +76,9 @@ impl<'p> Check<'p> {
         };
         Ok(Self {
             plan,
-            target: Target::new(plan, Arc::clone(&pace)).map_err(|error| error.to_string())?,
-            effects: Effects::new(plan, pace)?,
+            target: Target::new(plan, Arc::clone(&pace), Arc::clone(&limits))
+                .map_err(|error| error.to_string())?,
+            effects: Effects::new(plan, pace, limits)?,
             trials: OnceCell::new(),
             state: Mutex::new(state),
         })
@@ -180,7 +184,7 @@ impl<'p> Check<'p> {
     /// The other body under the subject's key.
     pub(crate) fn varied(&self, subject: &Subject) -> Result<Draft<'p>, Ended> {
         let draft = self.draft(subject).varied(subject);
-        draft.ok_or_else(|| Ended::NotRun("give --vary or --other-body".into()))
+        draft.ok_or_else(|| Ended::NotRun("use --vary or --other-body".into()))
     }
 
     pub(crate) async fn send(&self, draft: Draft<'_>) -> Reply {
@@ -302,21 +306,21 @@ impl<'p> Check<'p> {
             if effects > 1 {
                 judge.fail(Severity::DoubleExecution, format!("one key had {effects} effects"));
             } else if effects == 0 && replies.iter().flatten().any(Answer::is_success) {
-                judge.unseen("an answer says success, and no effect was counted");
+                judge.unseen("an answer says success, but no effect was counted");
             }
             return Ok(Some(effects));
         }
         let identities = self.identities();
         match (identities.count(replies), identities.is_given) {
             (several @ 2.., true) => {
-                judge.fail(Severity::DoubleExecution, format!("answers under one key name {several} things that were made"));
+                judge.fail(Severity::DoubleExecution, format!("answers under one key name {several} different results"));
             }
             (several @ 2.., false) => judge.suspect(format!(
-                "answers under one key differ in {}, {several} times: it looks as if it had happened more than once. \
-                 Give --count or --identity to be sure",
+                "answers under one key have {several} different values of {}: the request may have been executed more than once. \
+                 Use --count or --identity to be sure",
                 identities.places.join(", ")
             )),
-            _ => judge.unseen("effects were not counted: give --count, --count-cmd or --ledger"),
+            _ => judge.unseen("effects are not counted: use --count, --count-cmd or --ledger"),
         }
         Ok(None)
     }

@@ -2,6 +2,7 @@
 
 use crate::answer::{Answer, Reply};
 use crate::check::Check;
+use crate::polls::Polls;
 use crate::request::{Draft, Request, Subject};
 use crate::settings::{Crash, Settings};
 use crate::shell;
@@ -20,10 +21,24 @@ const SWEEP: u32 = 10;
 /// How often to try to kill at the effect, where it can be watched.
 const WATCHED: u32 = 3;
 
-/// How many writes all crashes send at most.
+/// How many crashes there are at most: before, at once, watched, swept, and after the answer.
+const CRASHES: usize = (2 + WATCHED + SWEEP + 1) as usize;
+
+/// How many writes all crashes send at most: each a first request, a retry at once, and those of the schedule.
 pub(crate) fn most_writes(plan: &Settings) -> usize {
-    // Before, at once, watched, swept, and after the answer: each with its first request, a retry at once, and those of the schedule.
-    (2 + WATCHED + SWEEP + 1) as usize * (2 + retries(plan).count())
+    CRASHES * (2 + retries(plan).count())
+}
+
+/// How often all crashes count the effects of a reference at most: right after each, and in the end.
+pub(crate) fn most_counts() -> usize {
+    2 * CRASHES
+}
+
+/// How many times at most the API is asked whether it has the effect, and whether it is ready, in these crashes and in so many others.
+pub(crate) fn most_polls(plan: &Settings, others: usize) -> usize {
+    let at_effect = (WATCHED as usize + others) * Polls::most(plan.timeout);
+    let is_ready = (CRASHES + others) * (Polls::most(DYING) + Polls::most(STARTING));
+    at_effect + if plan.crash.as_ref().is_some_and(|crash| crash.ready.is_some()) { is_ready } else { 0 }
 }
 
 /// When retries are sent after a restart, within the plan's patience.
@@ -90,10 +105,8 @@ impl Check<'_> {
         let request = self.request(self.slowed(&subject))?;
         let answering = self.target.send(&request);
         let seeing = async {
-            let deadline = Instant::now() + self.plan.timeout;
-            while self.count_now(&subject).await == 0 && Instant::now() < deadline {
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            }
+            let mut polls = Polls::new(self.plan.timeout);
+            while polls.next().await && self.count_now(&subject).await == 0 {}
         };
         tokio::pin!(answering);
         let early = tokio::select! {
@@ -207,7 +220,7 @@ impl Check<'_> {
     }
 
     fn crash(&self) -> Result<&Crash, Ended> {
-        self.plan.crash.as_ref().ok_or_else(|| Ended::NotRun("give --kill and --start".into()))
+        self.plan.crash.as_ref().ok_or_else(|| Ended::NotRun("use --kill and --start".into()))
     }
 
     pub(crate) async fn restart(&self) -> Result<(), Ended> {
@@ -218,28 +231,24 @@ impl Check<'_> {
     /// Kills the API, and sees that it is dead.
     pub(crate) async fn kill(&self) -> Result<(), Ended> {
         shell::output("--kill", &self.crash()?.kill, "", DYING).await.map_err(Ended::Abort)?;
-        let deadline = Instant::now() + DYING;
-        while self.is_alive().await {
-            if Instant::now() > deadline {
-                return Err(Ended::Inconclusive(
-                    "after --kill the API still accepts connections: its death was not seen".into(),
-                ));
+        let mut polls = Polls::new(DYING);
+        while polls.next().await {
+            if !self.is_alive().await {
+                return Ok(());
             }
-            tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        Ok(())
+        Err(Ended::Inconclusive("the API still accepts connections after --kill: it did not stop".into()))
     }
 
     pub(crate) async fn start(&self) -> Result<(), Ended> {
         shell::start("--start", &self.crash()?.start, Duration::from_secs(1)).await.map_err(Ended::Abort)?;
-        let deadline = Instant::now() + STARTING;
-        while !self.is_alive().await {
-            if Instant::now() > deadline {
-                return Err(Ended::Abort("after --start the API is not ready".into()));
+        let mut polls = Polls::new(STARTING);
+        while polls.next().await {
+            if self.is_alive().await {
+                return Ok(());
             }
-            tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        Ok(())
+        Err(Ended::Abort("after --start the API is not ready".into()))
     }
 
     async fn is_alive(&self) -> bool {

@@ -38,6 +38,7 @@ mod header;
 mod json_text;
 mod options;
 mod plan;
+mod polls;
 mod profile;
 pub mod report;
 mod request;

@@ -178,6 +178,14 @@ impl Options {
     /// # Errors
     /// Never in practice: both are plain data.
     pub fn over(&self, file: &Self) -> Result<Self, serde_json::Error> {
+        let mut file = file.clone();
+        // Of several ways to say the same, a flag wins over whatever the file has.
+        if self.count.is_some() || self.count_cmd.is_some() || self.ledger.is_some() {
+            (file.count, file.count_cmd, file.ledger) = (None, None, None);
+        }
+        if self.vary.is_some() {
+            file.other_body = None;
+        }
         let (mut merged, flags) = (serde_json::to_value(file)?, serde_json::to_value(self)?);
         if let (Some(merged), serde_json::Value::Object(flags)) = (merged.as_object_mut(), flags) {
             let is_said = |value: &serde_json::Value| match value {
@@ -208,6 +216,11 @@ mod tests {
             (merged.header.len(), merged.rounds, merged.count_at.as_deref()),
             (1, Some(2), Some("/n"))
         );
+        let file: Options = toml::from_str("ledger = 'l'\nother-body = '{}'\ncount-at = '/n'").unwrap();
+        let flags = Options { count: Some("GET /a".into()), vary: Some("/a".into()), ..Options::default() };
+        let merged = flags.over(&file).unwrap();
+        assert_eq!((merged.ledger, merged.other_body), (None, None), "other ways to say the same");
+        assert_eq!((merged.count.as_deref(), merged.count_at.as_deref()), (Some("GET /a"), Some("/n")));
         assert!(toml::from_str::<Options>("sned = 'POST /a'").is_err(), "a typing error is said");
     }
 }

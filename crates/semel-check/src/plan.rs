@@ -2,9 +2,14 @@
 
 use crate::body::Vary;
 use crate::cases::{self, Case, Need};
+use crate::counter::Counter;
 use crate::crash;
+use crate::effects::READINGS;
 use crate::options::Options;
 use crate::settings::{PlanError, Settings, wrong};
+
+/// Requests for what an API publishes.
+const PUBLISHED: usize = 1;
 
 /// A check that can be run.
 pub struct Plan {
@@ -52,6 +57,27 @@ impl Plan {
         run.map(|case| (case.writes)(&self.settings)).sum::<usize>() + of_crashes
     }
 
+    /// How many requests are sent at most: the writes, and what asks for effects or whether the API is ready.
+    #[must_use]
+    pub fn most_requests(&self) -> usize {
+        let settings = &self.settings;
+        let run = || self.cases.iter().filter(|case| self.can_run(case).is_ok());
+        let mut counts: usize = run().map(|case| (case.counts)(settings)).sum();
+        let mut polls = 0;
+        if run().any(|case| case.needs.contains(&Need::Crash)) {
+            counts += crash::most_counts();
+            let race = run().find(|case| case.name == "crash.race");
+            polls = crash::most_polls(settings, race.map_or(0, |case| (case.counts)(settings)));
+        }
+        let readings = match &settings.counter {
+            // Of each reference before anything is sent, at the end of its case, and at the end of the run.
+            Some(Counter::Http { .. } | Counter::Command(_)) => counts * (READINGS + 3),
+            // A file is read without asking anybody.
+            Some(Counter::Ledger(_)) | None => 0,
+        };
+        self.most_effects() + readings + polls + PUBLISHED
+    }
+
     /// What will be done, for people.
     #[must_use]
     pub fn describe(&self) -> String {
@@ -74,11 +100,12 @@ impl Plan {
         lines.push(match &self.settings.vary {
             Some(Vary::Member { pointer, value }) => format!("varied    {pointer} becomes {value}"),
             Some(Vary::Other(_)) => "varied    by --other-body".into(),
-            None => "varied    not at all: give --vary or --other-body".into(),
+            None => "varied    not at all: use --vary or --other-body".into(),
         });
         lines.push(format!(
-            "harm      at most {} writes, {} requests a second{}",
+            "harm      at most {} writes, and {} requests in all; {} a second{}",
             self.most_effects(),
+            self.most_requests(),
             self.settings.rps,
             if self.settings.crash.is_some() { "; the API is killed and started again" } else { "" }
         ));
@@ -156,6 +183,8 @@ mod tests {
             (Options { key_from: Some("json:/key".into()), ..options() }, "--key-from"),
             (Options { profile: Some("soap".into()), ..options() }, "--profile"),
             (Options { patience: Some("30".into()), ..options() }, "--patience"),
+            (Options { count: Some("POST /count".into()), ..options() }, "--count"),
+            (Options { count: Some("GET /count".into()), ledger: Some("l".into()), ..options() }, "--count"),
             (Options { only: vec!["nothing".into()], ..options() }, "--only"),
             (Options { target: Some("http://127.0.0.1/v1".into()), ..options() }, "URL"),
             (Options { body: Some("{}".into()), vary: Some("/amount".into()), ..options() }, "--vary"),
@@ -169,8 +198,10 @@ mod tests {
     fn the_description_names_every_case_and_what_it_may_do() {
         let plan = Plan::new(&options()).unwrap_or_else(|error| panic!("{error}"));
         let text = plan.describe();
-        assert!(text.contains("not run: give --kill and --start"), "{text}");
-        assert!(text.contains(&format!("at most {} writes", plan.most_effects())), "{text}");
+        assert!(text.contains("not run: use --kill and --start"), "{text}");
+        let most =
+            format!("at most {} writes, and {} requests in all", plan.most_effects(), plan.most_requests());
+        assert!(text.contains(&most), "{text}");
         assert!(text.contains("can be suspected, not proved"), "{text}");
     }
 }

@@ -119,6 +119,12 @@ impl<'a> Draft<'a> {
         self
     }
 
+    /// With something after its path: a query.
+    pub(crate) fn add_to_path(mut self, text: &str) -> Self {
+        self.call.path.push_str(text);
+        self
+    }
+
     pub(crate) fn path(mut self, path: String) -> Self {
         self.call.path = path;
         self

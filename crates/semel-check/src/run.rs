@@ -22,7 +22,7 @@ pub enum Progress<'a> {
 /// Runs a check. Whatever happens, there is a report: what stopped it is in there.
 pub async fn run(plan: &Plan, told: &mut (dyn FnMut(Progress<'_>) + Send)) -> Report {
     let mut report = Report::of(plan);
-    let check = match Check::new(&plan.settings) {
+    let check = match Check::new(&plan.settings, plan.most_requests()) {
         Ok(check) => check,
         Err(why) => {
             report.stopped = Some(plan.settings.secrets.redact(&why));
@@ -82,7 +82,7 @@ async fn run_case(check: &Check<'_>, case: &'static Case) -> (CaseResult, Option
         Err(Ended::NotRun(why)) => (Verdict::NotRun, None, vec![why], None),
         Err(Ended::Abort(why)) => (Verdict::Inconclusive, None, vec![why.clone()], Some(why)),
     };
-    let stopped = stopped.map(|why| plan.secrets.redact(&why));
+    let stopped = stopped.map(|why| visible(&plan.secrets.redact(&why)));
     let mut result = CaseResult::new(case, verdict, severity);
     result.details = words.iter().map(|words| visible(&plan.secrets.redact(words))).collect();
     if matches!(verdict, Verdict::Fail | Verdict::Suspect | Verdict::Inconclusive) {

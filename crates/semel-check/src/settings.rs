@@ -8,7 +8,7 @@ use crate::options::Options;
 use crate::profile::Profile;
 use crate::secrets::{Secrets, looks_live};
 use bytes::Bytes;
-use http::{HeaderName, header::CONTENT_TYPE};
+use http::{HeaderName, Method, header::CONTENT_TYPE};
 use semel_http::Endpoint;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -261,7 +261,12 @@ impl Settings {
 
     /// Whether a host is this machine, or was named.
     pub(crate) fn may_reach(&self, host: &str) -> bool {
-        is_loopback(host) || self.allowed_hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(host))
+        is_loopback(host) || self.is_named(host)
+    }
+
+    /// Whether a host was named by `--allow-host`.
+    pub(crate) fn is_named(&self, host: &str) -> bool {
+        self.allowed_hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(host))
     }
 }
 
@@ -333,6 +338,10 @@ fn json_value(text: &str) -> String {
 }
 
 fn counter(options: &Options, secrets: &mut Secrets) -> Result<Option<Counter>, PlanError> {
+    let given = [options.count.is_some(), options.count_cmd.is_some(), options.ledger.is_some()];
+    if given.into_iter().filter(|is_given| *is_given).count() > 1 {
+        return Err(wrong("--count")("give one of --count, --count-cmd and --ledger".into()));
+    }
     if let Some(file) = &options.ledger {
         return Ok(Some(Counter::Ledger(file.clone())));
     }
@@ -353,7 +362,13 @@ fn counter(options: &Options, secrets: &mut Secrets) -> Result<Option<Counter>, 
         let written = url.splitn(4, '/').nth(3).map_or(path, |path| format!("/{path}"));
         (Some(endpoint), written)
     };
-    let method = method.parse().map_err(|_| wrong("--count")(format!("`{method}` is not a method")))?;
+    let method: Method =
+        method.parse().map_err(|_| wrong("--count")(format!("`{method}` is not a method")))?;
+    if !method.is_safe() {
+        return Err(wrong("--count")(format!(
+            "{method} may have effects of its own: use GET, or --count-cmd"
+        )));
+    }
     let place = options.count_at.as_deref().unwrap_or("");
     let count_at = match place.strip_prefix("header:") {
         Some(name) => CountAt::Header(

@@ -1,7 +1,7 @@
-//! The same mistake, a second earlier.
+//! Another body under the same key, while the first request is still running.
 //!
-//! Where the fingerprint is stored with the answer, a key that is still running has none: the other body waits, and then takes the
-//! first one's answer.
+//! If the fingerprint is stored only with the answer, there is nothing to compare with while the request is running: the second request
+//! waits, and then gets the first one's answer.
 
 use crate::answer::told;
 use crate::check::Check;
@@ -13,21 +13,22 @@ use super::{Case, Need};
 pub(super) const CASE: Case = Case {
     name: "body.during",
     star: false,
-    sent: "another body while the first request runs",
+    sent: "another body while the first request is running",
     right: "a refusal, and no effect",
-    severity: Severity::DoubleExecution,
+    severity: Some(Severity::DoubleExecution),
     fix: "Compare the fingerprint with the reservation, not only with the stored answer.",
     needs: &[Need::Vary],
     writes: |_| 2 * ATTEMPTS,
+    counts: |_| ATTEMPTS,
     run: |check| Box::pin(run(check)),
 };
 
 async fn run(check: &Check<'_>) -> Outcome {
     if !check.varied_is_accepted() {
-        return Err(Ended::Inconclusive("the varied body is not accepted by itself: see `control.vary`".into()));
+        return Err(Ended::Inconclusive("the changed body is not accepted under a key of its own: see `control.vary`".into()));
     }
     if check.plan.slow.is_none() && check.latency() < Duration::from_millis(50) {
-        return Err(Ended::Inconclusive("the API answers too fast to come in between: give --slow".into()));
+        return Err(Ended::Inconclusive("the API answers too fast for another request to arrive in between: use --slow".into()));
     }
     let mut judge = Judge::default();
     for _ in 0..ATTEMPTS {
@@ -50,13 +51,13 @@ async fn run(check: &Check<'_>) -> Outcome {
                 return Err(Ended::Inconclusive(told));
             }
         };
-        another_body(check, &mut judge, &subject, &first, &reply).await?;
+        another_body(check, &mut judge, &subject, &first, &reply, "another body").await?;
         // The other body wakes a server that may answer both before we know that the write succeeded: its beginning counts.
         let overlapped = matches!(&reply, Ok(answer) if answer.sending.max(first.sending) < answer.came.min(first.came));
         if judge.found_something() || overlapped {
             return Ok(judge);
         }
     }
-    judge.unseen("the first request had always ended when the other one came");
+    judge.unseen("the requests never overlapped: the first request had ended before the other one arrived");
     Ok(judge)
 }

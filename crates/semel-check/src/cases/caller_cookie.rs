@@ -1,21 +1,22 @@
 //! The first answer set a session cookie, and the middleware stored all headers.
 //!
-//! Whoever gets the replay gets the session.
+//! A client that gets the replay gets the session.
 
 use crate::check::Check;
 use crate::verdict::{Ended, Judge, Outcome, Severity};
 use super::shared::replayed;
-use super::{Case};
+use super::Case;
 
 pub(super) const CASE: Case = Case {
     name: "caller.cookie",
     star: false,
-    sent: "the same request twice, where the first answer sets a cookie",
+    sent: "the same request twice, if the first answer sets a cookie",
     right: "no Set-Cookie in the replay",
-    severity: Severity::Leak,
+    severity: Some(Severity::Leak),
     fix: "Never store Set-Cookie with an answer.",
     needs: &[],
     writes: |_| 2,
+    counts: |_| 1,
     run: |check| Box::pin(run(check)),
 };
 

@@ -1,6 +1,6 @@
-//! The idempotency middleware stands in front of the authentication.
+//! The idempotency middleware runs before authentication.
 //!
-//! Then a replay needs no credentials at all: the key is enough.
+//! A replay then needs no credentials: the key is enough.
 
 use crate::answer::told;
 use crate::check::Check;
@@ -13,10 +13,11 @@ pub(super) const CASE: Case = Case {
     star: false,
     sent: "the same request without credentials",
     right: "401 or 403",
-    severity: Severity::Leak,
-    fix: "Authenticate before looking a key up.",
+    severity: Some(Severity::Leak),
+    fix: "Authenticate before you look a key up.",
     needs: &[Need::Credentials],
     writes: |_| 3,
+    counts: |_| 2,
     run: |check| Box::pin(run(check)),
 };
 
@@ -32,7 +33,7 @@ async fn run(check: &Check<'_>) -> Outcome {
             judge.remark(format!("refused with {} instead of 401 or 403", answer.status));
             return Ok(judge);
         }
-        other => return Err(Ended::Inconclusive(format!("without credentials it gets {}", told(other)))),
+        other => return Err(Ended::Inconclusive(format!("a request without credentials gets {}", told(other)))),
     };
     // An API that serves everybody has nothing to leak.
     let control = check.subject().await?;
@@ -43,9 +44,9 @@ async fn run(check: &Check<'_>) -> Outcome {
     }
     let mut judge = Judge::default();
     if check.is_first_again(&first, answer) {
-        judge.fail(Severity::Leak, "without any credentials, the key alone brings the first caller's answer");
+        judge.fail(Severity::Leak, "a request without credentials got the first caller's answer: the key alone was enough");
     } else {
-        judge.fail(Severity::Leak, format!("without credentials a known key gets {}, and an unknown one is refused", answer.status));
+        judge.fail(Severity::Leak, format!("without credentials a request with a known key gets {}, while one with an unknown key is refused", answer.status));
     }
     Ok(judge)
 }

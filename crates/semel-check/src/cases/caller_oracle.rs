@@ -1,6 +1,6 @@
 //! "This key was used with amount=1000, iban=DE…".
 //!
-//! A refusal that helps by quoting the first request tells it to whoever can name the key.
+//! A helpful error message that quotes the first request discloses it to any client that can name the key.
 
 use crate::check::Check;
 use crate::request::Caller;
@@ -11,17 +11,18 @@ pub(super) const CASE: Case = Case {
     name: "caller.oracle",
     star: false,
     sent: "another body under a used key",
-    right: "the refusal shows none of the first request",
-    severity: Severity::Leak,
-    fix: "Say that the key was used with another request, and not with which.",
+    right: "the refusal contains nothing of the first request",
+    severity: Some(Severity::Leak),
+    fix: "Say that the key was used with another request, but do not quote that request.",
     needs: &[Need::Vary, Need::Mark],
     writes: |_| 3,
+    counts: |_| 2,
     run: |check| Box::pin(run(check)),
 };
 
 async fn run(check: &Check<'_>) -> Outcome {
     if !check.varied_is_accepted() {
-        return Err(Ended::Inconclusive("the varied body is not accepted by itself: see `control.vary`".into()));
+        return Err(Ended::Inconclusive("the changed body is not accepted under a key of its own: see `control.vary`".into()));
     }
     let (subject, other) = (check.subject().await?, check.subject().await?);
     check.first(&subject).await?;

@@ -1,6 +1,6 @@
-//! The account was closed at noon, and its answers are still read at two.
+//! The account was closed at noon, and its answers can still be read at two.
 //!
-//! A replay is an answer like any other. A cache in front of the authorisation does not know that the credential is gone.
+//! A replay is an answer like any other. A cache in front of the authorisation does not know that the credential has been revoked.
 
 use crate::answer::told;
 use crate::check::Check;
@@ -14,11 +14,12 @@ pub(super) const CASE: Case = Case {
     name: "caller.revoked",
     star: false,
     sent: "the same request after the credential was revoked",
-    right: "no body",
-    severity: Severity::Leak,
-    fix: "Ask whether the credential is still good before every replay.",
+    right: "a refusal without the stored answer",
+    severity: Some(Severity::Leak),
+    fix: "Check that the credential is still valid before every replay.",
     needs: &[Need::Revoke],
     writes: |plan| 1 + 2 * retries(plan).count(),
+    counts: |plan| 1 + retries(plan).count(),
     run: |check| Box::pin(run(check)),
 };
 

@@ -1,23 +1,24 @@
-//! Two keys are two operations, or nothing that follows means anything.
+//! Two keys have to count as two effects.
 //!
-//! A tool that counts wrongly reports false bugs and misses real ones. So this case comes first: it sends
-//! two requests under two keys and expects the count to grow by two. If it does not, the run stops.
+//! If effects are counted wrongly, the check reports faults that do not exist and misses real ones. So this case comes first: it sends
+//! two requests with two keys and expects the count to grow by two. If it does not, the run stops.
 
 use crate::answer::Answer;
 use crate::answer::differing;
 use crate::check::Check;
-use crate::verdict::{Ended, Judge, Outcome, Severity};
-use super::{Case};
+use crate::verdict::{Ended, Judge, Outcome};
+use super::Case;
 
 pub(super) const CASE: Case = Case {
     name: "control.count",
     star: true,
-    sent: "two keys",
+    sent: "two requests with two keys",
     right: "two effects",
-    severity: Severity::DoubleExecution,
-    fix: "Point --count at where effects can be seen. If your API refuses equal content, give --mark.",
+    severity: None,
+    fix: "Point --count at a place where effects can be seen. If your API refuses equal bodies, use --mark.",
     needs: &[],
     writes: |_| 3,
+    counts: |_| 2,
     run: |check| Box::pin(run(check)),
 };
 
@@ -30,7 +31,9 @@ async fn run(check: &Check<'_>) -> Outcome {
         match reply {
             Ok(answer) if answer.is_success() => answers.push(answer),
             Ok(answer) => {
-                let said: String = answer.text().chars().take(200).collect();
+                // One line: a line of its own could be a command to a CI that reads along.
+                let said = answer.text().split_whitespace().collect::<Vec<_>>().join(" ");
+                let said: String = said.chars().take(200).collect();
                 return Err(Ended::Abort(format!(
                     "the request itself is refused with {}: {said}. Check --send, --body and --header",
                     answer.status
@@ -59,13 +62,13 @@ async fn run(check: &Check<'_>) -> Outcome {
         Some(2) => {}
         Some(1) => {
             return Err(Ended::Abort(
-                "two keys had one effect: equal content may count as one request. Give --mark, so that each case has its own".into(),
+                "two keys had one effect: the API may treat equal bodies as one request. Use --mark, so that each body is different".into(),
             ));
         }
         Some(other) => {
             return Err(Ended::Abort(format!("two keys are counted as {other} effects. Check --count and --count-at")));
         }
-        None => judge.unseen("effects are not counted: give --count, --count-cmd or --ledger"),
+        None => judge.unseen("effects are not counted: use --count, --count-cmd or --ledger"),
     }
     check.learn_whether_answers_differ(!first.has_same_body_as(second));
     let again = check.send(check.draft(&one)).await.ok();

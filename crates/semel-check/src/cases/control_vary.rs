@@ -1,22 +1,23 @@
-//! A body that validation refuses looks like a conflict but is not one.
+//! A body that fails validation looks like a conflict, but is not one.
 //!
-//! Before the tool believes that an API refuses another body *because of the key*, it has to see that the same body is accepted under a
-//! key of its own.
+//! Before the check believes that an API refuses another body *because of the key*, it has to see that the same body is accepted under
+//! a key of its own.
 
 use crate::answer::told;
 use crate::check::Check;
-use crate::verdict::{Judge, Outcome, Severity};
+use crate::verdict::{Judge, Outcome};
 use super::{Case, Need};
 
 pub(super) const CASE: Case = Case {
     name: "control.vary",
     star: false,
-    sent: "the varied body under a key of its own",
+    sent: "the changed body under a key of its own",
     right: "the same class of status",
-    severity: Severity::Note,
-    fix: "Choose another place with --vary, or give --other-body.",
+    severity: None,
+    fix: "Vary another place with --vary, or use --other-body.",
     needs: &[Need::Vary],
     writes: |_| 1,
+    counts: |_| 1,
     run: |check| Box::pin(run(check)),
 };
 
@@ -28,7 +29,7 @@ async fn run(check: &Check<'_>) -> Outcome {
     let mut judge = Judge::default();
     if !accepted {
         judge.unseen(format!(
-            "the varied body is not accepted under a key of its own ({}): choose another place with --vary",
+            "the changed body is not accepted under a key of its own ({}): choose another place with --vary",
             told(&reply)
         ));
     }

@@ -1,6 +1,6 @@
-//! The deploy came between the answer and the retry.
+//! A deployment came between the answer and the retry.
 //!
-//! Keys in memory, or in a cache that is not written to disk, do not survive. What was answered is executed again.
+//! Keys in memory, or in a cache that is not written to disk, are lost. A request that was already answered is executed again.
 
 use crate::check::Check;
 use crate::trial::End;
@@ -13,10 +13,11 @@ pub(super) const CASE: Case = Case {
     star: false,
     sent: "killed after the answer, then a retry",
     right: "a replay",
-    severity: Severity::LostAnswer,
-    fix: "Store answers durably before they are sent.",
+    severity: Some(Severity::LostAnswer),
+    fix: "Store answers durably before you send them.",
     needs: &[Need::Crash],
     writes: |_| 0,
+    counts: |_| 0,
     run: |check| Box::pin(run(check)),
 };
 
@@ -36,12 +37,12 @@ async fn run(check: &Check<'_>) -> Outcome {
             (_, Some(_)) => judge.fail(Severity::LostAnswer, "after a restart the retry gets another answer"),
             (_, None) => {
                 let last = if let End::Stuck(last) = &trial.end { last } else { "doubt" };
-                judge.fail(Severity::LostAnswer, format!("after a restart the answer is gone ({last})"));
+                judge.fail(Severity::LostAnswer, format!("after a restart the answer is lost ({last})"));
             }
         }
     }
     if !seen {
-        judge.unseen("no crash was seen to come after the answer");
+        judge.unseen("no crash came after an answer");
     }
     Ok(judge)
 }

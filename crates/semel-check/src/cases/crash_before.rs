@@ -1,6 +1,6 @@
-//! The process died with the key in its hands, and nothing done.
+//! The process died after it had reserved the key, but before the effect.
 //!
-//! Where the lock has no end, every retry gets 409 for as long as the store keeps the key: for a day, or for ever.
+//! If the lock never expires, every retry gets 409 for as long as the store keeps the key: a day, or forever.
 
 use crate::check::Check;
 use crate::trial::End;
@@ -14,10 +14,11 @@ pub(super) const CASE: Case = Case {
     star: false,
     sent: "killed before the effect, then retries",
     right: "an answer in the end",
-    severity: Severity::Stuck,
-    fix: "Let a reservation lapse into doubt that somebody settles, not into a lock for good.",
+    severity: Some(Severity::Stuck),
+    fix: "Give every reservation a lease. When it expires, find out what happened before the request is executed again.",
     needs: &[Need::Crash],
     writes: |_| 0,
+    counts: |_| 0,
     run: |check| Box::pin(run(check)),
 };
 
@@ -35,7 +36,7 @@ async fn run(check: &Check<'_>) -> Outcome {
         }
     }
     if !seen {
-        judge.unseen(shared::unseen(check, "no crash was seen to come before the effect"));
+        judge.unseen(shared::unseen(check, "no crash came before the effect"));
     }
     Ok(judge)
 }

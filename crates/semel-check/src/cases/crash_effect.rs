@@ -1,6 +1,7 @@
-//! The worst moment: the money has moved, and nobody has written that down.
+//! The worst moment: the money has moved, but nothing has been recorded yet.
 //!
-//! Where a lock lapses by time, the retry executes again: 30 seconds later in one library, at once in those that keep keys in memory.
+//! If a lock expires by time, the retry executes the request again: after 30 seconds in one library, at once in those that keep keys in
+//! memory.
 
 use crate::check::Check;
 use crate::trial::Moment;
@@ -12,11 +13,12 @@ pub(super) const CASE: Case = Case {
     name: "crash.effect",
     star: false,
     sent: "killed after the effect and before the answer, then retries",
-    right: "one effect; doubt, or the answer",
-    severity: Severity::DoubleExecution,
-    fix: "Commit effect and answer together. Where that cannot be, keep the key and report that the outcome is unknown.",
+    right: "one effect; then the answer, or \"outcome unknown\"",
+    severity: Some(Severity::DoubleExecution),
+    fix: "Commit the effect and the answer together. Where that is not possible, keep the key and report that the outcome is unknown.",
     needs: &[Need::Crash],
     writes: |_| 0,
+    counts: |_| 0,
     run: |check| Box::pin(run(check)),
 };
 
@@ -34,7 +36,10 @@ async fn run(check: &Check<'_>) -> Outcome {
         }
     }
     if !seen {
-        let words = "no crash was seen between the effect and the answer: give --slow, or a count outside of the API";
+        let words = match check.plan.slow {
+            Some(_) => "--slow did not keep the answer back after the effect: every crash came before the effect or after the answer",
+            None => "no crash came between the effect and the answer: use --slow, or count effects outside the API",
+        };
         judge.unseen(shared::unseen(check, words));
     }
     Ok(judge)

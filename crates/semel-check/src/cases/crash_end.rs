@@ -1,7 +1,7 @@
-//! "409, try again later", for ever.
+//! "409, try again later", forever.
 //!
-//! A retry that can never succeed keeps clients busy and tells nobody that somebody has to look. Doubt that says so is better than
-//! a lock that does not end.
+//! A retry that can never succeed keeps clients busy, and no operator learns about it. An answer that says "outcome unknown" is better
+//! than a lock that never ends.
 
 use crate::check::Check;
 use crate::trial::End;
@@ -12,12 +12,13 @@ use super::{Case, Need};
 pub(super) const CASE: Case = Case {
     name: "crash.end",
     star: false,
-    sent: "retries for as long as patience lasts",
-    right: "an answer, or honest doubt",
-    severity: Severity::Stuck,
-    fix: "End every reservation: by the answer, by proof that nothing happened, or by doubt that is told.",
+    sent: "retries after each crash, for as long as --patience lasts",
+    right: "an answer, or \"outcome unknown\"",
+    severity: Some(Severity::Stuck),
+    fix: "End every reservation: with the answer, with evidence that nothing happened, or with an answer that says that the outcome is unknown.",
     needs: &[Need::Crash],
     writes: |_| 0,
+    counts: |_| 0,
     run: |check| Box::pin(run(check)),
 };
 

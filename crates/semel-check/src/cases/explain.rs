@@ -23,22 +23,23 @@ pub fn explain(name: &str) -> Option<String> {
         story.join("\n").trim(),
         case.sent,
         case.right,
-        case.severity,
+        case.if_not(),
         meaning(case.severity),
         case.fix,
     ))
 }
 
-/// What a severity means for whoever uses the API.
-fn meaning(severity: Severity) -> &'static str {
+/// What a severity means for the users of the API.
+fn meaning(severity: Option<Severity>) -> &'static str {
+    let Some(severity) = severity else { return "the cases that build on it say nothing" };
     match severity {
         Severity::DoubleExecution => "money moves twice, goods are sent twice",
-        Severity::WrongAnswer => "a client believes that something happened which did not",
-        Severity::Leak => "somebody reads what belongs to somebody else",
-        Severity::LostAnswer => "it happened, and no retry ever learns it",
-        Severity::Stuck => "the key is blocked, and the client can only give up or take another one",
-        Severity::ClientPain => "nothing is lost, and clients have a harder time than they need to",
-        Severity::Note => "worth knowing, and no fault by itself",
+        Severity::WrongAnswer => "a client believes that its request succeeded, but it did not",
+        Severity::Leak => "a caller can read another caller's data",
+        Severity::LostAnswer => "the request was executed, but no retry ever gets its answer",
+        Severity::Stuck => "the key stays blocked: the client can only give up or use a new key",
+        Severity::ClientPain => "nothing is lost, but clients need special handling",
+        Severity::Note => "worth knowing, but not a fault by itself",
     }
 }
 

@@ -1,7 +1,7 @@
-//! The charge went through, and then the confirmation mail failed: 500.
+//! The charge succeeded, but then the confirmation mail failed: 500.
 //!
-//! A middleware that forgets the key after every 5xx executes the retry, and charges twice. What failed is the answer; the
-//! effect may be there. (ACP and AdCP allow it all the same.)
+//! A middleware that releases the key after every 5xx executes the retry and charges twice. The answer was an error, but the effect
+//! may exist. (ACP and AdCP allow it all the same.)
 
 use crate::answer::told;
 use crate::check::Check;
@@ -13,10 +13,11 @@ pub(super) const CASE: Case = Case {
     star: false,
     sent: "a request that fails with 5xx, twice",
     right: "one effect at most",
-    severity: Severity::DoubleExecution,
-    fix: "Keep the key after a failure whose effect is not known, and answer retries with that.",
+    severity: Some(Severity::DoubleExecution),
+    fix: "Keep the key after a failure whose outcome is unknown, and say so in the answer to retries.",
     needs: &[Need::FailWith],
     writes: |_| 2,
+    counts: |_| 1,
     run: |check| Box::pin(run(check)),
 };
 
@@ -31,21 +32,21 @@ async fn run(check: &Check<'_>) -> Outcome {
     };
     let first = check.send_expecting_failure(failing()).await;
     if !matches!(&first, Ok(answer) if answer.is_server_error()) {
-        return Err(Ended::Inconclusive(format!("--fail-with did not make it fail ({})", told(&first))));
+        return Err(Ended::Inconclusive(format!("--fail-with did not make the request fail ({})", told(&first))));
     }
     let again = check.send_expecting_failure(failing()).await;
     let mut judge = Judge::default();
     match check.count(&subject).await? {
         Some(effects @ 2..) if check.plan.profile.executes_after_5xx => {
             check.allow(&subject, effects);
-            judge.fail(Severity::Note, format!("{effects} effects of a request that failed: the profile allows that"));
+            judge.fail(Severity::Note, format!("{effects} effects of a request that failed, which the profile allows"));
         }
         Some(effects @ 2..) => {
             judge.fail(Severity::DoubleExecution, format!("a request that failed was executed again: {effects} effects"));
         }
-        Some(0) => judge.unseen("the failing request has no effect: whether it is executed again cannot be seen"),
+        Some(0) => judge.unseen("the failing request has no effect, so a second execution cannot be counted"),
         Some(_) => {}
-        None => judge.unseen("effects are not counted: give --count, --count-cmd or --ledger"),
+        None => judge.unseen("effects are not counted: use --count, --count-cmd or --ledger"),
     }
     if let (Ok(first), Ok(again)) = (&first, &again)
         && !judge.found_something()

@@ -1,7 +1,7 @@
-//! The client made a mistake, corrects it, and keeps the key.
+//! The client corrects an invalid request and keeps the key.
 //!
-//! Some APIs forget the key of a request that validation refused (Stripe), others keep it. Either can be
-//! right. What cannot: the old refusal again for a request that is correct now.
+//! Some APIs release the key when validation fails (Stripe), others keep it; both are acceptable. Sending the old validation error
+//! again for a request that is now correct is not.
 
 use crate::answer::told;
 use crate::body::Body;
@@ -14,12 +14,13 @@ use super::{Case, Need};
 pub(super) const CASE: Case = Case {
     name: "fix.4xx",
     star: false,
-    sent: "an invalid body, then the right one under the same key",
-    right: "by profile: executed, or refused as another request",
-    severity: Severity::Note,
-    fix: "Do not store refusals of validation, so that a corrected request may use its key.",
+    sent: "an invalid body, then the correct one under the same key",
+    right: "depends on the profile: executed, or refused as another request",
+    severity: Some(Severity::Note),
+    fix: "Do not store validation errors, so that a corrected request can reuse its key.",
     needs: &[Need::Json],
     writes: |_| 3,
+    counts: |_| 1,
     run: |check| Box::pin(run(check)),
 };
 
@@ -36,14 +37,14 @@ async fn run(check: &Check<'_>) -> Outcome {
     let profile = check.plan.profile;
     match &reply {
         Ok(answer) if answer.is_success() && profile.corrected == Corrected::Refused => {
-            judge.fail(Severity::Note, format!("the corrected request is executed: by {} a refusal is kept", profile.name));
+            judge.fail(Severity::Note, format!("the corrected request is executed; the profile {} keeps refusals", profile.name));
         }
-        Ok(answer) if answer.is_success() => judge.remark("a corrected request may use its key"),
+        Ok(answer) if answer.is_success() => judge.remark("a corrected request may reuse its key"),
         Ok(answer) if answer.status == refused.status && answer.has_same_body_as(&refused) => {
             judge.fail(Severity::Note, format!("the corrected request gets the old refusal ({})", answer.status));
         }
         Ok(answer) if answer.is_refusal() && profile.corrected == Corrected::Executed => {
-            let words = format!("the corrected request is refused with {}: by {} a refusal of validation is not kept", answer.status, profile.name);
+            let words = format!("the corrected request is refused with {}; the profile {} does not keep validation errors", answer.status, profile.name);
             judge.fail(Severity::Note, words);
         }
         Ok(answer) if profile.is_reused(answer.status) => judge.remark("a corrected request needs a new key"),

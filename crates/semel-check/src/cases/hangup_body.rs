@@ -1,7 +1,7 @@
 //! The connection broke in the middle of the upload.
 //!
-//! A middleware that takes its lock as soon as the head has arrived, and waits for a body that never comes, holds the key until the lock
-//! lapses.
+//! A middleware that locks the key as soon as the headers have arrived, and then waits for a body that never comes, keeps the key
+//! locked until the lock times out.
 
 use crate::answer::told;
 use crate::check::Check;
@@ -12,12 +12,13 @@ use super::{Case, Need};
 pub(super) const CASE: Case = Case {
     name: "hangup.body",
     star: false,
-    sent: "half the body, then the whole request",
+    sent: "half of the body, then the whole request",
     right: "one effect, and an answer",
-    severity: Severity::Stuck,
-    fix: "Reserve the key once the request is complete, or release it when it breaks off.",
+    severity: Some(Severity::Stuck),
+    fix: "Reserve the key once the request is complete, or release it if the upload is interrupted.",
     needs: &[Need::Body],
     writes: |_| 9,
+    counts: |_| 1,
     run: |check| Box::pin(run(check)),
 };
 
@@ -31,7 +32,7 @@ async fn run(check: &Check<'_>) -> Outcome {
     check.at_most_once(&mut judge, &subject, &replies).await?;
     if !matches!(replies.last(), Some(Ok(answer)) if answer.is_success() || answer.is_doubt(check.plan.profile.doubt)) {
         let last = replies.last().map(told).unwrap_or_default();
-        judge.fail(Severity::Stuck, format!("after half a request the key is blocked: {last}"));
+        judge.fail(Severity::Stuck, format!("after an interrupted upload the key stays blocked: {last}"));
     }
     Ok(judge)
 }

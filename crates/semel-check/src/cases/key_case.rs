@@ -1,6 +1,6 @@
 //! A collation that ignores case.
 //!
-//! In MySQL it is the default: `Key-A` and `key-a` are one row. Clients with base64 keys meet it by chance.
+//! It is the default in MySQL: `Key-A` and `key-a` are the same row. With base64 keys such collisions happen by chance.
 
 use crate::answer::told;
 use crate::check::Check;
@@ -11,12 +11,13 @@ use super::Case;
 pub(super) const CASE: Case = Case {
     name: "key.case",
     star: false,
-    sent: "two keys that differ in case",
+    sent: "two keys that differ only in case",
     right: "two effects",
-    severity: Severity::WrongAnswer,
-    fix: "Compare keys byte by byte: mind the collation of the column.",
+    severity: Some(Severity::WrongAnswer),
+    fix: "Compare keys byte by byte: check the collation of the column.",
     needs: &[],
     writes: |_| 2,
+    counts: |_| 2,
     run: |check| Box::pin(run(check)),
 };
 

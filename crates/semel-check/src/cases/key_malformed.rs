@@ -1,21 +1,23 @@
-//! A key that is not one, and a server that takes it for none.
+//! A key that is not valid, and a server that ignores it.
 //!
-//! An empty key that counts as absent is executed every time; 5,000 characters that the database refuses are a 500.
+//! If an empty key counts as no key, the request is executed every time. If the database rejects a key of 5,000 characters, the
+//! client gets a 500.
 
 use crate::answer::told;
 use crate::check::Check;
 use crate::verdict::{Judge, Outcome, Severity};
-use super::{Case};
+use super::Case;
 
 pub(super) const CASE: Case = Case {
     name: "key.malformed",
     star: false,
-    sent: "an empty key, one of 5,000 characters, odd bytes",
-    right: "400, or honoured",
-    severity: Severity::ClientPain,
-    fix: "Check the key first, and answer 400.",
+    sent: "an empty key, one of 5,000 characters and one with odd bytes, twice each",
+    right: "400, or one effect",
+    severity: Some(Severity::ClientPain),
+    fix: "Validate the key first, and answer 400.",
     needs: &[],
-    writes: |_| 8,
+    writes: |_| 6,
+    counts: |_| 6,
     run: |check| Box::pin(run(check)),
 };
 
@@ -36,9 +38,14 @@ async fn run(check: &Check<'_>) -> Outcome {
         match &replies[0] {
             Ok(answer) if answer.is_refusal() => {}
             Ok(answer) if answer.is_success() => {
-                let effects = check.count(&subject).await?;
-                if effects.is_some_and(|effects| effects > 1) || check.identities().count(&replies) > 1 {
-                    judge.fail(Severity::ClientPain, format!("{what} is accepted, and protects nothing"));
+                let identities = check.identities();
+                let useless = format!("{what} is accepted, but the request is executed every time");
+                match (check.count(&subject).await?, identities.count(&replies)) {
+                    (Some(2..), _) => judge.fail(Severity::ClientPain, useless),
+                    (Some(_), _) => {}
+                    (None, 2..) if identities.is_given => judge.fail(Severity::ClientPain, useless),
+                    (None, 2..) => judge.suspect(format!("{what} is accepted, and a retry gets another answer. Use --count to be sure")),
+                    (None, _) => judge.unseen("effects are not counted: use --count, --count-cmd or --ledger"),
                 }
             }
             other => judge.fail(Severity::ClientPain, format!("{what} gets {}", told(other))),

@@ -1,21 +1,22 @@
-//! The client's developer forgot the header, and nobody noticed.
+//! The developer of a client forgot the header, and nobody noticed.
 //!
-//! Where the key is optional, a request without one is executed as often as it is sent. That may be wanted; it should be known.
+//! If the key is optional, a request without one is executed as often as it is sent. That may be intended, but it should be known.
 
 use crate::answer::told;
 use crate::check::Check;
 use crate::verdict::{Judge, Outcome, Severity};
-use super::{Case};
+use super::Case;
 
 pub(super) const CASE: Case = Case {
     name: "key.missing",
     star: false,
     sent: "a request without a key",
-    right: "400 where a key is required",
-    severity: Severity::Note,
-    fix: "Require the key where executing twice does harm.",
+    right: "400 if a key is required",
+    severity: Some(Severity::Note),
+    fix: "Require the key wherever a second execution does harm.",
     needs: &[],
     writes: |_| 1,
+    counts: |_| 1,
     run: |check| Box::pin(run(check)),
 };
 

@@ -1,4 +1,4 @@
-//! The column has 64 characters, and the database cuts what is longer.
+//! The column holds 64 characters, and the database truncates longer keys.
 //!
 //! Two keys with the same beginning become one, and the second request gets the first one's answer.
 
@@ -11,12 +11,13 @@ use super::Case;
 pub(super) const CASE: Case = Case {
     name: "key.tail",
     star: false,
-    sent: "two keys of 255 characters that differ in the last one",
+    sent: "two keys of 255 characters that differ only in the last one",
     right: "two effects",
-    severity: Severity::WrongAnswer,
-    fix: "Refuse keys that are longer than what is stored; never cut them.",
+    severity: Some(Severity::WrongAnswer),
+    fix: "Refuse keys that are longer than the column; never truncate them.",
     needs: &[],
     writes: |_| 8,
+    counts: |_| 5,
     run: |check| Box::pin(run(check)),
 };
 

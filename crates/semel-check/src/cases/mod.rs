@@ -17,20 +17,22 @@ use std::pin::Pin;
 pub struct Case {
     /// Group and name: `race.same`.
     pub name: &'static str,
-    /// Whether a check without a verdict on it says nothing.
+    /// Whether it is required: without a verdict on it, the exit status is 2.
     pub star: bool,
     /// What is sent.
     pub sent: &'static str,
     /// What is right.
     pub right: &'static str,
-    /// How bad it is if it is wrong.
-    pub severity: Severity,
+    /// How bad it is if it is wrong. `None` for a control: it shows whether the other cases can be believed.
+    pub severity: Option<Severity>,
     /// How it is put right.
     pub fix: &'static str,
     /// What has to be given.
     pub needs: &'static [Need],
     /// How many writes it sends at most, those of the crashes aside, which are made once for all cases that judge them.
     pub(crate) writes: fn(&Settings) -> usize,
+    /// How often at most it counts the effects of a reference, each time until the count is stable; at least once per reference.
+    pub(crate) counts: fn(&Settings) -> usize,
     pub(crate) run: for<'a> fn(&'a Check<'a>) -> Running<'a>,
 }
 
@@ -41,6 +43,16 @@ impl Case {
     #[must_use]
     pub fn page(&self) -> String {
         format!("check/{}.md", self.name)
+    }
+
+    /// What a wrong result of it means: its severity, or for a control, what becomes of the check.
+    #[must_use]
+    pub fn if_not(&self) -> &'static str {
+        match self.severity {
+            Some(severity) => severity.name(),
+            None if self.star => "exit status 2",
+            None => "inconclusive",
+        }
     }
 }
 
@@ -100,12 +112,12 @@ pub fn list() -> String {
         lines.push(format!(
             "{star} {:<16} {:<17} {} → {}{needs}",
             case.name,
-            case.severity.to_string(),
+            case.if_not(),
             case.sent,
             case.right
         ));
     }
-    lines.push("\n★ has to be conclusive, or the exit status is 2. [what a case needs]".into());
+    lines.push("\n★ required: if it is inconclusive, the exit status is 2. [what a case needs]".into());
     lines.join("\n") + "\n"
 }
 

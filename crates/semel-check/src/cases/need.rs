@@ -27,8 +27,6 @@ pub enum Need {
     Revoke,
     /// Another node.
     Also,
-    /// Another operation.
-    OtherSend,
     /// What makes the API fail.
     FailWith,
     /// Permission for what only a careless client sends.
@@ -49,7 +47,6 @@ impl Need {
             Self::SameCaller => "--same-caller",
             Self::Revoke => "--revoke",
             Self::Also => "--also",
-            Self::OtherSend => "--other-send",
             Self::FailWith => "--fail-with",
             Self::Hostile => "--hostile",
             Self::Crash => "--kill, --start",
@@ -60,21 +57,20 @@ impl Need {
 
     pub(crate) fn is_met_by(&self, plan: &Settings) -> Result<(), &'static str> {
         let (is_met, need) = match self {
-            Self::Vary => (plan.vary.is_some(), "give --vary or --other-body"),
-            Self::Mark => (plan.mark.is_some(), "give --mark"),
+            Self::Vary => (plan.vary.is_some(), "use --vary or --other-body"),
+            Self::Mark => (plan.mark.is_some(), "use --mark"),
             Self::HeaderKey => (matches!(plan.key, KeyPlace::Header(_)), "the key is not in a header"),
             Self::Json => (matches!(plan.body, Body::Json(_)), "the body is not JSON"),
             Self::Body => (plan.body != Body::Empty, "there is no body"),
-            Self::OtherCaller => (!plan.other_caller.is_empty(), "give --other-caller"),
-            Self::SameCaller => (!plan.same_caller.is_empty(), "give --same-caller"),
+            Self::OtherCaller => (!plan.other_caller.is_empty(), "use --other-caller"),
+            Self::SameCaller => (!plan.same_caller.is_empty(), "use --same-caller"),
             Self::Credentials => (plan.credentials().next().is_some(), "no header has a credential"),
-            Self::Revoke => (plan.revoke.is_some(), "give --revoke"),
-            Self::Also => (!plan.also.is_empty(), "give --also"),
-            Self::OtherSend => (!plan.other_send.is_empty(), "give --other-send"),
-            Self::FailWith => (plan.fail_with.is_some(), "give --fail-with"),
-            Self::Hostile => (plan.hostile, "give --hostile"),
-            Self::Crash => (plan.crash.is_some(), "give --kill and --start"),
-            Self::Expire => (plan.expire.is_some(), "give --expire"),
+            Self::Revoke => (plan.revoke.is_some(), "use --revoke"),
+            Self::Also => (!plan.also.is_empty(), "use --also"),
+            Self::FailWith => (plan.fail_with.is_some(), "use --fail-with"),
+            Self::Hostile => (plan.hostile, "use --hostile"),
+            Self::Crash => (plan.crash.is_some(), "use --kill and --start"),
+            Self::Expire => (plan.expire.is_some(), "use --expire"),
         };
         if is_met { Ok(()) } else { Err(need) }
     }

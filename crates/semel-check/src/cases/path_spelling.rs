@@ -1,7 +1,7 @@
 //! The same handler under another spelling of its path.
 //!
-//! A proxy or middleware scopes keys by the path as it was written, while the framework behind it treats `/payments/` like `/payments`.
-//! A client that changes its base URL executes again.
+//! A proxy or middleware scopes keys by the literal path, while the framework behind it treats `/payments/` like `/payments`. A client that
+//! changes its base URL then executes the request again.
 
 use crate::answer::told;
 use crate::check::Check;
@@ -13,10 +13,11 @@ pub(super) const CASE: Case = Case {
     star: false,
     sent: "//path, /path/, %-encoding and ;x with the same key",
     right: "one effect, or a refusal",
-    severity: Severity::DoubleExecution,
-    fix: "Scope keys by the route that was matched, not by the path as it was written.",
+    severity: Some(Severity::DoubleExecution),
+    fix: "Scope keys by the matched route, not by the literal path.",
     needs: &[],
     writes: |_| 5,
+    counts: |_| 6,
     run: |check| Box::pin(run(check)),
 };
 

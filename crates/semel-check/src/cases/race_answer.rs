@@ -1,7 +1,7 @@
-//! The duplicate lost the race. What is it told?
+//! What does a concurrent duplicate get?
 //!
-//! A 500 alarms somebody at night. A 422 tells the client that its request was different, which it was not. A 409 without `Retry-After`
-//! leaves it guessing.
+//! A 500 pages someone at night. A 422 tells the client that its request was different, which is wrong. A 409 without `Retry-After`
+//! leaves the client guessing when to retry.
 
 use crate::answer::{Reply, told};
 use crate::check::Check;
@@ -12,12 +12,13 @@ use super::shared::ATTEMPTS;
 pub(super) const CASE: Case = Case {
     name: "race.answer",
     star: false,
-    sent: "the same request many times at once",
-    right: "duplicates get the answer, or 409 with Retry-After",
-    severity: Severity::ClientPain,
-    fix: "Answer duplicates of a running request with 409 and Retry-After, or let them wait.",
+    sent: "many concurrent duplicates of one request",
+    right: "the answer, or 409 with Retry-After",
+    severity: Some(Severity::ClientPain),
+    fix: "Answer duplicates of a request in flight with 409 and Retry-After, or let them wait for the answer.",
     needs: &[],
     writes: |plan| ATTEMPTS * plan.concurrency,
+    counts: |_| ATTEMPTS,
     run: |check| Box::pin(run(check)),
 };
 
@@ -32,7 +33,7 @@ async fn run(check: &Check<'_>) -> Outcome {
             return Ok(judge);
         }
     }
-    judge.unseen("never were two requests complete at the API before the first answer came");
+    judge.unseen("the requests never overlapped: the first answer came before a second request was complete");
     Ok(judge)
 }
 

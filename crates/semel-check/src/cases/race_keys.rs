@@ -1,6 +1,6 @@
 //! Two customers pay at the same moment.
 //!
-//! A lock that is too wide only costs time. State that two requests share costs more: one of them gets the other's answer.
+//! A lock that is too coarse only costs time. State that two requests share is worse: one of them gets the answer of the other.
 
 use crate::check::Check;
 use crate::request::Subject;
@@ -12,12 +12,13 @@ use super::shared::ATTEMPTS;
 pub(super) const CASE: Case = Case {
     name: "race.keys",
     star: false,
-    sent: "two keys at once",
+    sent: "two concurrent requests with different keys",
     right: "two effects",
-    severity: Severity::WrongAnswer,
-    fix: "Look answers up by the whole key, and keep no state of a request in anything shared.",
+    severity: Some(Severity::WrongAnswer),
+    fix: "Look answers up by the whole key, and keep no request state in shared variables.",
     needs: &[],
     writes: |_| 2 * ATTEMPTS,
+    counts: |_| 2 * ATTEMPTS,
     run: |check| Box::pin(run(check)),
 };
 
@@ -31,7 +32,7 @@ async fn run(check: &Check<'_>) -> Outcome {
             return Ok(judge);
         }
     }
-    judge.unseen("never were the two requests complete at the API before the first answer came");
+    judge.unseen("the two requests never overlapped: the first answer came before the other request was complete");
     Ok(judge)
 }
 
@@ -41,11 +42,11 @@ async fn judge_pair(check: &Check<'_>, judge: &mut Judge, [one, two]: [&Subject;
     if let [of_one, of_two] = named.as_slice()
         && of_one == of_two
     {
-        judge.fail(Severity::WrongAnswer, "two keys at the same time got one and the same answer");
+        judge.fail(Severity::WrongAnswer, "two requests with different keys got the same answer");
     }
     let succeeded = raced.replies.iter().flatten().filter(|answer| answer.is_success()).count() as u64;
     if succeeded < 2 {
-        judge.unseen("not both requests succeeded");
+        judge.unseen("one of the two requests did not succeed");
     }
     let counts = if check.plan.mark.is_some() {
         vec![check.count(one).await?, check.count(two).await?]
@@ -55,13 +56,13 @@ async fn judge_pair(check: &Check<'_>, judge: &mut Judge, [one, two]: [&Subject;
     if counts.contains(&None) {
         // Two things that were made, by the user's own word, are two effects.
         if !(identities.is_given && named.len() == 2) {
-            judge.unseen("effects were not counted: give --count, --count-cmd or --ledger");
+            judge.unseen("effects are not counted: use --count, --count-cmd or --ledger");
         }
         return Ok(());
     }
     let effects: u64 = counts.iter().flatten().sum();
     if effects < succeeded || (succeeded == 2 && counts.contains(&Some(0))) {
-        judge.fail(Severity::WrongAnswer, format!("{succeeded} keys were told that they succeeded, and not each had its effect: {effects} in all"));
+        judge.fail(Severity::WrongAnswer, format!("{succeeded} requests with different keys got success, but there were only {effects} effects"));
     } else if effects > 2 {
         judge.fail(Severity::DoubleExecution, format!("two keys had {effects} effects"));
     }

@@ -1,7 +1,6 @@
-//! A client reuses a key by mistake, and both requests arrive together.
+//! A client reuses a key by mistake, and both requests arrive at the same time.
 //!
-//! Even where the race of equal requests is won by a lock on the key, the loser may wait and then take the winner's answer for its
-//! own.
+//! Even where a lock on the key decides the race, the request that waits for the lock may get the answer of the other one.
 
 use crate::check::Check;
 use crate::verdict::{Ended, Judge, Outcome, Severity};
@@ -11,18 +10,19 @@ use super::{Case, Need};
 pub(super) const CASE: Case = Case {
     name: "race.mixed",
     star: false,
-    sent: "two bodies under one key at once",
-    right: "one of them executes",
-    severity: Severity::DoubleExecution,
+    sent: "concurrent requests with two bodies under one key",
+    right: "only one body is executed",
+    severity: Some(Severity::DoubleExecution),
     fix: "Store a fingerprint of the request with the reservation, and compare it before anything else.",
     needs: &[Need::Vary],
     writes: |plan| ATTEMPTS * plan.concurrency,
+    counts: |_| ATTEMPTS,
     run: |check| Box::pin(run(check)),
 };
 
 async fn run(check: &Check<'_>) -> Outcome {
     if !check.varied_is_accepted() {
-        return Err(Ended::Inconclusive("the varied body is not accepted by itself: see `control.vary`".into()));
+        return Err(Ended::Inconclusive("the changed body is not accepted under a key of its own: see `control.vary`".into()));
     }
     let mut judge = Judge::default();
     for _ in 0..ATTEMPTS {
@@ -41,12 +41,12 @@ async fn run(check: &Check<'_>) -> Outcome {
             && !judge.found_something()
             && check.is_first_again(one, other)
         {
-            judge.fail(Severity::WrongAnswer, "both bodies were told that they succeeded, with one and the same answer");
+            judge.fail(Severity::WrongAnswer, "requests with different bodies both got success, with the same answer");
         }
         if judge.found_something() || raced.overlapped_between(|number| number % 2) {
             return Ok(judge);
         }
     }
-    judge.unseen("never were two bodies complete at the API before the first answer came");
+    judge.unseen("the two bodies never overlapped: the first answer came before a request with the other body was complete");
     Ok(judge)
 }

@@ -1,6 +1,7 @@
-//! The load balancer sends the retry to the other instance.
+//! The load balancer sends the retry to another instance.
 //!
-//! A store in memory, or a lock in the process, protects one instance. Two instances with one each are no protection at all.
+//! Keys in memory, or a lock within the process, protect a single instance. With two instances, each has its own keys, and both
+//! execute the request.
 
 use crate::check::Check;
 use crate::verdict::{Judge, Outcome, Severity};
@@ -10,12 +11,13 @@ use super::{Case, Need};
 pub(super) const CASE: Case = Case {
     name: "race.nodes",
     star: false,
-    sent: "the same key at two nodes at once",
+    sent: "concurrent duplicates of one request at two nodes",
     right: "one effect",
-    severity: Severity::DoubleExecution,
+    severity: Some(Severity::DoubleExecution),
     fix: "Keep keys in a store that all instances share.",
     needs: &[Need::Also],
     writes: |plan| ATTEMPTS * plan.concurrency,
+    counts: |_| ATTEMPTS,
     run: |check| Box::pin(run(check)),
 };
 
@@ -31,6 +33,6 @@ async fn run(check: &Check<'_>) -> Outcome {
             return Ok(judge);
         }
     }
-    judge.unseen("never were requests complete at two nodes before the first answer came");
+    judge.unseen("requests at two nodes never overlapped: the first answer came before another node had a complete request");
     Ok(judge)
 }

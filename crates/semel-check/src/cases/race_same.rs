@@ -1,7 +1,7 @@
-//! Check, then act: everybody checks before anybody acts.
+//! Check-then-act: every duplicate checks before any of them acts.
 //!
-//! The most common fault of all. A middleware looks whether it knows the key, does not, lets the handler run, and stores the answer.
-//! Twenty duplicates at once became twenty executions.
+//! This is the most common fault. A middleware looks the key up, does not find it, runs the handler, and stores the answer. Twenty
+//! concurrent duplicates led to twenty executions.
 
 use crate::answer::told;
 use crate::check::Check;
@@ -11,12 +11,13 @@ use super::Case;
 pub(super) const CASE: Case = Case {
     name: "race.same",
     star: true,
-    sent: "the same request many times at once, several rounds",
+    sent: "many concurrent duplicates of one request, several rounds",
     right: "one effect",
-    severity: Severity::DoubleExecution,
-    fix: "Reserve the key by one atomic insert before the work begins. A look-up and a later insert are a race.",
+    severity: Some(Severity::DoubleExecution),
+    fix: "Reserve the key with one atomic insert before the work begins. A lookup followed by an insert is a race.",
     needs: &[],
     writes: |plan| (plan.concurrency + 1) * plan.rounds,
+    counts: |plan| plan.rounds,
     run: |check| Box::pin(run(check)),
 };
 
@@ -33,7 +34,7 @@ async fn run(check: &Check<'_>) -> Outcome {
         if succeeded == 0 {
             let again = check.send(check.draft(&subject)).await;
             if !matches!(&again, Ok(answer) if answer.is_success() || answer.is_doubt(check.plan.profile.doubt)) {
-                judge.fail(Severity::LostAnswer, format!("none of {} duplicates got an answer, and neither did a retry ({})", raced.replies.len(), told(&again)));
+                judge.fail(Severity::LostAnswer, format!("none of {} duplicates got the answer, and neither did a retry ({})", raced.replies.len(), told(&again)));
             }
         }
         if judge.found_something() {
@@ -45,7 +46,7 @@ async fn run(check: &Check<'_>) -> Outcome {
         }
     }
     if !overlapped {
-        judge.unseen("no two requests were under way at the same time");
+        judge.unseen("the requests never overlapped: the first answer came before a second request was complete");
     }
     Ok(judge)
 }

@@ -1,22 +1,23 @@
-//! A client that saw no answer sends the request again. That is the whole point of a key.
+//! A client that got no answer sends the request again.
 //!
-//! Seen in the wild: a middleware whose handler has to ask whether the request is a retry, and executes it if the handler forgets; another
-//! that compares each retry with the first request and its own stored answer, and so refuses every one with 422.
+//! This is what keys are for. Seen in published packages: a middleware whose handler has to ask whether the request is a retry, and which
+//! executes it again if the handler forgets; and another that refuses every retry with 422.
 
 use crate::answer::told;
 use crate::check::Check;
 use crate::verdict::{Judge, Outcome, Severity};
-use super::{Case};
+use super::Case;
 
 pub(super) const CASE: Case = Case {
     name: "retry",
     star: true,
     sent: "the same request ten times",
     right: "one effect, and the same answer",
-    severity: Severity::DoubleExecution,
+    severity: Some(Severity::DoubleExecution),
     fix: "Reserve the key before the work begins, and store the answer in the same commit as the effect.",
     needs: &[],
     writes: |_| 10,
+    counts: |_| 1,
     run: |check| Box::pin(run(check)),
 };
 

@@ -1,21 +1,22 @@
-//! The body is replayed, and the address of what was made is not.
+//! The body is replayed, but not the address of the new resource.
 //!
-//! Several middlewares store status and body alone. A client that follows `Location` works until its first retry.
+//! Several middlewares store only status and body. A client that follows `Location` works until its first retry.
 
 use crate::check::Check;
 use crate::verdict::{Judge, Outcome, Severity};
 use super::shared::replayed;
-use super::{Case};
+use super::Case;
 
 pub(super) const CASE: Case = Case {
     name: "retry.headers",
     star: false,
     sent: "the same request twice",
-    right: "Location, ETag and Content-Type are equal",
-    severity: Severity::ClientPain,
-    fix: "Store the headers that tell of the result with the body, and replay them.",
+    right: "equal Location, ETag and Content-Type",
+    severity: Some(Severity::ClientPain),
+    fix: "Store the headers that describe the result together with the body, and replay them.",
     needs: &[],
     writes: |_| 2,
+    counts: |_| 1,
     run: |check| Box::pin(run(check)),
 };
 

@@ -1,22 +1,23 @@
-//! Whoever debugs a double payment wants to know which answer was a replay.
+//! When you debug a double payment, you want to know which answer was a replay.
 //!
-//! There is no standard header yet; `Idempotent-Replayed`, as Stripe has it, is the most common one.
+//! There is no standard header yet; Stripe's `Idempotent-Replayed` is the most common one.
 
 use crate::answer::Answer;
 use crate::check::Check;
 use crate::verdict::{Judge, Outcome, Severity};
 use super::shared::replayed;
-use super::{Case};
+use super::Case;
 
 pub(super) const CASE: Case = Case {
     name: "retry.marker",
     star: false,
     sent: "the same request twice",
-    right: "a mark on the replay, and on it alone",
-    severity: Severity::Note,
+    right: "a marker on the replay only",
+    severity: Some(Severity::Note),
     fix: "Send `Idempotent-Replayed: true` with replays.",
     needs: &[],
     writes: |_| 2,
+    counts: |_| 1,
     run: |check| Box::pin(run(check)),
 };
 
@@ -33,7 +34,7 @@ async fn run(check: &Check<'_>) -> Outcome {
     let in_body = again.at("/replayed") == Some("true") && first.at("/replayed") != Some("true");
     let mut judge = Judge::default();
     if !in_body && !after.iter().any(|mark| !before.contains(mark)) {
-        judge.fail(Severity::Note, "nothing tells a replay from a first answer");
+        judge.fail(Severity::Note, "nothing in a replay distinguishes it from the first answer");
     }
     Ok(judge)
 }

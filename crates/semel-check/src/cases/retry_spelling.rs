@@ -1,6 +1,6 @@
-//! A client library was updated, and writes its members in another order.
+//! A new version of a client library writes JSON members in another order.
 //!
-//! It means the same request. Most protocols compare by meaning; UCP hashes the raw bytes, and there a refusal is right.
+//! The request means the same. Most protocols compare bodies by meaning; UCP hashes the raw bytes, so there a refusal is right.
 
 use crate::answer::told;
 use crate::body::Body;
@@ -13,12 +13,13 @@ use super::{Case, Need};
 pub(super) const CASE: Case = Case {
     name: "retry.spelling",
     star: false,
-    sent: "the retry with members reordered, white space and escapes",
-    right: "by profile: a replay, or a refusal",
-    severity: Severity::ClientPain,
-    fix: "Compare JSON by meaning, not by bytes.",
+    sent: "the retry with reordered members, white space and escapes",
+    right: "depends on the profile: a replay or a refusal",
+    severity: Some(Severity::ClientPain),
+    fix: "Compare JSON by meaning, not byte by byte.",
     needs: &[Need::Json],
     writes: |_| 2,
+    counts: |_| 1,
     run: |check| Box::pin(run(check)),
 };
 

@@ -1,7 +1,7 @@
 //! The access token expired between the request and its retry.
 //!
-//! If keys are scoped by the credential itself, the retry comes from somebody new, and executes again. Tokens live for minutes,
-//! retries for hours.
+//! If keys are scoped by the credential, a retry with a refreshed token seems to come from a new caller, and is executed again. Tokens
+//! live for minutes, retries go on for hours.
 
 use crate::answer::told;
 use crate::check::Check;
@@ -14,10 +14,11 @@ pub(super) const CASE: Case = Case {
     star: false,
     sent: "the retry with a refreshed token of the same caller",
     right: "a replay",
-    severity: Severity::DoubleExecution,
+    severity: Some(Severity::DoubleExecution),
     fix: "Scope keys by account, not by credential.",
     needs: &[Need::SameCaller],
     writes: |_| 2,
+    counts: |_| 1,
     run: |check| Box::pin(run(check)),
 };
 

@@ -1,23 +1,24 @@
 //! A tracing library adds a new `traceparent` to every attempt.
 //!
-//! A middleware that counts all headers takes each retry for another request and refuses it: idempotency that works on the
-//! developer's machine and nowhere else.
+//! A middleware that compares all headers takes each retry for a different request and refuses it. Idempotency then works on the
+//! developer's machine, but not in production.
 
 use crate::answer::told;
 use crate::check::Check;
 use crate::verdict::{Judge, Outcome, Severity};
 use super::shared::one_effect_if_counted;
-use super::{Case};
+use super::Case;
 
 pub(super) const CASE: Case = Case {
     name: "retry.trace",
     star: false,
     sent: "the retry with another traceparent, User-Agent and connection",
     right: "a replay",
-    severity: Severity::ClientPain,
+    severity: Some(Severity::ClientPain),
     fix: "Compare method, path and body; leave out headers that change with every attempt.",
     needs: &[],
     writes: |_| 3,
+    counts: |_| 1,
     run: |check| Box::pin(run(check)),
 };
 
@@ -37,7 +38,7 @@ async fn run(check: &Check<'_>) -> Outcome {
         if matches!(&plain, Ok(again) if check.is_first_again(&first, again)) {
             judge.fail(Severity::ClientPain, format!("a retry with other tracing headers gets {}", told(&reply)));
         } else {
-            judge.unseen("retries are not replayed at all: see `retry`");
+            judge.unseen("retries are not replayed: see `retry`");
         }
     }
     Ok(judge)

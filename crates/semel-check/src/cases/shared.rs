@@ -7,15 +7,15 @@ use crate::request::{Draft, Subject};
 use crate::verdict::{Ended, Judge, Severity};
 use std::time::Instant;
 
-/// How often to race before it is given up to see two requests at the same time: on a busy machine the first may be answered before
+/// How often to try until the moment that a case needs is seen: on a busy machine the first request of a race may be answered before
 /// the second has left.
 pub(super) const ATTEMPTS: usize = 3;
 
 /// Why the moment of a crash was not seen.
 pub(super) fn unseen<'a>(check: &Check<'_>, why: &'a str) -> &'a str {
     match (&check.effects, &check.plan.mark) {
-        (None, _) => "effects are not counted: give --count, --count-cmd or --ledger, and --mark",
-        (Some(_), None) => "effects are not counted by reference: give --mark",
+        (None, _) => "effects are not counted: use --count, --count-cmd or --ledger, and --mark",
+        (Some(_), None) => "effects are not counted by reference: use --mark",
         _ => why,
     }
 }
@@ -42,41 +42,48 @@ pub(super) async fn one_effect_if_counted(
     Ok(())
 }
 
-/// What is right for another body under a used key: a refusal, and no effect.
+/// What is right for another body under a used key: a refusal, and no effect. `what` names the body in a sentence.
 pub(super) async fn another_body(
     check: &Check<'_>,
     judge: &mut Judge,
     subject: &Subject,
     first: &Answer,
     reply: &Reply,
+    what: &str,
 ) -> Result<(), Ended> {
     let effects = check.count(subject).await?;
     if let Some(effects @ 2..) = effects {
         judge.fail(
             Severity::DoubleExecution,
-            format!("another body was executed under the same key: {effects} effects"),
+            format!("{what} was executed under the same key: {effects} effects"),
         );
         return Ok(());
     }
     let profile = check.plan.profile;
     match reply {
         Ok(answer) if check.is_first_again(first, answer) => {
-            judge.fail(Severity::WrongAnswer, "another body got the first request's answer");
+            judge.fail(Severity::WrongAnswer, format!("{what} got the first request's answer"));
         }
         Ok(answer) if answer.is_success() && effects.is_none() && check.name_two_things(first, answer) => {
             judge.fail(
                 Severity::DoubleExecution,
-                "another body was executed under the same key: it made another thing",
+                format!("{what} was executed under the same key: its answer names another result"),
             );
         }
         Ok(answer) if answer.is_success() && effects.is_none() => {
-            judge.suspect("another body got an answer of its own: it looks as if it had been executed. Give --count to be sure");
+            judge.suspect(format!(
+                "{what} got an answer of its own: it may have been executed. Use --count to be sure"
+            ));
         }
         Ok(answer) if answer.is_success() => {
-            judge.fail(Severity::WrongAnswer, "another body was told that it succeeded, and had no effect");
+            judge.fail(
+                Severity::WrongAnswer,
+                format!("the answer to {what} says success, but nothing was executed"),
+            );
         }
         Ok(answer) if profile.is_reused(answer.status) || profile.is_in_flight(answer.status) => {}
-        other => judge.fail(Severity::ClientPain, format!("another body is refused with {}", told(other))),
+        Ok(answer) => judge.fail(Severity::ClientPain, format!("{what} is refused with {}", answer.status)),
+        Err(_) => judge.unseen(format!("{what} gets {}", told(reply))),
     }
     Ok(())
 }
@@ -94,30 +101,33 @@ pub(super) async fn second_key(
     let effects = check.count(subject).await?;
     match &reply {
         Ok(answer) if check.answers_differ() && check.is_first_again(first, answer) => {
-            judge.fail(Severity::WrongAnswer, format!("{what} get one and the same answer"));
+            judge.fail(Severity::WrongAnswer, format!("{what} get the same answer"));
         }
         Ok(answer) if answer.is_success() && effects == Some(0) => {
-            judge.fail(Severity::WrongAnswer, format!("{what} count as one: the second had no effect"));
+            judge.fail(
+                Severity::WrongAnswer,
+                format!("{what} are treated as one key: the second request had no effect"),
+            );
         }
         Ok(answer) if answer.is_success() && effects.is_none() && !check.name_two_things(first, answer) => {
-            judge.unseen("effects were not counted: give --count, --count-cmd or --ledger");
+            judge.unseen("effects are not counted: use --count, --count-cmd or --ledger");
         }
         Ok(answer) if answer.is_success() => {}
         Ok(answer) if answer.is_refusal() => judge.fail(
             Severity::WrongAnswer,
-            format!("{what} count as one: the second is refused with {}", answer.status),
+            format!("{what} are treated as one key: the second is refused with {}", answer.status),
         ),
         other => judge.unseen(format!("the second key gets {}", told(other))),
     }
     Ok(())
 }
 
-/// A lost answer, unless the last reply is an answer or says that nobody knows.
+/// A lost answer, unless the last reply is an answer or says that the outcome is unknown.
 pub(super) fn judge_end(check: &Check<'_>, judge: &mut Judge, replies: &[Reply], when: &str) {
     let is_end = |answer: &Answer| answer.is_success() || answer.is_doubt(check.plan.profile.doubt);
     if !matches!(replies.last(), Some(Ok(answer)) if is_end(answer)) {
         let last = replies.last().map(told).unwrap_or_default();
-        judge.fail(Severity::LostAnswer, format!("{when} no retry gets an answer: {last}"));
+        judge.fail(Severity::LostAnswer, format!("{when} no retry gets the answer: {last}"));
     }
 }
 

@@ -1,6 +1,6 @@
-//! The queue was stuck over the weekend, and the retry comes after the window.
+//! A queue was stuck over the weekend, and the retry arrives after the key has expired.
 //!
-//! Most APIs execute it again. That is allowed where it is documented; it is better refused.
+//! Most APIs execute it again. That is acceptable if it is documented; a refusal is safer.
 
 use crate::answer::told;
 use crate::check::Check;
@@ -13,12 +13,13 @@ use super::{Case, Need};
 pub(super) const CASE: Case = Case {
     name: "window",
     star: false,
-    sent: "a retry after the keys have expired",
-    right: "by profile: refused, or executed again",
-    severity: Severity::Note,
-    fix: "Say how long a key is remembered, and refuse it for a while afterwards.",
+    sent: "a retry after the key has expired",
+    right: "depends on the profile: refused, or executed again",
+    severity: Some(Severity::Note),
+    fix: "Document how long keys are kept, and refuse expired keys for a while.",
     needs: &[Need::Expire],
     writes: |_| 2,
+    counts: |_| 1,
     run: |check| Box::pin(run(check)),
 };
 
@@ -34,15 +35,15 @@ async fn run(check: &Check<'_>) -> Outcome {
     let profile = check.plan.profile;
     match (&reply, effects) {
         (_, Some(2..)) => match profile.after_window {
-            AfterWindow::Executed => judge.remark("after its window a key is executed again, as the profile has it"),
+            AfterWindow::Executed => judge.remark("an expired key is executed again, as the profile expects"),
             AfterWindow::Refused => {
-                judge.fail(Severity::Note, format!("after its window a key is executed again: by {} it is refused", profile.name));
+                judge.fail(Severity::Note, format!("an expired key is executed again; the profile {} refuses it", profile.name));
             }
-            AfterWindow::Either => judge.fail(Severity::Note, "after its window a key is executed again"),
+            AfterWindow::Either => judge.fail(Severity::Note, "an expired key is executed again"),
         },
         (Ok(answer), _) if answer.is_refusal() || answer.is_doubt(profile.doubt) => judge.remark("an expired key is refused"),
-        (Ok(answer), _) if answer.is_success() => judge.unseen("the answer is still replayed: --expire expired nothing"),
-        (other, _) => judge.fail(Severity::Note, format!("after its window a key gets {}", told(other))),
+        (Ok(answer), _) if answer.is_success() => judge.unseen("the answer is still replayed: --expire had no effect"),
+        (other, _) => judge.fail(Severity::Note, format!("a request with an expired key gets {}", told(other))),
     }
     Ok(judge)
 }

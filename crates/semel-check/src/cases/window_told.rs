@@ -1,6 +1,7 @@
 //! How long may a client retry?
 //!
-//! Nobody knows, so everybody guesses 24 hours. A header with the end of the window, or a published contract, ends the guessing.
+//! Without a documented lifetime, clients assume 24 hours. A response header with the expiry time, or a published document, answers
+//! the question.
 
 use crate::body::Body;
 use crate::call::Call;
@@ -8,17 +9,18 @@ use crate::check::Check;
 use crate::request::Subject;
 use crate::verdict::{Judge, Outcome, Severity};
 use http::Method;
-use super::{Case};
+use super::Case;
 
 pub(super) const CASE: Case = Case {
     name: "window.told",
     star: false,
     sent: "a request, and a look at what is published",
-    right: "the lifetime of keys is told",
-    severity: Severity::Note,
+    right: "the lifetime of keys is published",
+    severity: Some(Severity::Note),
     fix: "Send `Idempotency-Key-Expires`, or publish the lifetime.",
     needs: &[],
     writes: |_| 1,
+    counts: |_| 1,
     run: |check| Box::pin(run(check)),
 };
 
@@ -38,7 +40,7 @@ async fn run(check: &Check<'_>) -> Outcome {
     let contract = check.send(check.draft(&nobody).call(&well_known).body(Body::Empty).keys([])).await;
     let tells = matches!(&contract, Ok(answer) if answer.is_success() && ["retention", "lifetime", "window", "expire"].iter().any(|word| answer.text().contains(word)));
     if !tells {
-        judge.fail(Severity::Note, "neither a header nor a published contract tells how long keys are remembered");
+        judge.fail(Severity::Note, "neither a response header nor a published document says how long keys are kept");
     }
     Ok(judge)
 }

@@ -12,6 +12,8 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::pki_types::ServerName;
 use semel_http::Endpoint;
 use semel_http::tls::{ClientTls, ClientTlsFiles, HTTP1, HTTP2, TlsError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -32,7 +34,7 @@ pub(super) struct Dialer {
 }
 
 /// One connection, on which HTTP was agreed.
-pub(crate) struct Connection {
+pub(super) struct Connection {
     authority: String,
     is_https: bool,
     sender: Sender,
@@ -53,9 +55,7 @@ impl Dialer {
             .iter()
             .any(Endpoint::is_https)
             .then(|| ClientTls::start(ClientTlsFiles { ca: plan.ca.clone(), ..ClientTlsFiles::default() }));
-        let named =
-            |node: &Endpoint| plan.allowed_hosts.iter().any(|host| host.eq_ignore_ascii_case(node.host()));
-        let loopback_only = nodes.iter().map(|node| !named(node)).collect();
+        let loopback_only = nodes.iter().map(|node| !plan.is_named(node.host())).collect();
         Ok(Self { tls: tls.transpose()?, http2: plan.http2, loopback_only, nodes })
     }
 
@@ -192,15 +192,22 @@ impl Connection {
     }
 
     /// Sends a request or half of it, and returns without waiting for an answer.
-    pub(super) async fn begin(&mut self, request: &Request, how_much: Partly) -> Result<(), NoAnswer> {
+    pub(super) async fn begin(mut self, request: &Request, how_much: Partly) -> Result<Begun, NoAnswer> {
         let (body, written) = HeldBody::in_parts(&request.body, how_much);
         let answering = self.dispatch(request, body)?;
-        // Goes on after this returns, for as long as the connection lives.
-        tokio::spawn(answering);
+        let answered = Arc::new(AtomicBool::new(false));
+        let noted = Arc::clone(&answered);
+        // Continues after this returns, for as long as the connection lives.
+        tokio::spawn(async move {
+            if answering.await.is_ok() {
+                noted.store(true, Ordering::SeqCst);
+            }
+        });
         // The connection's task has taken the bytes; a moment for the system to send them.
         let _gone = tokio::time::timeout(Duration::from_secs(5), written).await;
-        tokio::time::sleep(Duration::from_millis(5)).await;
-        Ok(())
+        let moment = if how_much == Partly::Whole { 1 } else { 5 };
+        tokio::time::sleep(Duration::from_millis(moment)).await;
+        Ok(Begun { _connection: self, answered })
     }
 
     fn dispatch(
@@ -237,6 +244,19 @@ impl Connection {
             Sender::Http2(sender) => Sending::Http2(sender.send_request(message)),
         }
         .run())
+    }
+}
+
+/// A request that was sent, or a part of it. Dropped, it closes the connection.
+pub(crate) struct Begun {
+    _connection: Connection,
+    answered: Arc<AtomicBool>,
+}
+
+impl Begun {
+    /// Whether the answer has begun to come.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.answered.load(Ordering::SeqCst)
     }
 }
 

@@ -12,6 +12,7 @@ mod limits;
 mod race;
 mod written;
 
+pub(crate) use connection::Begun;
 pub(crate) use held::Partly;
 pub(crate) use limits::{Limits, Pace};
 pub(crate) use race::Raced;
@@ -19,7 +20,7 @@ pub(crate) use race::Raced;
 use crate::answer::{NoAnswer, Reply};
 use crate::request::Request;
 use crate::settings::Settings;
-use connection::{Connection, Dialer};
+use connection::Dialer;
 use semel_http::tls::TlsError;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,14 +30,14 @@ pub(crate) struct Target {
     dialer: Dialer,
     timeout: Duration,
     pace: Arc<Pace>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: Arc<Limits>,
 }
 
 impl Target {
     /// # Errors
     /// The files for TLS cannot be used.
-    pub(crate) fn new(plan: &Settings, pace: Arc<Pace>) -> Result<Self, TlsError> {
-        Ok(Self { dialer: Dialer::new(plan)?, timeout: plan.timeout, pace, limits: Limits::default() })
+    pub(crate) fn new(plan: &Settings, pace: Arc<Pace>, limits: Arc<Limits>) -> Result<Self, TlsError> {
+        Ok(Self { dialer: Dialer::new(plan)?, timeout: plan.timeout, pace, limits })
     }
 
     /// Sends one request on a connection of its own.
@@ -62,11 +63,9 @@ impl Target {
     }
 
     /// Opens a connection, sends the request or a part of it, and keeps the connection for the caller to drop.
-    pub(crate) async fn begin(&self, request: &Request, how_much: Partly) -> Result<Connection, NoAnswer> {
+    pub(crate) async fn begin(&self, request: &Request, how_much: Partly) -> Result<Begun, NoAnswer> {
         self.take(std::slice::from_ref(request)).await?;
-        let mut connection = self.dialer.open(request.node).await?;
-        connection.begin(request, how_much).await?;
-        Ok(connection)
+        self.dialer.open(request.node).await?.begin(request, how_much).await
     }
 
     /// Whether somebody accepts connections.

@@ -11,6 +11,9 @@ use tempfile::TempDir;
 const ADDRESS: &str = "SEMEL_FAULTY_API_ADDRESS";
 const DIRECTORY: &str = "SEMEL_FAULTY_API_DIRECTORY";
 const FAULT: &str = "SEMEL_FAULTY_API_FAULT";
+const STYLE: &str = "SEMEL_FAULTY_API_STYLE";
+/// The styles in which the child can answer.
+const STYLES: [Style; 4] = [Style::Ietf, Style::Stripe, Style::Iceberg, Style::WarmsUp];
 
 /// Faults that only a crash shows.
 pub(crate) const CRASH_FAULTS: &[(Fault, &[(&str, Severity)])] = &[
@@ -28,13 +31,17 @@ struct Process {
 
 impl Process {
     fn new(fault: Option<Fault>) -> Self {
+        Self::in_style(Style::Ietf, fault)
+    }
+
+    fn in_style(style: Style, fault: Option<Fault>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let port = free_port().unwrap();
         let here = directory.path().display();
         let program = std::env::current_exe().unwrap();
         let fault = fault.map_or(String::new(), |fault| format!("{fault:?}"));
         let start = format!(
-            "{ADDRESS}=127.0.0.1:{port} {DIRECTORY}={here} {FAULT}={fault} {} --exact crashes::child --ignored >/dev/null 2>&1 & echo $! > {here}/pid",
+            "{ADDRESS}=127.0.0.1:{port} {DIRECTORY}={here} {FAULT}={fault} {STYLE}={style:?} {} --exact crashes::child --ignored >/dev/null 2>&1 & echo $! > {here}/pid",
             program.display()
         );
         std::fs::write(directory.path().join("start"), start).unwrap();
@@ -86,7 +93,9 @@ async fn child() {
     let directory = std::env::var(DIRECTORY).unwrap();
     let name = std::env::var(FAULT).unwrap();
     let fault = CRASH_FAULTS.iter().map(|(fault, _)| *fault).find(|fault| format!("{fault:?}") == name);
-    let _api = FaultyApi::at(&address, fault, Style::Ietf, Path::new(&directory)).await;
+    let name = std::env::var(STYLE).unwrap();
+    let style = STYLES.into_iter().find(|style| format!("{style:?}") == name).unwrap();
+    let _api = FaultyApi::at(&address, fault, style, Path::new(&directory)).await;
     std::future::pending::<()>().await;
 }
 
@@ -99,6 +108,19 @@ async fn each_fault_of_a_crash_is_found_and_the_correct_api_survives_them() {
         );
     }
     checks.spawn(async { (None, Process::new(None).checked(|_| {}).await, &[][..]) });
+    // The faults of a crash do not depend on how an API refuses.
+    for (style, profile, fault) in [
+        (Style::Stripe, "stripe", Some(Fault::LockGoneAfterCrash)),
+        (Style::Iceberg, "iceberg", Some(Fault::TakeOverIsARace)),
+        (Style::Iceberg, "iceberg", None),
+    ] {
+        checks.spawn(async move {
+            let under = |options: &mut Options| options.profile = Some(profile.into());
+            let found = CRASH_FAULTS.iter().find(|(known, _)| Some(*known) == fault);
+            let expected = found.map_or(&[][..], |(_, expected)| *expected);
+            (fault, Process::in_style(style, fault).checked(under).await, expected)
+        });
+    }
     while let Some(done) = checks.join_next().await {
         let (fault, report, expected) = done.unwrap();
         match fault {
@@ -111,6 +133,19 @@ async fn each_fault_of_a_crash_is_found_and_the_correct_api_survives_them() {
             None => assert_clean(&report, |_| false),
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crash_after_the_answer_is_none_of_a_running_request() {
+    let ignored = |options: &mut Options| options.slow = Some("X-Not-Slow: 1".into());
+    let report = Process::in_style(Style::WarmsUp, None).checked(ignored).await;
+    for name in ["crash.effect", "crash.race"] {
+        let case = report.cases.iter().find(|case| case.name == name).unwrap();
+        assert_eq!(case.verdict, Verdict::Inconclusive, "{name}: {}", tell(&report));
+        assert!(case.details[0].contains("--slow"), "{}", tell(&report));
+    }
+    let effect = report.cases.iter().find(|case| case.name == "crash.effect").unwrap();
+    assert!(effect.details[0].contains("--slow did not"), "{}", tell(&report));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -47,7 +47,7 @@ async fn failures_that_were_asked_for_stop_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_more_writes_are_sent_than_the_plan_says() {
+async fn no_more_is_sent_than_the_plan_says() {
     for fault in
         [Fault::NoIdempotency, Fault::RetryRefused, Fault::CancelledWithClient, Fault::LockedBeforeBody]
     {
@@ -59,6 +59,7 @@ async fn no_more_writes_are_sent_than_the_plan_says() {
         assert_eq!(report.stopped, None, "{fault:?}: {}", tell(&report));
         let effects = std::fs::read_to_string(directory.path().join("ledger")).unwrap().lines().count();
         assert!(effects <= plan.most_effects(), "{fault:?}: {effects}");
+        assert!(api.requests() <= plan.most_requests(), "{fault:?}: {}", api.requests());
     }
 }
 

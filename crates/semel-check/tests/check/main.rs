@@ -8,6 +8,7 @@ mod harm;
 mod secrets;
 mod styles;
 mod uncounted;
+mod unseen;
 
 use semel_check::{CaseResult, Options, Plan, Report, Severity, Verdict, run};
 use semel_testing::faulty_api::{Fault, FaultyApi, TOKENS};
@@ -30,7 +31,7 @@ fn options(url: &str, directory: &Path) -> Options {
         settle: text("200ms"),
         slow: text("X-Delay: 2000"),
         fail_with: text("X-Fail: 1"),
-        other_send: vec!["POST /refunds".into()],
+        other_send: vec!["POST /refunds".into(), "PUT /payments".into()],
         hostile: true,
         revoke: Some(format!("touch {directory}/revoked")),
         expire: Some(format!("touch {directory}/expired")),

@@ -21,7 +21,7 @@ async fn no_secret_is_in_any_report() {
     // Each makes other requests appear in the reports: duplicates and failures, other operations, slowed ones.
     for (fault, shown) in [
         (Fault::NoIdempotency, &["race.same", "fail.5xx"][..]),
-        (Fault::KeyAcrossOperations, &["target"]),
+        (Fault::QueryIgnored, &["target"]),
         (Fault::DuplicatesGet500, &["race.answer"]),
     ] {
         check(fault, shown).await;
@@ -35,7 +35,7 @@ async fn check(fault: Fault, shown: &[&str]) {
     let flags = Options {
         slow: text("X-Slow-Secret: hunter-slow"),
         fail_with: text("X-Fail-Token: hunter-fail"),
-        other_send: vec!["POST /refunds?access_token=hunter-path".into()],
+        other_send: vec!["POST /payments?access_token=hunter-path".into()],
         send: text("POST /payments?token=hunter-query"),
         count: None,
         count_at: None,

@@ -10,6 +10,7 @@ use axum::response::Response;
 use http::{HeaderMap, Method};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// The body that the last request brought, where requests share what they should not.
@@ -41,15 +42,18 @@ impl Stored {
 }
 
 pub(super) async fn handle(State(node): State<Arc<Node>>, request: Request) -> Response {
+    node.requests.fetch_add(1, Ordering::SeqCst);
     match (request.method().clone(), route(request.uri()).as_str()) {
         (Method::GET, "/payments") => count(&node, request.uri().query()).into_response(),
         (Method::GET, "/auth") => who(&node, request.headers()).into_response(),
         (Method::GET, "/health") => {
             Stored { status: 204, headers: vec![], body: String::new() }.into_response()
         }
-        (Method::POST, "/payments" | "/refunds") => match protect(&node, request).await {
-            Ok(answer) | Err(answer) => answer.into_response(),
-        },
+        (Method::POST, "/payments" | "/refunds") | (Method::PUT, "/payments") => {
+            match protect(&node, request).await {
+                Ok(answer) | Err(answer) => answer.into_response(),
+            }
+        }
         _ => Stored::problem(404, "no such path").into_response(),
     }
 }
@@ -90,13 +94,13 @@ async fn protect(node: &Arc<Node>, request: Request) -> Result<Stored, Stored> {
         }
         _ => (key(node, &head.headers)?, body),
     };
-    if key.is_none() && ![Some(Fault::KeyOptional), Some(Fault::EmptyKeyCountsAsNone)].contains(&fault) {
+    let takes_none = is(Fault::KeyOptional)
+        || ((is(Fault::EmptyKeyCountsAsNone) || is(Fault::QuotedKeyCountsAsNone))
+            && head.headers.contains_key("idempotency-key"));
+    if key.is_none() && !takes_none {
         return Err(Stored::problem(400, "a key is required"));
     }
-    if key.is_none() && is(Fault::EmptyKeyCountsAsNone) && !head.headers.contains_key("idempotency-key") {
-        return Err(Stored::problem(400, "a key is required"));
-    }
-    let key = key.map(|key| scope(node, token, &head.uri, &key));
+    let key = key.map(|key| scope(node, token, &head, &key));
     if let Some(key) = key.as_deref().filter(|_| is(Fault::LockedBeforeBody)) {
         node.keys.reserve(key, "", "").map_err(|known| refusal(node, &known, None))?;
     }
@@ -113,7 +117,7 @@ async fn protect(node: &Arc<Node>, request: Request) -> Result<Stored, Stored> {
     if is(Fault::NoIdempotency) {
         return Ok(work(node, &head.headers, &text).await);
     }
-    let print = fingerprint(node, token, &head.headers, &text);
+    let print = fingerprint(node, token, &head, &text);
     let key = if is(Fault::AnotherBodyExecutes) { format!("{key} {print}") } else { key };
     if token.is_none() && node.keys.find(&key).is_none() {
         return Err(Stored::problem(401, "who are you?"));
@@ -194,6 +198,9 @@ async fn wait_for(node: &Node, key: &str) -> Stored {
 fn refusal(node: &Node, known: &Known, fingerprint: Option<&str>) -> Stored {
     let takes_any = known.fingerprint().is_empty() && node.fault == Some(Fault::OldRefusalForCorrectedBody);
     if fingerprint.is_some_and(|print| print != known.fingerprint()) && !takes_any {
+        if node.fault == Some(Fault::AnotherBodyGets500) {
+            return Stored::problem(500, "the keys differ");
+        }
         let quote = if node.fault == Some(Fault::RefusalQuotesFirstRequest) { known.body() } else { "" };
         return node.style.reused(&format!("the key was used with another request {quote}"));
     }
@@ -229,11 +236,14 @@ async fn work(node: &Arc<Node>, headers: &HeaderMap, text: &str) -> Stored {
     let (Some(reference), true) = (body["reference"].as_str(), body["amount"].is_number()) else {
         return Stored::problem(422, "amount and reference are required");
     };
+    if node.style == Style::NoArrays && text.contains('[') {
+        return Stored::problem(422, "no arrays");
+    }
     let delay = headers.get("x-delay").and_then(|value| value.to_str().ok()?.parse().ok());
-    let delay: Option<Duration> = delay.map(Duration::from_millis);
+    let delay: Option<Duration> = delay.map(Duration::from_millis).filter(|_| node.style != Style::WarmsUp);
     match delay {
         Some(delay) => node.arrivals.duplicate(reference, delay / 4).await,
-        None => tokio::time::sleep(Duration::from_millis(3)).await,
+        None => tokio::time::sleep(node.pause()).await,
     }
     let number = node.ledger.add(reference);
     if node.fault == Some(Fault::ExecutesAgainLater) {
@@ -245,7 +255,7 @@ async fn work(node: &Arc<Node>, headers: &HeaderMap, text: &str) -> Stored {
     }
     match delay {
         Some(delay) => node.arrivals.duplicate(reference, delay / 4 * 3).await,
-        None => tokio::time::sleep(Duration::from_millis(3)).await,
+        None => tokio::time::sleep(node.pause()).await,
     }
     if headers.contains_key("x-fail") {
         return Stored::problem(500, "the mail could not be sent");

@@ -6,7 +6,7 @@
 //! - `request.rs`: who asks for what, under which key;
 //! - `handle.rs`: the path of a request.
 //!
-//! `POST /payments` and `POST /refunds` take `{"amount", "reference"}`; `GET /payments?reference=R` counts, and `GET /auth` tells a proxy
+//! `POST /payments`, `PUT /payments` and `POST /refunds` take `{"amount", "reference"}`; `GET /payments?reference=R` counts, and `GET /auth` tells a proxy
 //! whose credential it has. `X-Delay: MS` makes it wait for a duplicate, a
 //! quarter of so many milliseconds before the effect and the rest after it; `X-Fail: 1` makes it fail after the effect. The files `expired` and `revoked` in its directory expire all keys,
 //! and revoke Alice's first token.
@@ -28,6 +28,8 @@ use keys::{Arrivals, Keys, Ledger};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -43,7 +45,20 @@ struct Node {
     keys: Keys,
     ledger: Arc<Ledger>,
     arrivals: Arrivals,
+    /// How many requests came to all nodes.
+    requests: Arc<AtomicUsize>,
     directory: PathBuf,
+}
+
+impl Node {
+    /// How long the work takes before the effect, and after it.
+    fn pause(&self) -> Duration {
+        match (self.style, self.ledger.count(None)) {
+            (Style::WarmsUp, 0) => Duration::from_millis(400),
+            (Style::WarmsUp, _) => Duration::ZERO,
+            _ => Duration::from_millis(3),
+        }
+    }
 }
 
 /// A running API, for as long as it lives.
@@ -51,6 +66,7 @@ pub struct FaultyApi {
     pub address: SocketAddr,
     /// A second node with the same keys.
     pub other: SocketAddr,
+    requests: Arc<AtomicUsize>,
     serving: [AbortHandle; 2],
 }
 
@@ -70,6 +86,7 @@ impl FaultyApi {
         let ledger = Arc::new(Ledger::open(directory));
         let keys = Keys::open(fault, directory);
         let shared = if fault == Some(Fault::EachNodeItsOwnKeys) { Keys::default() } else { keys.clone() };
+        let requests = Arc::new(AtomicUsize::new(0));
         let node = |keys| {
             Arc::new(Node {
                 fault,
@@ -78,12 +95,18 @@ impl FaultyApi {
                 keys,
                 ledger: Arc::clone(&ledger),
                 arrivals: Arrivals::default(),
+                requests: Arc::clone(&requests),
                 directory: directory.to_owned(),
             })
         };
         let (address, first) = serve(address, node(keys)).await;
         let (other, second) = serve("127.0.0.1:0", node(shared)).await;
-        Self { address, other, serving: [first, second] }
+        Self { address, other, requests, serving: [first, second] }
+    }
+
+    /// How many requests have come, whatever they asked for.
+    pub fn requests(&self) -> usize {
+        self.requests.load(Ordering::SeqCst)
     }
 }
 

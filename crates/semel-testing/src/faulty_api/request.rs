@@ -3,11 +3,16 @@
 use super::keys::Stored;
 use super::style::Style;
 use super::{Fault, Node, TOKENS};
-use http::{HeaderMap, Uri};
+use http::HeaderMap;
+use http::Uri;
+use http::request::Parts;
 use serde_json::Value;
 
 /// The token of a caller, if it is valid.
 pub(super) fn caller(node: &Node, headers: &HeaderMap) -> Option<&'static str> {
+    if node.style == Style::Open {
+        return Some(TOKENS[0]);
+    }
     let given = headers.get("authorization")?.to_str().ok()?.strip_prefix("Bearer ")?;
     let token = TOKENS.into_iter().find(|token| *token == given)?;
     let revoked = token == TOKENS[0] && node.directory.join("revoked").exists();
@@ -48,6 +53,9 @@ pub(super) fn key(node: &Node, headers: &HeaderMap) -> Result<Option<String>, St
     }
     let invalid = || Stored::problem(400, "the key is invalid");
     let key = first.to_str().map_err(|_| invalid())?;
+    if node.fault == Some(Fault::QuotedKeyCountsAsNone) && key.starts_with('"') {
+        return Ok(None);
+    }
     let key = key.strip_prefix('"').and_then(|key| key.strip_suffix('"')).unwrap_or(key);
     match (node.fault, key.len()) {
         (Some(Fault::EmptyKeyCountsAsNone), 0) => return Ok(None),
@@ -73,7 +81,7 @@ pub(super) fn key_in_body(text: &[u8]) -> Result<Option<String>, Stored> {
 }
 
 /// Whose key it is, and of which operation.
-pub(super) fn scope(node: &Node, token: Option<&str>, uri: &Uri, key: &str) -> String {
+pub(super) fn scope(node: &Node, token: Option<&str>, head: &Parts, key: &str) -> String {
     let who = match (node.fault, token) {
         (Some(Fault::CallerNotScoped | Fault::ReplayBeforeAuthentication | Fault::ReplayToRevoked), _)
         | (_, None) => "",
@@ -82,22 +90,27 @@ pub(super) fn scope(node: &Node, token: Option<&str>, uri: &Uri, key: &str) -> S
     };
     let operation = match node.fault {
         Some(Fault::KeyAcrossOperations) => String::new(),
-        Some(Fault::ScopedByWrittenPath) => uri.path().to_owned(),
-        _ => route(uri),
+        Some(Fault::ScopedByWrittenPath) => format!("{} {}", head.method, head.uri.path()),
+        Some(Fault::MethodIgnored) => route(&head.uri),
+        _ => format!("{} {}", head.method, route(&head.uri)),
     };
     format!("{who} {operation} {key}")
 }
 
 /// What makes two requests the same.
-pub(super) fn fingerprint(node: &Node, token: Option<&str>, headers: &HeaderMap, text: &str) -> String {
+pub(super) fn fingerprint(node: &Node, token: Option<&str>, head: &Parts, text: &str) -> String {
     let who = match node.fault {
         // The key stands for one request of anybody; whose it was is not looked at.
         Some(Fault::CallerNotScoped | Fault::ReplayBeforeAuthentication | Fault::ReplayToRevoked) => "",
         _ => token.map_or("", account),
     };
+    let query = match node.fault {
+        Some(Fault::QueryIgnored | Fault::FirstAnswerForAnotherBody) => "",
+        _ => head.uri.query().unwrap_or_default(),
+    };
     let body: Value = serde_json::from_str(text).unwrap_or_default();
     if node.style == Style::Ucp {
-        return format!("{who} {text}");
+        return format!("{who} {query} {text}");
     }
     let body = match node.fault {
         Some(Fault::FirstAnswerForAnotherBody) => String::new(),
@@ -106,8 +119,8 @@ pub(super) fn fingerprint(node: &Node, token: Option<&str>, headers: &HeaderMap,
         _ => body.to_string(),
     };
     match node.fault {
-        Some(Fault::EveryHeaderCounts) => format!("{who} {body} {headers:?}"),
-        _ => format!("{who} {body}"),
+        Some(Fault::EveryHeaderCounts) => format!("{who} {query} {body} {:?}", head.headers),
+        _ => format!("{who} {query} {body}"),
     }
 }
 

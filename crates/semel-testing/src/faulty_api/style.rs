@@ -2,7 +2,7 @@
 
 use super::keys::{Known, Stored};
 
-/// The style of a correct API. With a fault it is [`Style::Ietf`].
+/// The style of a correct API.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Style {
     /// 422 for another request, 409 with Retry-After for a duplicate of a running one.
@@ -18,12 +18,20 @@ pub enum Style {
     Ucp,
     /// 504 for a duplicate of a running request; refusals are kept.
     Iceberg,
+    /// 409 for another request; bodies are compared by meaning.
+    Adcp,
     /// The key is in the body, at `/key`.
     KeyInBody,
     /// One request at a time, whoever asks.
     Serial,
     /// One stream of an HTTP/2 connection at a time.
     OneStream,
+    /// The first request takes 400 ms; every later one is answered at once, whatever `X-Delay` says.
+    WarmsUp,
+    /// Serves everybody as the same caller.
+    Open,
+    /// Refuses bodies that have an array in them.
+    NoArrays,
 }
 
 impl Style {
@@ -31,7 +39,7 @@ impl Style {
     pub(super) fn reused(self, detail: &str) -> Stored {
         let status = match self {
             Self::Stripe => 400,
-            Self::Ucp => 409,
+            Self::Ucp | Self::Adcp => 409,
             _ => 422,
         };
         Stored::problem(status, detail)

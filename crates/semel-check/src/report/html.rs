@@ -12,7 +12,7 @@ pub fn render(report: &Report, exit_status: u8) -> String {
     let (class, came_to) = match exit_status {
         0 => ("pass", "Nothing bad was found"),
         1 => ("bad", "Something bad was found"),
-        _ => ("open", "No verdict"),
+        _ => ("open", "Inconclusive"),
     };
     let mut page = String::new();
     // Writing to a string does not fail.

@@ -11,7 +11,7 @@ pub fn render(report: &Report, exit_status: u8) -> String {
     let came_to = match exit_status {
         0 => "nothing bad was found",
         1 => "something bad was found",
-        _ => "no verdict",
+        _ => "inconclusive",
     };
     // Writing to a string does not fail.
     let _ = writeln!(

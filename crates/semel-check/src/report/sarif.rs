@@ -54,7 +54,7 @@ fn result(report: &Report, case: &CaseResult, file: &str) -> Value {
         "level": level,
         "message": { "text": format!("{}: {}", case.told(), case.details.join("; ")) },
         "locations": [{
-            "physicalLocation": { "artifactLocation": { "uri": file }, "region": { "startLine": 1 } },
+            "physicalLocation": { "artifactLocation": { "uri": uri(file) }, "region": { "startLine": 1 } },
             "logicalLocations": [{ "fullyQualifiedName": report.request }],
         }],
         "partialFingerprints": { "case/v1": format!("{} {}", report.request, case.name) },
@@ -63,6 +63,14 @@ fn result(report: &Report, case: &CaseResult, file: &str) -> Value {
         result["suppressions"] = json!([{ "kind": "external", "justification": "in the baseline" }]);
     }
     result
+}
+
+/// A path as a reference: what has a meaning in URIs is encoded.
+fn uri(path: &str) -> String {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(byte);
+    path.bytes()
+        .map(|byte| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
 }
 
 #[cfg(test)]

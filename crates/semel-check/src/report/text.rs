@@ -80,7 +80,7 @@ fn write(text: &mut String, report: &Report, exit_status: u8) {
     let came_to = match exit_status {
         0 => "nothing bad was found",
         1 => "something bad was found",
-        _ => "no verdict: what has to be seen was not seen",
+        _ => "inconclusive: a required case (★) could not be decided",
     };
     let _ =
         writeln!(text, "\n{STRONG}{came_to}{STRONG:#} ({} requests, seed {})", report.requests, report.seed);

@@ -5,6 +5,7 @@ mod counting;
 mod crashes;
 mod faults;
 mod harm;
+mod reports;
 mod secrets;
 mod styles;
 mod uncounted;

@@ -2,6 +2,7 @@
 
 use super::semel;
 use semel_testing::faulty_api::{Fault, FaultyApi, TOKENS};
+use std::path::Path;
 use std::process::{Command, Output};
 
 /// A check of an API without any idempotency, quick enough for a test.
@@ -96,6 +97,51 @@ async fn every_format_is_what_it_says() {
             assert!(read.status.success(), "{format}: {read:?}");
         }
         assert!(text(&done.stdout).contains("something bad was found"), "text goes to the terminal");
+    }
+}
+
+/// Checks a document by a JSON Schema, formats such as `uri` too.
+fn assert_valid(schema: &str, document: &Path) {
+    const CHECK: &str = "import json, sys, jsonschema_rs\n\
+        schema, document = [json.load(open(file)) for file in sys.argv[1:]]\n\
+        errors = list(jsonschema_rs.validator_for(schema, validate_formats=True).iter_errors(document))\n\
+        sys.exit('\\n'.join(f'{error.instance_path}: {error.message}' for error in errors[:5]) or 0)";
+    let python = semel_testing::servers::python_tools().unwrap().join("bin/python3");
+    let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("../semel-check/tests").join(schema);
+    let read = Command::new(python).args(["-c", CHECK]).arg(schema).arg(document).output().unwrap();
+    assert!(read.status.success(), "{}: {read:?}", document.display());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn json_and_sarif_are_valid_by_their_schemas() {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, fault, port) in
+        [("correct", None, 0), ("faulty", Some(Fault::NoIdempotency), 0), ("gone", None, 1)]
+    {
+        let place = tempfile::tempdir().unwrap();
+        let api = FaultyApi::start(fault, place.path()).await;
+        // A name that is no URI as it stands.
+        let config = directory.path().join("check [1].toml");
+        let target = if port == 0 { api.address.to_string() } else { format!("127.0.0.1:{port}") };
+        std::fs::write(&config, format!("target = \"http://{target}\"\nvary = \"/amount\"\n")).unwrap();
+        for (format, schema) in [("json", "report.schema.json"), ("sarif", "sarif-2.1.0.schema.json")] {
+            let file = directory.path().join(format!("{name}.{format}"));
+            let mut command = check(&api);
+            if port != 0 {
+                command = semel();
+                command.args(["check", "--send", "POST /payments", "--body", r#"{"amount": 1}"#]);
+            }
+            command.arg("--config").arg(&config);
+            command.args(["--docs", "https://book.example", "--format", format, "--report"]).arg(&file);
+            let done = run(command).await;
+            let status = match name {
+                "correct" => 0,
+                "faulty" => 1,
+                _ => 2,
+            };
+            assert_eq!(done.status.code(), Some(status), "{name}: {done:?}");
+            assert_valid(schema, &file);
+        }
     }
 }
 

@@ -14,12 +14,12 @@ use std::process::ExitCode;
 /// Sends duplicates, races, other bodies, other callers and crashes, and counts the effects
 /// where they can be seen. Works with any API in any language, with or without Semel.
 ///
-/// It makes real effects: use a test system. It talks to this machine alone, unless
-/// --allow-host names another; it refuses keys that look live; and it says beforehand how
-/// many effects there can be at most (--dry-run).
+/// It has real effects: use a test system. It sends requests to this machine only, unless
+/// --allow-host names another host; it refuses keys that look live; and it says beforehand
+/// how many writes and requests there are at most (--dry-run).
 ///
-/// Exit status 0: nothing bad, and every ★ case was conclusive. 1: something bad.
-/// 2: it could not run, or what a ★ case has to see was not seen.
+/// Exit status 0: nothing bad, and every required (★) case was conclusive. 1: something bad.
+/// 2: the check could not run, or a required case was inconclusive.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     /// Show the cases and what they need
     #[arg(long, help_heading = "Before anything is sent")]
     list: bool,
-    /// Tell what a case is about: the bug, what is right, how to fix it
+    /// Explain a case: the bug, what is right, how to fix it
     #[arg(long, value_name = "CASE", help_heading = "Before anything is sent")]
     explain: Option<String>,
     /// Show what would be sent, and send nothing
@@ -55,10 +55,10 @@ pub(crate) struct Arguments {
     /// Write the report to a file instead, and text to the terminal
     #[arg(long, value_name = "FILE", help_heading = "Report")]
     report: Option<PathBuf>,
-    /// Findings in this file are known, and fail nothing
+    /// Findings in this file are known, and do not fail the check
     #[arg(long, value_name = "FILE", help_heading = "Report")]
     baseline: Option<PathBuf>,
-    /// Write what is found to the baseline
+    /// Write the findings to the baseline
     #[arg(long, requires = "baseline", help_heading = "Report")]
     write_baseline: bool,
     /// The least severity that fails: double-execution, wrong-answer, leak, lost-answer, stuck, client-pain, note [default: stuck]
@@ -165,7 +165,7 @@ fn tell(arguments: &Arguments, report: &Report, status: u8) -> Result<(), Box<dy
         };
         let text = if arguments.format == Format::Text { plain(&text)? } else { text.into_bytes() };
         std::fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()))?;
-        // Whoever reads along may have had enough (`| head`).
+        // The reader may have closed the pipe (`| head`).
         let _ = write!(anstream::stdout(), "{}", report::text::render(report, status));
         return Ok(());
     }

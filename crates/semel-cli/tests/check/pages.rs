@@ -18,7 +18,17 @@ fn every_case_has_a_page_that_says_how_to_fix_it() {
             assert!(page.contains(part), "{}: {part}", case.name);
         }
         assert!(summary.contains(&format!("({})", case.page())), "{} is not in SUMMARY.md", case.name);
-        assert!(table.contains(&format!("[{}]({0}.md)", case.name)), "{}", case.name);
+        let star = if case.star { " ★" } else { "" };
+        let row =
+            format!("| [{}]({0}.md){star} | {} → {} | {} |", case.name, case.sent, case.right, case.if_not());
+        assert!(table.contains(&row), "{row}");
+        let severity = case.severity.map(|severity| severity.name());
+        let how_bad = page.split("## How bad").nth(1).unwrap().to_lowercase();
+        assert!(
+            severity.is_none_or(|name| how_bad.contains(&format!("**{name}.**"))),
+            "{}: {severity:?}",
+            case.name
+        );
     }
     let pages = std::fs::read_dir(docs().join("check")).unwrap();
     let pages =

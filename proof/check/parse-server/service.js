@@ -4,7 +4,15 @@ const installed = createRequire(process.env.PACKAGES + '/');
 const express = installed('express');
 const { ParseServer } = installed('parse-server');
 
+// Triggers that slow a save down: a part of X-Delay before the object is stored, the rest before the answer.
+const pause = (request, part) => new Promise((done) => setTimeout(done, Number(request.headers['x-delay'] ?? 0) * part));
+const cloud = (Parse) => {
+  Parse.Cloud.beforeSave('Payment', (request) => pause(request, 1 / 4));
+  Parse.Cloud.afterSave('Payment', (request) => pause(request, 3 / 4));
+};
+
 const server = new ParseServer({
+  cloud,
   databaseURI: process.env.POSTGRES,
   appId: 'shop',
   masterKey: 'master',

@@ -2,10 +2,12 @@
 //!
 //! - `peers.rs`: who, at which version, set up how;
 //! - `run.rs`: installs and runs one of them;
+//! - `results.rs`: what each run came to, which is kept;
 //! - `report.rs`: the page.
 
 mod peers;
 mod report;
+mod results;
 mod run;
 
 use crate::step::{self, Outcome};
@@ -18,7 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{fs, thread};
 
 /// So many at once: most of the time is waiting for locks to lapse.
-const AT_ONCE: usize = 5;
+const AT_ONCE: usize = 8;
 
 /// Checks those that are named, or all of them.
 pub(crate) fn run(names: &[String]) -> Outcome {
@@ -27,14 +29,20 @@ pub(crate) fn run(names: &[String]) -> Outcome {
     let target = step::target().ok_or("this program does not know where it is")?;
     let postgres = Cluster::start(&["fsync = off"])?;
     let place = target.join("tools/field");
-    let stage = Stage {
-        semel: target.join("debug/semel"),
-        packages: place.join("packages"),
-        files: place.join("runs"),
-        postgres: &postgres,
-    };
-    let chosen: Vec<_> =
-        PEERS.iter().filter(|peer| names.is_empty() || names.iter().any(|name| name == peer.name)).collect();
+    // A copy: whoever builds while this runs must not change what is run.
+    let semel = place.join("semel");
+    let copied = fs::create_dir_all(&place).and_then(|()| fs::copy(target.join("debug/semel"), &semel));
+    copied.map_err(|error| format!("{}: {error}", semel.display()))?;
+    let stage =
+        Stage { semel, packages: place.join("packages"), files: place.join("runs"), postgres: &postgres };
+    let mut chosen: Vec<_> =
+        PEERS.iter().filter(|peer| names.is_empty() || names.contains(&peer.id())).collect();
+    if let Some(unknown) = names.iter().find(|name| PEERS.iter().all(|peer| peer.id() != **name)) {
+        let known = PEERS.iter().map(peers::Peer::id).collect::<Vec<_>>().join(", ");
+        return Err(format!("`{unknown}` is not one of {known}"));
+    }
+    // What takes longest begins first.
+    chosen.sort_by_key(|peer| !peer.is_application);
     for peer in &chosen {
         run::install(&stage, peer)?;
     }
@@ -46,17 +54,17 @@ pub(crate) fn run(names: &[String]) -> Outcome {
                     for (way, behind) in [("alone", false), ("behind Semel", true)] {
                         let report = run::check(&stage, peer, behind);
                         failed.fetch_add(usize::from(report.is_err()), Ordering::Relaxed);
-                        println!("    {} {way}: {}", peer.name, told(&report));
+                        println!("    {} {way}: {}", peer.id(), told(&report));
                     }
                 }
             });
         }
     });
-    // Those that did not run now are told of as they came out the last time.
+    // The page shows the last result of those that were not run now.
     let seen = PEERS.iter().map(|peer| Seen {
         peer,
-        alone: run::last(&stage, peer, false),
-        behind: run::last(&stage, peer, true),
+        alone: results::last(&peer.id(), false),
+        behind: results::last(&peer.id(), true),
     });
     let page = step::root().join("docs/field-report.md");
     let text = report::render(&seen.collect::<Vec<_>>());

@@ -29,8 +29,10 @@ pub(super) enum Request {
 
 /// A third-party implementation.
 pub(super) struct Peer {
-    /// Its name, and the directory of its service in `proof/check`.
+    /// The name of its package, and of the directory that it is installed in.
     pub(super) name: &'static str,
+    /// What tells this setup from the usual one.
+    pub(super) variant: Option<&'static str>,
     pub(super) version: &'static str,
     pub(super) is_application: bool,
     /// How it is set up, for the report.
@@ -49,9 +51,10 @@ const DRF: &str = "djangorestframework==3.18.3";
 const GUNICORN: &str = "gunicorn==27.0.1";
 
 /// All of them.
-pub(super) const PEERS: [Peer; 10] = [
+pub(super) const PEERS: [Peer; 12] = [
     Peer {
         name: "fastapi-idempotency",
+        variant: None,
         version: "0.1.1",
         is_application: false,
         setup: "FastAPI; its persistent store (Tortoise on SQLite), scope by the Authorization header",
@@ -67,15 +70,27 @@ pub(super) const PEERS: [Peer; 10] = [
     },
     Peer {
         name: "fastapi-idempotency-key",
+        variant: None,
         version: "0.1.1",
         is_application: false,
         setup: "FastAPI; its SQLite backend",
-        install: Install::Python(&["fastapi-idempotency-key==0.1.1", AIOSQLITE, FASTAPI, UVICORN]),
+        install: Install::Python(&["fastapi-idempotency-key==0.1.1", AIOSQLITE, FASTAPI, UVICORN, REDIS]),
         store: Store::Own,
         request: Request::Payment,
     },
     Peer {
+        name: "fastapi-idempotency-key",
+        variant: Some("redis"),
+        version: "0.1.1",
+        is_application: false,
+        setup: "FastAPI; its Redis backend",
+        install: Install::Python(&["fastapi-idempotency-key==0.1.1", AIOSQLITE, FASTAPI, UVICORN, REDIS]),
+        store: Store::Redis,
+        request: Request::Payment,
+    },
+    Peer {
         name: "asgi-idempotency-header",
+        variant: None,
         version: "0.2.0",
         is_application: false,
         setup: "FastAPI; its Redis backend",
@@ -85,6 +100,7 @@ pub(super) const PEERS: [Peer; 10] = [
     },
     Peer {
         name: "idemptx",
+        variant: None,
         version: "0.2.2",
         is_application: false,
         setup: "FastAPI; its async Redis backend, defaults",
@@ -94,6 +110,7 @@ pub(super) const PEERS: [Peer; 10] = [
     },
     Peer {
         name: "drf-idempotency",
+        variant: None,
         version: "1.0.0",
         is_application: false,
         setup: "Django REST framework under gunicorn with threads; its database backend on SQLite",
@@ -103,6 +120,7 @@ pub(super) const PEERS: [Peer; 10] = [
     },
     Peer {
         name: "django-idempotency-key",
+        variant: None,
         version: "1.3.0",
         is_application: false,
         setup: "Django REST framework under gunicorn with threads; its cache storage on Redis, without its optional lock on Redis",
@@ -112,6 +130,7 @@ pub(super) const PEERS: [Peer; 10] = [
     },
     Peer {
         name: "express-idempotency",
+        variant: None,
         version: "1.0.6",
         is_application: false,
         setup: "Express 4; defaults (keys in memory), and a handler that asks `isHit()`",
@@ -120,7 +139,18 @@ pub(super) const PEERS: [Peer; 10] = [
         request: Request::Payment,
     },
     Peer {
+        name: "express-idempotency",
+        variant: Some("without-is-hit"),
+        version: "1.0.6",
+        is_application: false,
+        setup: "Express 4; defaults (keys in memory), and a handler that does not ask `isHit()`, which its README asks handlers to do",
+        install: Install::Node(&["express-idempotency@1.0.6", "express@4.22.3"]),
+        store: Store::Own,
+        request: Request::Payment,
+    },
+    Peer {
         name: "node-idempotency",
+        variant: None,
         version: "1.0.4",
         is_application: false,
         setup: "`@node-idempotency/nestjs` with NestJS 10; its Redis adapter, defaults",
@@ -138,15 +168,17 @@ pub(super) const PEERS: [Peer; 10] = [
     },
     Peer {
         name: "parse-server",
+        variant: None,
         version: "9.10.0",
         is_application: true,
-        setup: "On PostgreSQL; `idempotencyOptions` for all classes. By design a duplicate is refused (400, code 159), and its answer not repeated",
+        setup: "On PostgreSQL; `idempotencyOptions` for all classes, and triggers that delay a save (`X-Delay`). By design a duplicate is refused (400, code 159), and its answer not repeated",
         install: Install::Node(&["parse-server@9.10.0"]),
         store: Store::Postgres,
         request: Request::ParseObject,
     },
     Peer {
         name: "pretix",
+        variant: None,
         version: "2026.8.0",
         is_application: true,
         setup: "On SQLite, which its documentation keeps to development, under gunicorn with threads; orders by its REST API, `X-Idempotency-Key`",
@@ -157,6 +189,14 @@ pub(super) const PEERS: [Peer; 10] = [
 ];
 
 impl Peer {
+    /// What this setup is called: its files, and the directory of its service in `proof/check`.
+    pub(super) fn id(&self) -> String {
+        match self.variant {
+            Some(variant) => format!("{}-{variant}", self.name),
+            None => self.name.to_owned(),
+        }
+    }
+
     /// The command that serves it at `$PORT`; `$PACKAGES` is where it was installed.
     pub(super) fn command(&self) -> &'static str {
         match (&self.install, self.request) {
@@ -188,6 +228,18 @@ mod tests {
                 assert!(package[1..].contains(mark), "{package}");
             }
             assert!(packages[0].ends_with(&format!("{mark}{}", peer.version)), "{}", peer.name);
+        }
+    }
+
+    #[test]
+    fn setups_that_share_a_directory_install_the_same() {
+        let packages = |peer: &Peer| match &peer.install {
+            Install::Python(packages) | Install::Node(packages) => packages.join(" "),
+        };
+        for (one, other) in PEERS.iter().flat_map(|one| PEERS.iter().map(move |other| (one, other))) {
+            assert!(one.name != other.name || packages(one) == packages(other), "{}", one.name);
+            let is_same = one.variant == other.variant && one.name == other.name;
+            assert_eq!(one.id() == other.id(), is_same);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::peers::Peer;
 use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 /// One implementation, alone and behind the gateway.
@@ -16,9 +17,9 @@ const HEAD: &str = "\
 
 *Made by `cargo xtask prove check`, {run}. The services are in `proof/check`.*
 
-What `semel check` saw of third-party implementations of idempotency keys, each alone and then behind `semel gateway` with the same flags. Every package comes
-from PyPI or npm at the version named. Where it is a middleware, the service around it was written here, set up as its documentation says; where it is an
-application, it runs as it is.
+What `semel check` observed of third-party implementations of idempotency keys, each alone and then behind `semel gateway`. Every package comes
+from PyPI or npm at the version named. Where it is a middleware, the service around it was written here and set up as its documentation says, except where the section says
+otherwise; where it is an application, it runs as it is.
 
 Read it with care:
 
@@ -26,17 +27,21 @@ Read it with care:
 - Several of the cases are outside of what a package promises. An implementation that keeps keys in memory by default says so; one that refuses duplicates
   instead of repeating the answer does what it was built for. The table says what a client would see.
 - Authentication is part of the handler here, the usual way in these frameworks. A middleware cannot know who the caller is unless it is told.
-- Behind the gateway the implementation stays switched on, and gets the key as well. What it answers to a key that the gateway has not seen from this caller, or for this
-  operation, is its own answer: that is why leaks and wrong answers between callers and operations stay. Switch it off, or drop the key, behind a gateway.
+- Behind the gateway, each middleware stays switched on and receives the key as well, since the gateway forwards `Idempotency-Key`. What it answers to a key that the gateway has
+  not seen from this caller, or for this operation, is its own answer: that is why leaks and wrong answers between callers and operations remain. Switch the middleware off behind a
+  gateway, or remove the key there.
+- The two applications read keys from headers of their own (`X-Parse-Request-Id`, `X-Idempotency-Key`). Alone, the check sends their header; behind the gateway it sends
+  `Idempotency-Key`, which they do not read. There, only the gateway's protection is observed.
 - `body.deep` sends 2^53 and 2^53 + 1. A service in JavaScript reads both as the same number, and takes the second for the first. The gateway compares the text of numbers, and refuses the
   second before the service reads it.
 - Crashes were waited for 40 seconds. A lock with a longer time-out counts as stuck.
-- Not everything that Semel does differently is better for everybody: it writes to disk twice per request, and tells clients `409` where nobody can know what happened.
+- Not everything that Semel does differently is better for everybody: it writes to disk twice per request, and answers `409` where the outcome cannot be known.
 
+{never}
 ";
 
 pub(super) fn render(seen: &[Seen]) -> String {
-    let mut text = HEAD.replace("{run}", &run(seen));
+    let mut text = HEAD.replace("{run}", &run(seen)).replace("{never}", &never_judged(seen));
     // Writing to a string does not fail.
     let _ = writeln!(
         text,
@@ -47,7 +52,7 @@ pub(super) fn render(seen: &[Seen]) -> String {
         let _ = writeln!(
             text,
             "| {} | {} | {kind} | {} | {} |",
-            one.peer.name,
+            one.peer.id(),
             one.peer.version,
             count(&one.alone),
             count(&one.behind)
@@ -60,7 +65,7 @@ pub(super) fn render(seen: &[Seen]) -> String {
         let _ = writeln!(
             text,
             "\n## {} {}\n\n{}.\n",
-            one.peer.name,
+            one.peer.id(),
             one.peer.version,
             one.peer.setup.trim_end_matches('.')
         );
@@ -70,7 +75,50 @@ pub(super) fn render(seen: &[Seen]) -> String {
     text
 }
 
-/// When it was run, with which Semel. Peers that did not run this time are told of as they came out the last time.
+/// The cases that came to no verdict in any run, with the reasons.
+fn never_judged(seen: &[Seen]) -> String {
+    let mut open: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut judged = BTreeSet::new();
+    let all = seen.iter().flat_map(|one| [&one.alone, &one.behind]).flatten().flat_map(cases);
+    for case in all {
+        let name = case["name"].as_str().unwrap_or("");
+        if ["not-run", "inconclusive"].contains(&case["verdict"].as_str().unwrap_or("")) {
+            let why = case["details"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            open.entry(name).or_default().extend(why);
+        } else {
+            judged.insert(name);
+        }
+    }
+    open.retain(|name, _| !judged.contains(name));
+    if open.is_empty() {
+        return String::new();
+    }
+    let mut text =
+        String::from("These cases came to no verdict in any of the runs:\n\n| case | why |\n|---|---|\n");
+    for (name, why) in open {
+        let why = why.into_iter().map(|why| told_why(name, why)).collect::<Vec<_>>().join("; ");
+        let _ = writeln!(text, "| [{name}](check/{name}.md) | {} |", cell(&why));
+    }
+    text
+}
+
+/// A reason as readers of this page see it: they give no flags.
+fn told_why<'a>(name: &str, why: &'a str) -> &'a str {
+    match name {
+        "retry.token" => "the services know one credential per account, and none is refreshed",
+        "race.nodes" => "each service runs as one process group behind one address",
+        "caller.revoked" => "the services cannot revoke a credential",
+        "window" => "nothing here lets a key expire on demand",
+        _ => why,
+    }
+}
+
+/// A text as one cell of a table.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ").replace('<', "&lt;")
+}
+
+/// When it was run, with which Semel. Peers that did not run this time are shown with their last result.
 fn run(seen: &[Seen]) -> String {
     let reports = || seen.iter().flat_map(|one| [&one.alone, &one.behind]).flatten();
     let told = |name: &str, length: usize| {
@@ -127,7 +175,7 @@ fn section(text: &mut String, title: &str, report: &Result<Value, String>) {
         let mut details: Vec<&str> =
             case["details"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         details.dedup();
-        let details = details.join("; ").replace('|', "\\|").replace('\n', " ").replace('<', "&lt;");
+        let details = cell(&details.join("; "));
         let _ = writeln!(text, "| [{name}](check/{name}.md) | {told} | {details} |");
     }
     if rows > 0 {
@@ -148,6 +196,18 @@ mod tests {
     use super::*;
     use crate::field::peers::PEERS;
     use serde_json::json;
+
+    #[test]
+    fn cases_without_a_verdict_are_listed_with_their_reasons() {
+        let report = |verdict: &str| {
+            let case = |name: &str, verdict: &str| json!({ "name": name, "verdict": verdict, "details": ["why|not"] });
+            Ok(json!({ "cases": [case("retry", verdict), case("caller.cookie", "not-run")] }))
+        };
+        let seen = [Seen { peer: &PEERS[0], alone: report("pass"), behind: report("inconclusive") }];
+        let text = never_judged(&seen);
+        assert!(text.contains("| [caller.cookie](check/caller.cookie.md) | why\\|not |"), "{text}");
+        assert!(!text.contains("retry"), "{text}");
+    }
 
     #[test]
     fn the_report_says_when_and_with_what_it_was_run() {

@@ -1,6 +1,7 @@
 //! Runs one implementation, alone or behind the gateway, and lets `semel check` look at it.
 
 use super::peers::{Install, Peer, Request, Store};
+use super::results;
 use crate::step;
 use semel_testing::servers::{Cluster, free_port};
 use serde_json::Value;
@@ -52,7 +53,7 @@ fn said(error: impl ToString) -> String {
 /// Checks it, and returns the report.
 pub(super) fn check(stage: &Stage<'_>, peer: &Peer, behind: bool) -> Result<Value, String> {
     let way = if behind { "behind" } else { "alone" };
-    let here = stage.files.join(format!("{}-{way}", peer.name));
+    let here = stage.files.join(format!("{}-{way}", peer.id()));
     // What an earlier run left.
     let _gone = fs::remove_dir_all(&here);
     fs::create_dir_all(&here).map_err(said)?;
@@ -78,7 +79,7 @@ pub(super) fn check(stage: &Stage<'_>, peer: &Peer, behind: bool) -> Result<Valu
             settings += &format!(" REDIS=redis://127.0.0.1:{redis}/0");
         }
         Store::Postgres => {
-            let name = format!("{}_{way}", peer.name.replace('-', "_"));
+            let name = database(peer, way);
             let mut create = stage.postgres.program("psql")?;
             create.args([&stage.postgres.url("postgres"), "-qc", &format!("CREATE DATABASE {name}")]);
             if !create.status().is_ok_and(|status| status.success()) {
@@ -87,7 +88,7 @@ pub(super) fn check(stage: &Stage<'_>, peer: &Peer, behind: bool) -> Result<Valu
             settings += &format!(" POSTGRES='{}'", stage.postgres.url(&name));
         }
     }
-    let service = step::root().join("proof/check").join(peer.name);
+    let service = step::root().join("proof/check").join(peer.id());
     if peer.request == Request::PretixOrder {
         prepare_pretix(&packages, &service, &here)?;
     }
@@ -126,15 +127,16 @@ pub(super) fn check(stage: &Stage<'_>, peer: &Peer, behind: bool) -> Result<Valu
     command.args(["--format", "json", "--report"]).arg(here.join("report.json"));
     command.stdout(Stdio::null()).stderr(fs::File::create(here.join("check.log")).map_err(said)?);
     command.status().map_err(said)?;
-    last(stage, peer, behind)
+    let file = here.join("report.json");
+    let report = fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let report = serde_json::from_slice(&report).map_err(said)?;
+    results::keep(&peer.id(), behind, &report)?;
+    Ok(report)
 }
 
-/// What it came to the last time.
-pub(super) fn last(stage: &Stage<'_>, peer: &Peer, behind: bool) -> Result<Value, String> {
-    let way = if behind { "behind" } else { "alone" };
-    let file = stage.files.join(format!("{}-{way}/report.json", peer.name));
-    let report = fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
-    serde_json::from_slice(&report).map_err(said)
+/// The database of a run.
+fn database(peer: &Peer, way: &str) -> String {
+    format!("{}_{way}", peer.id().replace('-', "_"))
 }
 
 /// Waits until it answers: some listen long before that.
@@ -226,7 +228,7 @@ fn flags(
             "--other-send",
             "POST /refunds",
             "--slow",
-            "X-Delay: 400",
+            "X-Delay: 800",
             "--fail-with",
             "X-Fail: 1",
             "--hostile",
@@ -238,7 +240,7 @@ fn flags(
         .chain(["--ledger".to_owned(), format!("{}/ledger", here.display())])
         .collect(),
         Request::ParseObject => {
-            let url = stage.postgres.url(&format!("{}_{way}", peer.name.replace('-', "_")));
+            let url = stage.postgres.url(&database(peer, way));
             let count = format!(
                 "psql '{url}' -Atc \"select count(*) from \\\"Payment\\\" where reference = '{{reference}}'\" 2>/dev/null || echo 0"
             );
@@ -250,7 +252,15 @@ fn flags(
                 "--mark",
                 "/reference",
             ];
-            let more = ["--header", "X-Parse-Application-Id: shop", "--hostile", "--ready", "GET /up"];
+            let more = [
+                "--header",
+                "X-Parse-Application-Id: shop",
+                "--slow",
+                "X-Delay: 1600",
+                "--hostile",
+                "--ready",
+                "GET /up",
+            ];
             words
                 .into_iter()
                 .chain(more)

@@ -99,6 +99,18 @@ pub struct Policy {
     pub store_response: StoreResponse,
 }
 
+impl Policy {
+    /// How long a key is sure to be remembered from its final state on: what keeps a retry from executing. A key that is new work after its window
+    /// is remembered for the window alone.
+    #[must_use]
+    pub const fn remembered(&self) -> Duration {
+        match self.expired {
+            Expired::Refuse => self.retention.saturating_add(self.tombstone),
+            Expired::New => self.retention,
+        }
+    }
+}
+
 impl Default for Policy {
     fn default() -> Self {
         const HOUR: u64 = 60 * 60;

@@ -1,6 +1,9 @@
 //! By how much a clock is off, and how far a store may be led by that. Pure.
 
+use crate::plan::BRIEF;
 use crate::profile::Profile;
+use semel::clock::Terms;
+use semel::{Expired, Policy};
 use std::fmt;
 use std::time::Duration;
 
@@ -79,10 +82,11 @@ impl StoreTime {
     }
 }
 
-/// `clock.max_step`: an hour, and at most a quarter of the shortest time for which a key is remembered, which without a tombstone is the brief window.
-/// No step is shorter than a second.
+/// `clock.max_step` of a gateway with this profile's routes: their tombstone is the usual one.
 fn most_followed(profile: Profile) -> Duration {
-    if profile.renews() { Duration::from_secs(1) } else { Duration::from_secs(60 * 60) }
+    let expired = if profile.renews() { Expired::New } else { Expired::Refuse };
+    let brief = Policy { retention: BRIEF, expired, ..Policy::default() };
+    Terms::default().within(brief.remembered()).max_step
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use crate::store::Disk;
 use crate::trace::Trace;
 use crate::world::{Parts, World};
 use semel::clock::Terms;
-use semel::{Expired, Quota, Quotas, Rate};
+use semel::{Quota, Quotas, Rate};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -127,12 +127,7 @@ fn world(setup: &Setup) -> Arc<World> {
     let faults = Arc::new(Faults::draw(setup));
     let dice = Dice::of(seed, "plan");
     let rules = Arc::new(Rule::draw(&dice));
-    // Where a key is new work after its window, nothing is remembered of it for longer.
-    let memory = |rule: &Rule| match rule.policy().expired {
-        Expired::New => rule.policy().retention,
-        Expired::Refuse => rule.policy().retention.saturating_add(rule.policy().tombstone),
-    };
-    let shortest = rules.iter().map(memory).min().unwrap_or_default();
+    let shortest = rules.iter().map(|rule| rule.policy().remembered()).min().unwrap_or_default();
     let gap = Duration::from_micros(1_000 * dice.below(60) + 1_000);
     let plan = (0..setup.operations).map(|number| Operation::draw(number, rules.len(), gap, &dice)).collect();
     let (book, machine) = (Arc::new(Book::default()), Machine::new());

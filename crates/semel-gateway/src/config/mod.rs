@@ -327,9 +327,8 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
         shortest: timeouts().min().unwrap_or(Duration::MAX),
         longest: timeouts().max().unwrap_or_default(),
     };
-    let memory = |policy: &semel::Policy| policy.retention.saturating_add(policy.tombstone);
-    let shortest_memory =
-        routes.iter().map(|route| memory(&route.protection.policy)).min().unwrap_or(Duration::MAX);
+    let remembered = routes.iter().map(|route| route.protection.policy.remembered());
+    let shortest_memory = remembered.min().unwrap_or(Duration::MAX);
     let clock = clock::read(top.section("clock", "[clock]"), shortest_memory);
     let largest = routes.iter().map(|route| route.protection.max_request_body).max().unwrap_or_default();
     let (limits, body_memory) = limits::read(top.section("limits", "[limits]"), timeouts, largest);

@@ -6,6 +6,7 @@
     reason = "what goes wrong here is a failed test"
 )]
 
+mod clock;
 mod documented;
 mod right;
 mod telemetry;

@@ -29,6 +29,12 @@ impl Transaction<'_> {
         self.now.earliest
     }
 
+    /// The same, with the latest time that it may be. Stamp by that what must not be over too early, as marks of what was done.
+    #[must_use]
+    pub fn moment(&self) -> Now {
+        self.now
+    }
+
     /// Reserves the key of `draft` if it is free; otherwise returns the record that is there.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use super::identity::{self, InvalidIdentity, MessageId};
 use super::outcome::{Handled, InboxError};
 use super::retention::{BATCH, Forgotten, PAUSE, Retention, millis};
 use rusqlite::Connection;
-use semel::{StoreError, Timestamp};
+use semel::{Now, StoreError};
 use semel_sqlite::{ActError, SqliteStore, Transaction, TransactionError};
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ impl SqliteInbox {
     /// # Errors
     /// The connection is not fit for it, or SQLite's own. Roll the transaction back.
     pub fn mark_in(&self, conn: &Connection, message: &MessageId) -> Result<bool, ActError> {
-        let now = semel_sqlite::time_in(conn)?;
+        let now = semel_sqlite::moment_in(conn)?;
         Ok(mark(conn, MARK_MESSAGE, &self.consumer, message.as_str(), now)?)
     }
 
@@ -102,7 +102,7 @@ impl SqliteInbox {
         Ok((!handled).then(|| SqliteSteps { inbox: self, message: message.clone() }))
     }
 
-    /// Forgets marks whose time is over, in small batches.
+    /// Forgets marks whose time is over, in small batches; during a clock hold, none.
     ///
     /// # Errors
     /// The store did not answer. What was forgotten before stays so.
@@ -127,7 +127,7 @@ impl SqliteInbox {
     {
         let (consumer, id) = (Arc::clone(&self.consumer), id.to_owned());
         let once = move |tx: &Transaction<'_>| {
-            let first = mark(tx, marking, &consumer, &id, tx.now());
+            let first = mark(tx, marking, &consumer, &id, tx.moment());
             if !first.map_err(|error| InboxError::Store(unavailable(error)))? {
                 return Ok(Handled::Before);
             }
@@ -141,6 +141,10 @@ impl SqliteInbox {
         loop {
             let (begun, consumer) = (Instant::now(), Arc::clone(&self.consumer));
             let work = move |tx: &Transaction<'_>| {
+                // Marks are as old as they look only once it is known what time it is.
+                if tx.moment().is_held() {
+                    return Ok(0);
+                }
                 let until = tx.now().as_millis().saturating_sub(millis(kept));
                 tx.prepare_cached(forgetting)?.execute((&*consumer, until, BATCH))
             };
@@ -194,15 +198,10 @@ impl SqliteSteps<'_> {
     }
 }
 
-/// Writes the mark; false: it is there. The write lock is the caller's: nobody else is at it.
-fn mark(
-    conn: &Connection,
-    marking: &str,
-    consumer: &str,
-    id: &str,
-    now: Timestamp,
-) -> rusqlite::Result<bool> {
-    Ok(conn.prepare_cached(marking)?.execute((consumer, id, now.as_millis()))? == 1)
+/// Writes the mark; false: it is there. The write lock is the caller's: nobody else is at it. It is stamped by the latest time that it may be,
+/// so that it is not old at once where that turns out to be the right one.
+fn mark(conn: &Connection, marking: &str, consumer: &str, id: &str, now: Now) -> rusqlite::Result<bool> {
+    Ok(conn.prepare_cached(marking)?.execute((consumer, id, now.latest.as_millis()))? == 1)
 }
 
 fn unavailable<E>(error: rusqlite::Error) -> E

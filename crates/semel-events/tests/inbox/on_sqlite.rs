@@ -3,12 +3,15 @@
 use crate::broker::until;
 use crate::ledger::id;
 use rusqlite::{Connection, TransactionBehavior};
-use semel::Engine;
+use semel::clock::ClockRequest;
+use semel::{Engine, Store as _};
 use semel_events::consumer::Failure;
 use semel_events::inbox::{Forgotten, Handled, InboxError, Retention, SqliteInbox};
-use semel_sqlite::{ActError, SqliteStore, Transaction};
+use semel_sqlite::{ActError, Clock, SqliteOptions, SqliteStore, Transaction};
 use semel_worker::{Worker, WorkerOptions};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 
 struct Ledger {
@@ -192,4 +195,87 @@ async fn a_worker_forgets_marks_beside_its_other_work() {
     until("that the mark is forgotten", gone).await;
     drop(stop);
     running.await.unwrap();
+}
+
+const DAY: u64 = 24 * 60 * 60 * 1_000;
+
+/// A machine's clock that a test moves, in milliseconds: the time of day, and the time since it was started.
+#[derive(Clone, Default)]
+struct Hands(Arc<[AtomicU64; 2]>);
+
+impl Hands {
+    fn at(wall: u64) -> Self {
+        let hands = Self::default();
+        hands.0[0].store(wall, SeqCst);
+        hands
+    }
+
+    fn pass(&self, by: u64) {
+        for hand in &*self.0 {
+            hand.fetch_add(by, SeqCst);
+        }
+    }
+}
+
+impl Clock for Hands {
+    fn wall(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_millis(self.0[0].load(SeqCst))
+    }
+
+    fn monotonic(&self) -> Duration {
+        Duration::from_millis(self.0[1].load(SeqCst))
+    }
+
+    fn boottime(&self) -> Duration {
+        self.monotonic()
+    }
+
+    fn synchronised(&self) -> Option<bool> {
+        None
+    }
+}
+
+const NOON: u64 = 1_800_000_000_000;
+
+/// A ledger whose store was used at noon, was stopped for 20 days, and has been started by a clock that says so.
+async fn stopped_for_longer_than_marks_are_kept(hands: &Hands) -> Ledger {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("ledger.db");
+    let before = SqliteOptions::new().clock(Hands::at(NOON)).open(&path).await.unwrap();
+    before.transaction(|tx| tx.execute_batch("CREATE TABLE ledger (payment TEXT)")).await.unwrap();
+    before.close().await;
+    let store = SqliteOptions::new().clock(hands.clone()).open(&path).await.unwrap();
+    let inbox = SqliteInbox::new(store.clone(), "ledger").unwrap();
+    Ledger { directory, store, inbox }
+}
+
+#[tokio::test]
+async fn a_mark_that_is_made_during_a_clock_hold_is_as_young_afterwards_as_it_is() {
+    let hands = Hands::at(NOON + 20 * DAY);
+    let ledger = stopped_for_longer_than_marks_are_kept(&hands).await;
+    assert!(ledger.store.clock(ClockRequest::Look).await.unwrap().is_held());
+    assert_eq!(ledger.inbox.handle(&id("m1"), enter("pay_1")).await.unwrap(), Handled::Now(1));
+    // The clock was right all the time.
+    ledger.store.clock(ClockRequest::Accept).await.unwrap();
+    hands.pass(60_000);
+    assert_eq!(ledger.inbox.forget().await.unwrap(), Forgotten::default());
+    assert_eq!(ledger.inbox.handle(&id("m1"), enter("pay_1")).await.unwrap(), Handled::Before);
+    assert_eq!(ledger.count("ledger").await, 1);
+    hands.pass(14 * DAY);
+    assert_eq!(ledger.inbox.forget().await.unwrap().messages, 1, "its time is over, by the store's clock");
+}
+
+#[tokio::test]
+async fn nothing_is_forgotten_during_a_clock_hold() {
+    let hands = Hands::at(NOON + 20 * DAY);
+    let ledger = stopped_for_longer_than_marks_are_kept(&hands).await;
+    let now = i64::try_from(NOON).unwrap();
+    let old = move |tx: &Transaction<'_>| {
+        let sql = "INSERT INTO semel_inbox (consumer, message_id, marked_at) VALUES ('ledger', 'old', ?1)";
+        tx.execute(sql, [now - i64::try_from(15 * DAY).unwrap()])
+    };
+    ledger.store.transaction(old).await.unwrap();
+    assert_eq!(ledger.inbox.forget().await.unwrap(), Forgotten::default());
+    ledger.store.clock(ClockRequest::Accept).await.unwrap();
+    assert_eq!(ledger.inbox.forget().await.unwrap().messages, 1);
 }

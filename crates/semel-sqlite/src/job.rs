@@ -244,7 +244,7 @@ pub(crate) fn set_key_format(
     single(true, move |conn, now| key_format::set(conn, &format, respell.as_ref(), now))
 }
 
-/// Looks at the clock: leaves a mark in the file if the last one is a minute old, and ends a clock hold, if that may be or is asked for.
+/// Looks at the clock: leaves a mark in the file if the last one is half a minute old, and ends a clock hold, if that may be or is asked for.
 struct LookAtClock {
     accept: bool,
     answer: oneshot::Sender<Result<(), StoreError>>,
@@ -270,9 +270,10 @@ impl Job for LookAtClock {
             scope.mark.set(scope.clock.accepting(&scope.told));
             return Ok(true);
         }
-        // A file that nothing was ever written to has nothing to remember.
+        // A file that nothing was ever written to has nothing to remember. Of several processes one does it: a mark of half a minute is fresh
+        // enough for the others, and the next look at one that is older may be a minute away.
         let age = scope.told.mark.at.saturating_sub(scope.row.at).unsigned_abs();
-        Ok(scope.row.at > 0 && u128::from(age) >= MARKED.as_millis())
+        Ok(scope.row.at > 0 && u128::from(age) >= MARKED.as_millis() / 2)
     }
 
     fn committed(self: Box<Self>, _now: Now) {

@@ -346,3 +346,25 @@ async fn an_applications_own_transaction_leaves_the_first_mark() {
     let store = open(&place, &wrong).await;
     assert!(store.read(vec![]).await.unwrap().moment().is_held());
 }
+
+#[tokio::test]
+async fn a_mark_is_left_though_nobody_asks_for_anything_and_is_never_older_than_a_minute() {
+    let (place, hands) = (Place::new(), Hands::at(NOON));
+    // It looks ten times as often as a hold is long.
+    let terms = Terms { hold: Duration::from_secs(1), ..Terms::default() };
+    let options = SqliteOptions::new().clock(hands.clone()).clock_terms(terms);
+    let store = options.open(place.path()).await.unwrap();
+    write_now(&store, "a").await;
+    let file = rusqlite::Connection::open(place.path()).unwrap();
+    let mark = || file.query_row("SELECT now FROM semel_clock", [], |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(mark(), NOON);
+    // The next look of one that comes once a minute is another half a minute away: it must not be the first to write.
+    hands.pass(31_000);
+    tokio::time::timeout(Duration::from_secs(30), async {
+        while mark() < NOON + 31_000 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await
+    .expect("a mark is left");
+}

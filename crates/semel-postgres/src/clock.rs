@@ -224,6 +224,18 @@ impl StoreClock {
         report
     }
 
+    /// Says by whose word the server's clock is believed.
+    pub(crate) fn announce(&self) {
+        let (trust, synchronised) = (self.0.terms.trust.as_str(), self.0.clock.synchronised());
+        match synchronised {
+            Some(synchronised) => tracing::info!(trust, synchronised, "clock"),
+            None => tracing::warn!(
+                trust,
+                "clock: this machine's kernel does not report whether its clock is synchronised; a clock hold ends when the server's clock comes back, or by `semel clock accept`"
+            ),
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         // A few numbers that are each valid at any time.
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)

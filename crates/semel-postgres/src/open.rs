@@ -123,6 +123,7 @@ impl PgOptions {
         migration::check_privileges(pool).await?;
         let server = Server { connections, prepared: self.prepared };
         let clock = StoreClock::new(self.clock, self.clock_terms);
+        clock.announce();
         let writing = Writing { server, clock, lossy: self.lossy_commits };
         // Before anybody works with it: that a clock hold is open is to be known to all.
         writing.mark(false).await.map_err(OpenError::Clock)?;

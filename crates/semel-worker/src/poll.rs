@@ -84,10 +84,10 @@ pub enum InvalidPoll {
 ///
 /// - `200` with a response document, `{"status": 201, "headers": {…}, "body": "…"}` (or `body_base64`): it happened, or was refused
 ///   if the document's status is 400 or more. `{"outcome": "completed" | "failed", "response": {…}, "resource": {"type": …, "id": …}}` says it
-///   outright.
+///   outright. A refusal counts if the answer repeats both `Semel-Operation-Id` and `Semel-Attempt` of the question, or has them in a document that
+///   names the outcome, as `operation_id` and `attempt`.
 /// - `404` or `200` with `Semel-Outcome: not_executed`, or the document `{"outcome": "not_executed"}`: there is no trace of it. That counts
-///   if absence is proof, and if the answer repeats both `Semel-Operation-Id` and `Semel-Attempt` of the question (or has them in its
-///   document as `operation_id` and `attempt`). Any proxy can answer 404; it would not repeat what it was asked.
+///   if absence is proof, and if the answer repeats both as well. Any proxy can answer 404; it would not repeat what it was asked.
 /// - Anything else leaves the outcome unknown: a 404 without that, an answer with an `Age` field, an answer that names another operation,
 ///   redirects (which are not followed), errors, no answer, an answer of over 4 MiB.
 ///

@@ -165,7 +165,9 @@ async fn operation(State(shop): State<Arc<Shop>>, Path(id): Path<String>, header
             let status = if receipt["status"] == "declined" { 402 } else { 201 };
             let (status, told) = told_of(status, &receipt, shop.webhooks);
             let kept = json!({ "content-type": "application/json" });
-            Json(json!({ "status": status.as_u16(), "headers": kept, "body": told })).into_response()
+            // The provider has one answer for an operation, whichever attempt it was: that it declined is true of this one.
+            let about = [("semel-operation-id", id.as_str()), ("semel-attempt", attempt)];
+            (about, Json(json!({ "status": status.as_u16(), "headers": kept, "body": told }))).into_response()
         }
         _ => StatusCode::SERVICE_UNAVAILABLE.into_response(),
     }

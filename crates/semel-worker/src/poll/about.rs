@@ -3,6 +3,7 @@
 //! Anybody on the way can answer a poll: a proxy with its own 404, a cache with an answer to an earlier question, a wrong host. What
 //! they say must not let a retry execute. So an absence has to repeat what was asked about, which none of them would.
 
+use crate::document::SaidOutcome;
 use crate::reconcile::Question;
 use http::header::AGE;
 use http::{HeaderMap, HeaderName};
@@ -21,10 +22,9 @@ const OTHER_OPERATION: Code = "poll_other_operation";
 const OTHER_ATTEMPT: Code = "poll_other_attempt";
 /// It is no answer of somebody who knows the operation: it names no outcome.
 pub(super) const NO_OUTCOME: Code = "poll_absence_without_outcome";
-/// It does not say which operation it is about.
-const NO_OPERATION: Code = "poll_absence_without_operation_id";
-/// It does not say which attempt it is about.
-const NO_ATTEMPT: Code = "poll_absence_without_attempt";
+/// What an absence and a refusal are said not to name: the operation that they are about, and the attempt.
+const OF_ABSENCE: [Code; 2] = ["poll_absence_without_operation_id", "poll_absence_without_attempt"];
+const OF_REFUSAL: [Code; 2] = ["poll_refusal_without_operation_id", "poll_refusal_without_attempt"];
 /// It says two things at once.
 pub(super) const CONTRADICTION: Code = "poll_contradiction";
 
@@ -58,43 +58,56 @@ impl<'a> Head<'a> {
         if same { Ok(()) } else { Err(OTHER_OPERATION) }
     }
 
-    /// Whether it may be about the attempt that was asked about.
-    ///
-    /// # Errors
-    /// It names another one.
-    pub(super) fn same_attempt(&self, question: &Question) -> Result<(), Code> {
-        let asked = question.attempt.to_string();
-        if self.attempt.is_none_or(|attempt| attempt == asked) { Ok(()) } else { Err(OTHER_ATTEMPT) }
-    }
-
-    /// Whether head and document together name the very operation and attempt that were asked about, and nothing else.
+    /// Whether head and document together name the very operation and attempt that were asked about, and nothing else. What happened at
+    /// one attempt is true of the operation; what did not, or was refused, says nothing of another attempt.
     ///
     /// # Errors
     /// What they do not name, or name otherwise.
-    pub(super) fn names_both(&self, named: &Named, question: &Question) -> Result<(), Code> {
+    pub(super) fn names_both(
+        &self,
+        named: &Named,
+        outcome: SaidOutcome,
+        question: &Question,
+    ) -> Result<(), Code> {
+        let [no_operation, no_attempt] = if outcome == SaidOutcome::Failed { OF_REFUSAL } else { OF_ABSENCE };
         self.same_operation(question)?;
-        self.same_attempt(question)?;
-        match &named.operation_id {
-            Some(Value::String(id)) if names(id, question.operation_id) => {}
-            Some(_) => return Err(OTHER_OPERATION),
-            None if self.operation_id.is_none() => return Err(NO_OPERATION),
-            None => {}
+        let asked = question.attempt.to_string();
+        if self.attempt.is_some_and(|attempt| attempt != asked) {
+            return Err(OTHER_ATTEMPT);
+        }
+        named.same_operation(question)?;
+        if named.operation_id.is_none() && self.operation_id.is_none() {
+            return Err(no_operation);
         }
         match &named.attempt {
             Some(attempt) if attempt.as_u64() == Some(question.attempt.into()) => Ok(()),
             Some(_) => Err(OTHER_ATTEMPT),
-            None if self.attempt.is_none() => Err(NO_ATTEMPT),
+            None if self.attempt.is_none() => Err(no_attempt),
             None => Ok(()),
         }
     }
 }
 
-/// What a document says that it is about. Services have members of their own by these names, so it is looked at only where an absence
-/// has to name it.
+/// What a document that names an outcome says that it is about. In the short form, which is the response itself, members by these names are
+/// the service's own, and nothing is named.
 #[derive(Debug, Default)]
 pub(super) struct Named {
     pub(super) operation_id: Option<Value>,
     pub(super) attempt: Option<Value>,
+}
+
+impl Named {
+    /// Whether it may be about the operation that was asked about.
+    ///
+    /// # Errors
+    /// It names another one.
+    pub(super) fn same_operation(&self, question: &Question) -> Result<(), Code> {
+        match &self.operation_id {
+            Some(Value::String(id)) if names(id, question.operation_id) => Ok(()),
+            Some(_) => Err(OTHER_OPERATION),
+            None => Ok(()),
+        }
+    }
 }
 
 fn names(text: &str, id: OperationId) -> bool {

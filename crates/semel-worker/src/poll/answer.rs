@@ -96,10 +96,11 @@ fn judge(question: &Question, answer: &Answer<'_>, absence_is_proof: bool) -> Re
     }
     match said.outcome {
         // True of the operation, whichever attempt it was.
-        SaidOutcome::Completed => {}
-        SaidOutcome::Failed => head.same_attempt(question)?,
+        SaidOutcome::Completed => said.named.same_operation(question)?,
         SaidOutcome::NotExecuted if !absence_is_proof => return open("poll_absent"),
-        SaidOutcome::NotExecuted => head.names_both(&said.named, question)?,
+        SaidOutcome::Failed | SaidOutcome::NotExecuted => {
+            head.names_both(&said.named, said.outcome, question)?;
+        }
     }
     Ok(said.finding)
 }
@@ -183,21 +184,18 @@ mod tests {
                 Finding::Completed { response: response(201, &[0, 255]), resource: resource() },
             ),
             (
-                r#"{"status":402,"body":"no"}"#,
-                Finding::Failed { response: response(402, b"no"), resource: None },
-            ),
-            (
                 r#"{"outcome":"completed","response":{"status":201,"body":"x"},"resource":{"type":"payment","id":"pay_1"}}"#,
                 Finding::Completed { response: response(201, b"x"), resource: resource() },
             ),
             (r#"{"outcome":"completed"}"#, Finding::Completed { response: None, resource: None }),
-            (
-                r#"{"outcome":"failed","response":{"status":200}}"#,
-                Finding::Failed { response: response(200, b""), resource: None },
-            ),
         ] {
             assert_eq!(said(answer), finding, "{answer}");
         }
+        let refused = Finding::Failed { response: response(402, b"no"), resource: None };
+        assert_eq!(answered(200, &[ID, ATTEMPT], r#"{"status":402,"body":"no"}"#), refused);
+        let refused = Finding::Failed { response: response(200, b""), resource: None };
+        let document = r#"{"outcome":"failed","operation_id":"00000000-0000-0000-0000-000000000007","attempt":3,"response":{"status":200}}"#;
+        assert_eq!(said(document), refused);
     }
 
     #[test]
@@ -315,20 +313,43 @@ mod tests {
     }
 
     #[test]
-    fn any_other_answer_counts_unless_it_is_cached_or_about_something_else() {
+    fn a_refusal_counts_for_the_attempt_that_it_names_alone() {
+        let other = ("semel-operation-id", "00000000-0000-0000-0000-000000000008");
+        let earlier = ("semel-attempt", "2");
+        for (headers, body, code) in [
+            (&[][..], r#"{"status":402}"#, "poll_refusal_without_operation_id"),
+            (&[ID], r#"{"status":402}"#, "poll_refusal_without_attempt"),
+            // Members of the short form are the service's own.
+            (&[ID], r#"{"status":402,"attempt":3}"#, "poll_refusal_without_attempt"),
+            (&[ID, earlier], r#"{"status":402}"#, "poll_other_attempt"),
+            (&[other, ATTEMPT], r#"{"status":402}"#, "poll_other_operation"),
+            (&[], r#"{"outcome":"failed"}"#, "poll_refusal_without_operation_id"),
+            (&[ID], r#"{"outcome":"failed"}"#, "poll_refusal_without_attempt"),
+            (&[ID], r#"{"outcome":"failed","attempt":2}"#, "poll_other_attempt"),
+            (&[ID, ATTEMPT], r#"{"outcome":"failed","attempt":2}"#, "poll_other_attempt"),
+            (&[ID, ATTEMPT], r#"{"outcome":"failed","operation_id":"tx_7"}"#, "poll_other_operation"),
+        ] {
+            let found = answered(200, headers, body);
+            assert_eq!(found, Finding::Unclear(code.into()), "{headers:?} {body}");
+        }
+    }
+
+    #[test]
+    fn that_it_happened_counts_unless_it_is_cached_or_about_another_operation() {
         let earlier = ("semel-attempt", "2");
         for (headers, body, counts) in [
             (&[ID, ATTEMPT][..], r#"{"status":201}"#, true),
-            // It happened at whichever attempt, and members of a document are the service's own.
+            // It happened at whichever attempt, and members of the short form are the service's own.
             (&[earlier], r#"{"status":201,"operation_id":"tx_7","attempt":1}"#, true),
+            (&[], r#"{"outcome":"completed","attempt":1}"#, true),
             (&[("semel-outcome", "completed")], r#"{"status":201}"#, true),
-            (&[], r#"{"status":402}"#, true),
-            (&[earlier], r#"{"status":402}"#, false),
+            (&[], r#"{"outcome":"completed","operation_id":"00000000-0000-0000-0000-000000000008"}"#, false),
+            (&[ID], r#"{"outcome":"completed","operation_id":"tx_7"}"#, false),
             (&[("semel-operation-id", "tx_7")], r#"{"status":201}"#, false),
-            (&[("semel-outcome", "failed")], r#"{"status":201}"#, false),
+            (&[ID, ATTEMPT, ("semel-outcome", "failed")], r#"{"status":201}"#, false),
             (&[("semel-outcome", "unknown")], r#"{"status":201}"#, false),
             (&[("age", "17")], r#"{"status":201}"#, false),
-            (&[("age", "17")], r#"{"status":402}"#, false),
+            (&[ID, ATTEMPT, ("age", "17")], r#"{"status":402}"#, false),
         ] {
             let unclear = matches!(answered(200, headers, body), Finding::Unclear(_));
             assert_eq!(!unclear, counts, "{headers:?} {body}");

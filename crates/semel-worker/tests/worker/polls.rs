@@ -91,8 +91,26 @@ async fn a_response_document_settles_as_its_status_says() {
     assert_eq!((response.status, response.body), (201, Body::Stored("paid".into())));
     assert_eq!(response.headers, [("etag".to_owned(), bytes::Bytes::from("\"1\""))]);
     assert_eq!(resource, Some(Resource { kind: "payment".into(), id: "pay_1".into() }));
-    let refused = service(http("200 OK", r#"{"status":402,"body":"no funds"}"#)).await;
-    assert!(matches!(ask(&refused, false).await, Finding::Failed { .. }));
+}
+
+#[tokio::test]
+async fn a_refusal_settles_the_attempt_that_was_asked_about_and_no_other() {
+    let (id, body) = (question().operation_id, r#"{"status":402,"body":"no funds"}"#);
+    let of = |attempt: u32| {
+        let named = format!("semel-operation-id: {id}\r\nsemel-attempt: {attempt}\r\n");
+        format!("HTTP/1.1 200 OK\r\n{named}content-length: {}\r\n\r\n{body}", body.len()).into_bytes()
+    };
+    assert!(matches!(ask(&service(of(3)).await, false).await, Finding::Failed { .. }));
+    let unclear = |code: &str| Finding::Unclear(code.into());
+    assert_eq!(ask(&service(of(1)).await, false).await, unclear("poll_other_attempt"));
+    let bare = service(http("200 OK", body)).await;
+    assert_eq!(ask(&bare, false).await, unclear("poll_refusal_without_operation_id"));
+    let document = |attempt: u32| {
+        let document = format!(r#"{{"outcome":"failed","operation_id":"{id}","attempt":{attempt}}}"#);
+        http("200 OK", &document)
+    };
+    assert!(matches!(ask(&service(document(3)).await, false).await, Finding::Failed { .. }));
+    assert_eq!(ask(&service(document(1)).await, false).await, unclear("poll_other_attempt"));
 }
 
 #[tokio::test]

@@ -9,7 +9,10 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use semel::{Body, OperationId, Record, State as OperationState};
+use semel_tower::{ATTEMPT, OPERATION_ID};
 use serde_json::{Map, Value, json};
+
+type Shown = (StatusCode, Json<Value>);
 
 /// 200 with the answer that the operation's requests get, once there is one; 202 until then; 404 for what this
 /// account never asked for.
@@ -21,16 +24,19 @@ pub(super) async fn show(
     State(shared): State<Shared>,
     name: GatewaysName,
     headers: HeaderMap,
-) -> Result<(StatusCode, Json<Value>), ApiError> {
+) -> Result<(HeaderMap, Shown), ApiError> {
     let id: OperationId = id.parse().map_err(|_| ApiError::NotFound)?;
     if name.0 == Some(id) {
         let named = shared.database.named(id).await.map_err(ApiError::Unreadable)?;
         let record = find(&shared, named.ok_or(ApiError::NotFound)?).await?;
-        return Ok(shown(&record.ok_or(ApiError::NotFound)?));
+        // An answer here is final, at whichever of the gateway's attempts it was given: it is about the one that was asked about too.
+        let about = [OPERATION_ID, ATTEMPT].into_iter();
+        let about = about.filter_map(|name| headers.get(&name).cloned().map(|value| (name, value)));
+        return Ok((about.collect(), shown(&record.ok_or(ApiError::NotFound)?)));
     }
     let account = Account::of(&headers).ok_or(ApiError::NoAccount)?;
     let record = find(&shared, id).await?.filter(|record| *record.key.tenant == *account.as_str());
-    Ok(shown(&record.ok_or(ApiError::NotFound)?))
+    Ok((HeaderMap::new(), shown(&record.ok_or(ApiError::NotFound)?)))
 }
 
 async fn find(shared: &Shared, id: OperationId) -> Result<Option<Record>, ApiError> {
@@ -38,7 +44,7 @@ async fn find(shared: &Shared, id: OperationId) -> Result<Option<Record>, ApiErr
     Ok(found.items.into_iter().flatten().next())
 }
 
-fn shown(record: &Record) -> (StatusCode, Json<Value>) {
+fn shown(record: &Record) -> Shown {
     let mut document = json!({
         "operation_id": record.operation_id.to_string(),
         "operation": &*record.key.operation,

@@ -15,28 +15,28 @@ use utoipa::ToSchema;
 #[derive(Serialize, ToSchema)]
 #[schema(as = Clock)]
 pub(super) struct ClockDocument {
-    /// Whether a clock hold is open: the clock jumped ahead, and is not believed. Nothing is purged meanwhile.
+    /// Whether a clock hold is open: the clock jumped ahead and is not trusted. Nothing is purged meanwhile.
     held: bool,
-    /// The earliest time that it may be; windows are judged by it.
+    /// The earliest possible time; windows are judged by it.
     earliest: Moment,
-    /// The latest time that it may be; windows are stamped from it.
+    /// The latest possible time; windows are stamped from it.
     latest: Moment,
-    /// What the clock says.
+    /// The clock's own reading.
     claimed: Moment,
     /// By how many seconds the two times differ.
     hold_seconds: u64,
-    /// Whose word ends a hold: `kernel` or `always`.
+    /// The setting `clock.trust`: `kernel` or `always`.
     trust: &'static str,
     /// A jump of more seconds than this opens a hold.
     max_step_seconds: u64,
-    /// For so many seconds the kernel has to report a synchronised clock before a hold ends by itself.
+    /// How many seconds the kernel has to report a synchronised clock before a hold ends by itself.
     hold_ends_after_seconds: u64,
-    /// Whether the kernel reports a synchronised clock; absent if it cannot be asked.
+    /// Whether the kernel reports a synchronised clock; absent where it cannot tell.
     #[serde(skip_serializing_if = "Option::is_none")]
     synchronised: Option<bool>,
-    /// For how many seconds it has, without a break, during this hold.
+    /// For how many seconds without a break it has reported that during this hold.
     synchronised_for_seconds: u64,
-    /// Why this instance serves nothing: its clock is far from the time that others keep.
+    /// Why this instance serves nothing: its clock is far from the time of other instances.
     #[serde(skip_serializing_if = "Option::is_none")]
     wrong: Option<String>,
 }
@@ -59,7 +59,7 @@ impl From<ClockReport> for ClockDocument {
     }
 }
 
-/// What time it is by the store, and whether that is trusted.
+/// Shows the store's time, and whether the clock is trusted.
 #[utoipa::path(
     get, path = "/v1/clock", operation_id = "clock", tag = "probes",
     responses((status = 200, description = "The store's clock", body = ClockDocument), Guarded),
@@ -69,7 +69,7 @@ pub(super) async fn show(State(shared): State<Arc<Shared>>) -> Result<Json<Clock
     asked(&shared, ClockRequest::Look).await
 }
 
-/// Ends a clock hold: an operator says that the clock is right. Without a hold it changes nothing.
+/// Ends a clock hold: the operator confirms that the clock is right. Without a hold it changes nothing.
 #[utoipa::path(
     post, path = "/v1/clock/accept", operation_id = "accept_clock", tag = "probes",
     responses(

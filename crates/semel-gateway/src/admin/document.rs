@@ -17,11 +17,11 @@ pub(super) struct Operation {
     operation_id: String,
     tenant: String,
     operation: String,
-    /// The first 8 characters of the client's key and an ellipsis; all of it where that was asked for.
+    /// The client's key: its first 8 characters and an ellipsis in a listing, the whole key for a single operation.
     key: String,
     #[schema(schema_with = super::schemas::states)]
     state: &'static str,
-    /// Its window is over, whether or not the reaper has come by.
+    /// Whether its window is over, also before the reaper has dropped its answer.
     expired: bool,
     dead_letter: bool,
     attempt: u32,
@@ -39,7 +39,7 @@ pub(super) struct Operation {
     times: Moments,
 }
 
-/// What an operation made, or concerns.
+/// The resource that an operation created or concerns.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Resource)]
 struct Made {
@@ -48,7 +48,7 @@ struct Made {
     id: String,
 }
 
-/// What is kept of an answer.
+/// The stored answer.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = KeptResponse)]
 struct Kept {
@@ -57,17 +57,17 @@ struct Kept {
     headers: Vec<String>,
     /// `stored`, `not_stored` or `dropped`.
     body: &'static str,
-    /// Not in a listing.
+    /// The length of the body in bytes; absent in a listing.
     #[serde(skip_serializing_if = "Option::is_none")]
     body_bytes: Option<usize>,
-    /// The name of the key that opens it.
+    /// The name of the encryption key that it is sealed with.
     #[serde(skip_serializing_if = "Option::is_none")]
     sealed_by: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     schema_version: Option<String>,
 }
 
-/// When what happened, or will.
+/// Moments of an operation, past and future.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Times)]
 struct Moments {
@@ -136,13 +136,13 @@ impl Operation {
         }
     }
 
-    /// With all of the client's key.
+    /// Shows the whole client key.
     pub(super) fn with_key(self, key: String) -> Self {
         Self { key, ..self }
     }
 }
 
-/// How much of a client's key everybody is shown.
+/// How many characters of a client's key are shown in listings.
 const SHOWN: usize = 8;
 
 /// The beginning of a client's key: enough to recognise it by, and too little to use it.

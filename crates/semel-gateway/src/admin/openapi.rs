@@ -98,7 +98,7 @@ pub(super) async fn document(Extension(Written(text)): Extension<Written>) -> Re
     ([(CONTENT_TYPE, "application/json")], text).into_response()
 }
 
-/// Who asks was not let in.
+/// The caller is not authenticated, or lacks the role.
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "describes answers; never constructed")]
 pub(super) enum Guarded {
@@ -110,7 +110,7 @@ pub(super) enum Guarded {
     Forbidden(ProblemDocument),
 }
 
-/// The store is in the way.
+/// The store failed.
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "describes answers; never constructed")]
 pub(super) enum StoreFailed {

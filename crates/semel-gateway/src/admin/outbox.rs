@@ -68,10 +68,10 @@ impl Shown {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct DropEvent {
-    /// How they know; kept with the event.
+    /// Why it is dropped; kept with the event.
     #[schema(min_length = 1, max_length = 2000, pattern = r"\S")]
     reason: String,
-    /// Who says so, where several people share a token. It is a claim, for the log.
+    /// The operator's name, where several people share a token. It is logged, not authenticated.
     #[schema(schema_with = super::schemas::operator)]
     operator: Option<String>,
 }

@@ -14,27 +14,27 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use utoipa::ToSchema;
 
-/// Whether requests should come here. Clones are the same.
+/// Whether the process is ready for requests. Clones share their state.
 #[derive(Clone, Debug, Default)]
 pub struct Readiness {
     stopping: Arc<AtomicBool>,
 }
 
 impl Readiness {
-    /// From now on `/readyz` says no: the process is about to stop.
+    /// From now on `/readyz` answers 503: the process is about to stop.
     pub fn stopping(&self) {
         self.stopping.store(true, Ordering::Relaxed);
     }
 }
 
-/// Whether the process works, as far as it can tell itself: its core threads answer. Clones are the same.
+/// Whether the process is alive: whether its core threads answer. Clones share their state.
 #[derive(Clone, Default)]
 pub struct Liveness {
     signs_of_life: Arc<OnceLock<SignsOfLife>>,
 }
 
 impl Liveness {
-    /// From now on `/healthz` goes through these threads.
+    /// From now on `/healthz` asks these threads.
     pub(crate) fn watch(&self, signs_of_life: SignsOfLife) {
         let _watched_already = self.signs_of_life.set(signs_of_life);
     }
@@ -50,10 +50,10 @@ impl Liveness {
 #[derive(Serialize, ToSchema)]
 pub(super) struct Health {
     healthy: bool,
-    /// The core threads that do nothing any more.
+    /// The core threads that do not answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     stuck: Vec<String>,
-    /// Of this program.
+    /// The version of this program.
     version: &'static str,
 }
 
@@ -61,10 +61,10 @@ pub(super) struct Health {
 #[schema(as = Readiness)]
 struct ReadinessDocument {
     ready: bool,
-    /// Why not.
+    /// Why it is not ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
-    /// By how many seconds the store's clock claims to be ahead, while a clock hold is open. It is served, and nothing is purged.
+    /// While a clock hold is open: by how many seconds the store's clock claims to be ahead. Requests are served, and nothing is purged.
     #[serde(skip_serializing_if = "Option::is_none")]
     clock_hold_seconds: Option<u64>,
 }
@@ -88,7 +88,7 @@ pub(super) async fn healthz(State(shared): State<Arc<Shared>>) -> Response {
     (status, Json(Health { healthy, stuck, version: env!("CARGO_PKG_VERSION") })).into_response()
 }
 
-/// Ready means: a protected request would not be refused for want of the store.
+/// Ready means that the store accepts writes, so that protected requests can be executed.
 #[utoipa::path(
     get, path = "/readyz", operation_id = "readyz", tag = "probes",
     responses(
@@ -117,7 +117,7 @@ async fn is_clock_wrong(shared: &Shared) -> bool {
     matches!(report, Ok(Ok(report)) if report.wrong.is_some())
 }
 
-/// What time it is by the store, or why it cannot be relied on now. Anybody may read it, so what exactly went wrong is for the log.
+/// The store's time, or why the store is not available. No token is required, so the exact error is in the log only.
 async fn store_trouble(shared: &Shared) -> Result<Now, String> {
     let engine = &shared.admin.engine;
     // A record that is never there: the store has to look, and finds nothing.

@@ -20,27 +20,27 @@ struct Told {
     challenge: Option<&'static str>,
 }
 
-/// What is in the way, as RFC 9457 has it.
+/// A problem document (RFC 9457).
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Problem)]
 pub(super) struct ProblemDocument {
     #[serde(rename = "type")]
     kind: &'static str,
-    /// The status in words.
+    /// The reason phrase of the status.
     title: &'static str,
     status: u16,
     /// What is wrong, and what to do.
     detail: String,
-    /// For programs.
+    /// A stable code for programs.
     #[schema(example = "admin_parameter_invalid")]
     code: &'static str,
     /// The parameter that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     parameter: Option<String>,
-    /// The operation as it is now, where that is in the way.
+    /// The operation as it is now, where its state is the problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     operation: Option<Operation>,
-    /// The event as it is now, where that is in the way.
+    /// The event as it is now, where its state is the problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     event: Option<UnpublishedEvent>,
     /// The settings of a new configuration that a running process cannot change.
@@ -88,7 +88,7 @@ impl AdminProblem {
         self
     }
 
-    /// Whoever asks has to show a token first.
+    /// A token is required.
     pub(super) fn unauthorized(challenge: &'static str, detail: &str) -> Self {
         let mut problem = Self::new(StatusCode::UNAUTHORIZED, "admin_unauthorized", detail);
         problem.0.challenge = Some(challenge);
@@ -99,14 +99,14 @@ impl AdminProblem {
         Self::new(StatusCode::FORBIDDEN, "admin_forbidden", detail)
     }
 
-    /// A parameter of the address says something that it cannot say.
+    /// A query parameter is invalid.
     pub(super) fn parameter(name: &str, detail: impl Into<String>) -> Self {
         let mut problem = Self::new(StatusCode::BAD_REQUEST, "admin_parameter_invalid", detail);
         problem.0.document.parameter = Some(name.to_owned());
         problem
     }
 
-    /// The body is not what it has to be.
+    /// The body is invalid.
     pub(super) fn body(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "admin_body_invalid", detail)
     }
@@ -172,7 +172,7 @@ impl AdminProblem {
     }
 }
 
-/// A store that did not answer a question.
+/// The store did not answer.
 impl From<StoreError> for AdminProblem {
     fn from(error: StoreError) -> Self {
         tracing::error!(%error, "admin API: the store failed");

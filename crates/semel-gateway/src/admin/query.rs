@@ -20,7 +20,7 @@ const PARAMETERS: [&str; 9] =
 pub(super) struct OfOperations {
     #[param(schema_with = super::schemas::state_asked_for, required = false)]
     state: String,
-    /// Whose operations.
+    /// The tenant.
     #[param(required = false)]
     tenant: String,
     /// The operation's name.
@@ -29,24 +29,24 @@ pub(super) struct OfOperations {
     /// The client's key.
     #[param(required = false)]
     key: String,
-    /// Whether only a person can settle them.
+    /// Only dead letters, which need an operator; `false`: only others.
     #[param(schema_with = super::schemas::flag_asked_for, required = false)]
     dead_letter: bool,
-    /// The last error: `timeout`.
+    /// The last error, such as `timeout`.
     #[param(required = false)]
     error: String,
-    /// What was made: a type, or a type and an id, `payment/pay_1`.
+    /// The resource: a type, or a type and an id, such as `payment/pay_1`.
     #[param(required = false)]
     resource: String,
-    /// How many at most; without it 100.
+    /// The most items of the page. Default 100.
     #[param(schema_with = super::schemas::limit_asked_for, required = false)]
     limit: u16,
-    /// The `next_cursor` of the page before.
+    /// The `next_cursor` of the previous page.
     #[param(required = false, pattern = "^([0-9a-fA-F]{16})?$")]
     cursor: String,
 }
 
-/// Which records, from where, and how many.
+/// A page of records: filter, start and size.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Listing {
     pub(super) selection: Selection,
@@ -150,16 +150,16 @@ pub(super) struct OfEvents {
     /// Whether their receiver refused them for good.
     #[param(schema_with = super::schemas::flag_asked_for, required = false)]
     dead_letter: bool,
-    /// What they are about.
+    /// The aggregate, such as `payment/pay_1`.
     #[param(required = false)]
     aggregate: String,
-    /// What happened to it.
+    /// The kind of event, such as `PaymentCreated`.
     #[param(required = false)]
     kind: String,
-    /// How many at most; without it 100.
+    /// The most items of the page. Default 100.
     #[param(schema_with = super::schemas::limit_asked_for, required = false)]
     limit: u16,
-    /// The `next_cursor` of the page before.
+    /// The `next_cursor` of the previous page.
     #[param(required = false, pattern = "^([0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})?$")]
     cursor: String,
 }

@@ -14,22 +14,22 @@ use utoipa::ToSchema;
 #[serde(deny_unknown_fields)]
 pub(super) struct Resolution {
     outcome: Outcome,
-    /// How they know; kept in the history.
+    /// How the operator knows; kept in the history.
     #[schema(min_length = 1, max_length = 2000, pattern = r"\S")]
     reason: String,
-    /// What retries get; only after `completed` and `failed`. Without it they are told that the answer was not stored.
+    /// The answer for retries; only with `completed` and `failed`. Without it, retries get `idempotency_response_not_stored`.
     response: Option<StrictResponse>,
-    /// What was made; only after `completed` and `failed`.
+    /// The resource that was created; only with `completed` and `failed`.
     resource: Option<StrictResource>,
-    /// Who says so, where several people share a token. It is a claim, for the log; the history names whoever was authenticated.
+    /// The operator's name, where several people share a token. It is logged, not authenticated; the history names the authenticated user.
     #[schema(schema_with = super::schemas::operator)]
     operator: Option<String>,
-    /// The attempt that the operator looked into. Required with `failed` and `not_executed`, which are true of one attempt alone.
+    /// The attempt that the operator looked into. Required with `failed` and `not_executed`, which are about one attempt.
     #[serde(default, deserialize_with = "whole_or_none")]
     attempt: Option<u32>,
 }
 
-/// What became of an operation.
+/// The outcome of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Outcome {
@@ -39,7 +39,7 @@ pub(super) enum Outcome {
 }
 
 // As a [`ResponseDocument`], but a person's slip of the pen is not passed over.
-/// An answer that retries are to get, with a body as text or as base64.
+/// The answer for retries, with a body as text or as base64.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Response)]
@@ -50,9 +50,9 @@ pub(super) struct StrictResponse {
     #[serde(default)]
     #[schema(schema_with = super::schemas::header_fields)]
     headers: BTreeMap<String, String>,
-    /// The body, where it is text.
+    /// The body as text.
     body: Option<String>,
-    /// The body, where it is bytes: standard base64 with padding.
+    /// The body as bytes: standard base64 with padding.
     #[schema(schema_with = super::schemas::base64)]
     body_base64: Option<String>,
     schema_version: Option<String>,
@@ -66,7 +66,7 @@ impl From<StrictResponse> for ResponseDocument {
 }
 
 // As a [`ResourceDocument`], read as strictly.
-/// What an operation made, or concerns.
+/// The resource that an operation created or concerns.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NamedResource)]
@@ -109,7 +109,7 @@ fn whole_or_none<'de, N: TryFrom<u64>, D: Deserializer<'de>>(from: D) -> Result<
     Ok(Option::<Whole<N>>::deserialize(from)?.map(|whole| whole.0))
 }
 
-/// Why a resolution cannot be what it says.
+/// Why a resolution is invalid.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum InvalidResolution {
     #[error(
@@ -130,7 +130,7 @@ pub(super) enum InvalidResolution {
     Response(InvalidDocument),
 }
 
-/// A resolution that makes sense.
+/// A valid resolution.
 pub(super) struct Verdict {
     pub(super) evidence: Evidence,
     pub(super) attempt: Option<u32>,

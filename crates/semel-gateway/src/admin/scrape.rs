@@ -18,18 +18,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
-/// What is open, in all and by operation.
+/// Open operations, in total and by operation.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Stats {
-    /// Of this program.
+    /// The version of this program.
     version: &'static str,
-    /// Operations that this process executes now.
+    /// Operations that this process is executing.
     executing_here: usize,
-    /// Whether everything was looked at. If not, counts and ages are at least what they say.
+    /// Whether all open operations were counted. If not, counts and ages are lower bounds.
     complete: bool,
-    /// How many records cannot be read. They are in none of the other numbers.
+    /// How many records cannot be read. They are not part of the other numbers.
     damaged: u64,
-    /// By label, as in the metrics.
+    /// By operation, with the labels of the metrics.
     operations: BTreeMap<String, OpenDocument>,
     #[serde(flatten)]
     total: OpenDocument,
@@ -37,20 +37,20 @@ pub(super) struct Stats {
     outbox: Option<OutboxStats>,
 }
 
-/// What is open of one operation, or of all.
+/// Counts and ages of open operations.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Open)]
 struct OpenDocument {
     in_progress: u64,
     in_progress_oldest_seconds: f64,
-    /// Dead letters among them.
+    /// How many of them are dead letters.
     unknown: u64,
     unknown_oldest_seconds: f64,
-    /// What only a person can settle.
+    /// Operations that only an operator can settle.
     dead_letters: u64,
 }
 
-/// What waits to be told to others.
+/// Events that are not published yet.
 #[derive(Serialize, ToSchema)]
 struct OutboxStats {
     backlog: u64,
@@ -82,7 +82,7 @@ pub(super) async fn metrics(State(shared): State<Arc<Shared>>, headers: HeaderMa
     ([(CONTENT_TYPE, format.content_type()), (VARY, "Accept")], text).into_response()
 }
 
-/// What is open: for operators, who have no Prometheus at hand.
+/// Counts of open operations, for operators without Prometheus.
 #[utoipa::path(
     get, path = "/v1/stats", operation_id = "stats", tag = "metrics",
     responses((status = 200, description = "Open operations", body = Stats), Guarded, StoreFailed),
@@ -106,7 +106,7 @@ pub(super) async fn stats(
 }
 
 impl Shared {
-    /// What is open of what `identity` may see.
+    /// Counts of the open operations that `identity` may see.
     pub(super) async fn open_operations(&self, identity: &Identity) -> Taken {
         if !identity.tenants.is_limited() {
             return self.snapshot.open(|taken| taken).await;

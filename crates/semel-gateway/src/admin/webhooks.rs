@@ -11,8 +11,8 @@ use http::HeaderMap;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
-/// What a provider tells of an operation, which it names by `operation_id`, or by `tenant`, `operation` and `key`. Members that are not
-/// known are passed over. An event that names no operation or no outcome is about something else, and ignored.
+/// What a provider reports about an operation, named by `operation_id`, or by `tenant`, `operation` and `key`. Unknown members are
+/// ignored, and so are events without an operation or an outcome.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes what semel-worker reads")]
 struct WebhookEvent {
@@ -21,27 +21,27 @@ struct WebhookEvent {
     tenant: Option<String>,
     operation: Option<String>,
     key: Option<String>,
-    /// The attempt that it is about; without it, the first one.
+    /// The attempt that it is about. Default: the first.
     attempt: Option<u32>,
     outcome: Option<Outcome>,
     response: Option<StrictResponse>,
     resource: Option<StrictResource>,
 }
 
-/// What became of a webhook.
+/// The result of a webhook.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes what semel-worker answers")]
 struct WebhookAnswer {
     #[schema(schema_with = super::schemas::webhook_results)]
     result: String,
-    /// The operation that it is about, once that was found.
+    /// The operation that it is about, if it was found.
     #[schema(format = "uuid")]
     operation_id: Option<String>,
     /// What was wrong, and what to do.
     detail: Option<String>,
 }
 
-/// Takes a webhook in, signed as Standard Webhooks has it.
+/// Receives a webhook, signed as Standard Webhooks specifies.
 #[utoipa::path(
     post, path = "/v1/webhooks/{source}", operation_id = "receiveWebhook", tag = "webhooks",
     params(

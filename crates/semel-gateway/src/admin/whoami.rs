@@ -6,26 +6,26 @@ use axum::{Extension, Json};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// Somebody who was authenticated.
+/// The authenticated user.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Whoami)]
 pub(super) struct WhoamiDocument {
-    /// Their name.
+    /// The user's name.
     name: String,
     /// Where the name comes from.
     #[schema(schema_with = super::schemas::sources)]
     source: &'static str,
     /// As histories and the audit name them: `token:oncall`, `proxy:user@example.com`, `loopback`.
     actor: String,
-    /// What they may do.
+    /// The user's role.
     #[schema(schema_with = super::schemas::roles)]
     role: &'static str,
-    /// The tenants whose operations they may see; absent: all.
+    /// The tenants whose operations the user may see; absent: all.
     #[serde(skip_serializing_if = "Option::is_none")]
     tenants: Option<Vec<String>>,
 }
 
-/// Says who the caller is.
+/// Shows the authenticated user.
 #[utoipa::path(
     get, path = "/v1/whoami", operation_id = "whoami", tag = "identities",
     responses((status = 200, description = "Who the caller is", body = WhoamiDocument), Guarded),

@@ -11,7 +11,7 @@ pub struct Reload {
     asking: mpsc::Sender<ReloadRequest>,
 }
 
-/// Somebody who waits for the result.
+/// A caller that waits for the result.
 pub(crate) type ReloadRequest = oneshot::Sender<Result<Reloaded, ReloadError>>;
 
 /// The new configuration is in force.

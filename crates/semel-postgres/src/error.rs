@@ -58,7 +58,7 @@ pub enum OpenError {
     /// The server's clock could not be looked at, or what is believed of it not be written down.
     #[error("the server's clock could not be checked: {0}")]
     Clock(#[source] StoreError),
-    /// Nobody listens there.
+    /// The connection was refused: nothing listens there.
     #[error(
         "connection refused: {address} (start PostgreSQL there, or write the host and port that it listens on)"
     )]
@@ -66,7 +66,7 @@ pub enum OpenError {
         /// Host and port, or the path of the socket.
         address: String,
     },
-    /// Nobody answers there.
+    /// The server does not answer.
     #[error(
         "no answer from {address} within {after:?}: is the host right, and does a firewall let this machine through?"
     )]

@@ -63,7 +63,7 @@ impl StoreClock {
         self.keeper().accepting(told)
     }
 
-    /// How often the clock is looked at when nobody else does.
+    /// How often the clock is looked at when no request does.
     pub(crate) fn period(&self) -> Duration {
         (self.terms.hold / 10).clamp(Duration::from_millis(100), MARKED)
     }

@@ -1,4 +1,4 @@
-//! Looks at the clock when nobody else does: leaves a mark in the file once a minute, and watches the kernel during a clock hold.
+//! Looks at the clock when no request does: leaves a mark in the file once a minute, and watches the kernel during a clock hold.
 
 use crate::job::clock_job;
 use crate::writer::ToWriter;

@@ -36,7 +36,7 @@ impl SaidOutcome {
     }
 }
 
-/// An answer that retries are to get. Members that are not known are passed over: the document is somebody else's.
+/// An answer that retries are to get. Unknown members are ignored: the document is made by another program.
 ///
 /// ```
 /// use semel_worker::{ResponseDocument, Unkeepable};
@@ -75,7 +75,7 @@ pub struct ResourceDocument {
 pub enum Unkeepable {
     /// They are left out: they came along with the rest of an answer, and are no reason to leave an outcome unknown.
     Dropped,
-    /// The whole document is refused: whoever wrote it is there to correct it.
+    /// The whole document is refused: its author can correct it.
     Refused,
 }
 

@@ -1,4 +1,4 @@
-//! Evidence, whoever brings it: it settles, or is kept in the history, or has to come again.
+//! Evidence from any source: it settles, or is kept in the history, or has to come again.
 
 use semel::cas::{Decide, Decided, Look, Updated, compare_and_swap, locked};
 use semel::transition::{About, Evidence, Refusal, Settlement, remark, state_at};

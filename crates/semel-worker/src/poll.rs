@@ -33,7 +33,7 @@ pub struct PollOptions {
     pub attempts: u32,
     /// As [`Asking::deadline`].
     pub deadline: Duration,
-    /// Whoever answers that there is no trace of an attempt promises to refuse this attempt and the ones before it from then on.
+    /// A service that answers "no trace of this attempt" promises to refuse this attempt and the ones before it from then on.
     /// Default: not so, and such an answer leaves the outcome unknown.
     pub absence_is_proof: bool,
 }

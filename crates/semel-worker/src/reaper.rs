@@ -15,7 +15,7 @@ pub enum Forget {
     /// It is removed, with its history.
     #[default]
     Hard,
-    /// It stays in the store, `expired` by its time, without headers, body and checkpoint, for whoever has to keep a trace of everything. Clients
+    /// It stays in the store, `expired` by its time, without headers, body and checkpoint, for services that have to keep a trace of everything. Clients
     /// notice no difference: a key that comes back is new work, and takes the tombstone's place. **The store grows for ever.**
     Soft,
 }

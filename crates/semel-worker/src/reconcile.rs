@@ -5,7 +5,7 @@ use semel::{OperationId, Record, RecordKey, Resource, StoredResponse};
 use std::fmt;
 use std::pin::Pin;
 
-/// Whoever can be asked what became of an operation. [`HttpPoll`](crate::HttpPoll) asks over HTTP; any
+/// A source that can be polled about the outcome of an operation. [`HttpPoll`](crate::HttpPoll) asks over HTTP; any
 /// `async fn(Question) -> Finding` will do.
 ///
 /// ```
@@ -97,9 +97,9 @@ pub enum Finding {
         /// What it concerns.
         resource: Option<Resource>,
     },
-    /// There is no trace of it, **and** whoever was asked refuses this attempt and the ones before it from now on. Without that
+    /// There is no trace of it, **and** the polled service refuses this attempt and the ones before it from now on. Without that
     /// promise it is [`Unclear`](Self::Unclear): a request may still be on its way. It counts once the lease is over.
     Absent,
-    /// Nobody knows yet. A short code, such as `still_pending`, for the log and the history.
+    /// It is not known yet. A short code, such as `still_pending`, for the log and the history.
     Unclear(String),
 }

@@ -24,15 +24,15 @@ const PAGE: usize = 256;
 /// The longest code that goes into a history.
 const LONGEST_CODE: usize = 200;
 
-/// Asks whoever may know about outcomes that are unknown, each question claimed in the store before it is asked: of any number of
-/// reconcilers one asks, and nobody else does until the next time.
+/// Polls about unknown outcomes. Each poll is claimed in the store first: of any number of
+/// reconcilers, one polls each time.
 pub struct Reconciler {
     engine: Engine,
     rules: Rules,
     concurrent: usize,
     walk: Walk,
     asking: JoinSet<()>,
-    /// When doubt was last looked through that nobody was to be asked about.
+    /// When doubt without polls was last looked through.
     caught_up: Option<Instant>,
 }
 
@@ -265,7 +265,7 @@ impl Inquiry {
         tracing::warn!(%operation_id, "evidence not stored, polling again later");
     }
 
-    /// Whoever finds the dead letter wants to know what the last answer was.
+    /// An operator who finds the dead letter needs to know the last answer.
     async fn note_the_last(&self, code: &str) {
         if self.record.reconcile_attempts < self.asking.attempts {
             return;

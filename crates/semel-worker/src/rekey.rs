@@ -30,14 +30,14 @@ pub struct Rekeyed {
     pub rewritten: usize,
     /// Records that do not open or cannot be read: their key is not configured, or they are damaged. Each is named in the log.
     pub damaged: usize,
-    /// Records that somebody's open transaction held all the time.
+    /// Records that an open transaction held all the time.
     pub held: usize,
-    /// Operations that were under way or in doubt all the time: whoever executes them ends them by the key that sealed when they began.
+    /// Operations that were under way or in doubt all the time: they are finished with the key that sealed when they began.
     pub under_way: usize,
 }
 
 impl Rekeyed {
-    /// Whether nothing is left, and nobody is left who could still seal by another key.
+    /// Whether nothing is left, and no process can still seal with another key.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.damaged + self.held + self.under_way == 0
@@ -48,7 +48,7 @@ impl Rekeyed {
 /// sealed. With keys that only open, it takes the seals off. Client keys, which are sealed by one of these secrets, stay as they are
 /// ([`Engine::convert_client_keys`] is for them).
 ///
-/// It goes through all records, newest first, beside whoever serves requests. Each is written on condition that it is still the one
+/// It goes through all records, newest first, while requests are served. Each is written on condition that it is still the one
 /// that was read, and nothing changes but its seal and its version, so that it may be killed at any point and run again, and any
 /// number may run.
 ///
@@ -60,7 +60,7 @@ pub struct Rekeyer {
     options: RekeyOptions,
 }
 
-/// Rewritings at most of one record, as each loss on the version means that somebody else's write went through.
+/// Rewritings at most of one record, as each loss on the version means that another write went through.
 const MAX_LOSSES: usize = 32;
 /// So many times a store that does not answer is asked again, longer and longer after each other.
 const TRIES: u32 = 6;
@@ -144,7 +144,7 @@ impl Rekeyer {
     }
 
     /// Goes once through all records that there are, and tells after each batch how far it is. A record that cannot be read is passed
-    /// over and counted with the damaged ones: whether it is sealed, and by which key, nobody knows.
+    /// over and counted with the damaged ones: whether it is sealed, and with which key, is unknown.
     ///
     /// # Errors
     /// The store did not answer, again and again. What was rewritten stays so: run it again.

@@ -11,20 +11,20 @@ use std::time::Duration;
 pub struct OperationRules {
     /// The same policy that requests are judged by.
     pub policy: Arc<Policy>,
-    /// Who is asked about an unknown outcome; `None`: nobody can be.
+    /// Who is polled about an unknown outcome; `None`: there are no polls.
     pub asking: Option<Asking>,
 }
 
 impl OperationRules {
-    /// Rules by which nobody is asked.
+    /// Rules without polls.
     pub fn new(policy: impl Into<Arc<Policy>>) -> Self {
         Self { policy: policy.into(), asking: None }
     }
 
-    /// The same, with somebody who is asked.
+    /// The same, with polls.
     ///
     /// The policy has to say so too ([`Settling::Poll`], as [`Asking::settling`] has it): by [`Settling::Operator`] an unknown
-    /// outcome is a dead letter at once, and nobody is asked about those.
+    /// outcome is a dead letter at once, which is never polled.
     #[must_use]
     pub fn asking(mut self, asking: Asking) -> Self {
         if !matches!(self.policy.settling, Settling::Poll { .. }) {
@@ -60,7 +60,7 @@ impl Asking {
         }
     }
 
-    /// What the operation's policy has to say for anybody to be asked.
+    /// What the operation's policy needs for polls.
     #[must_use]
     pub fn settling(&self) -> Settling {
         Settling::Poll { first: self.every }
@@ -77,6 +77,6 @@ impl fmt::Debug for Asking {
     }
 }
 
-/// Finds the rules of an operation by its name. `None`: it is not ours, and its records are left to whoever knows it. (Windows
-/// need no rules: what is over is reaped, whoever's it is.)
+/// Finds the rules of an operation by its name. `None`: it is not ours, and its records are left to workers that know it. (Windows
+/// need no rules: whatever is over is reaped.)
 pub type Rules = Arc<dyn Fn(&str) -> Option<OperationRules> + Send + Sync>;

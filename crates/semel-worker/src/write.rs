@@ -16,7 +16,7 @@ pub(crate) struct Written {
     pub(crate) put: Vec<Record>,
     /// The records that we removed.
     pub(crate) removed: Vec<Record>,
-    /// How many are untouched because somebody's open transaction holds them.
+    /// How many are untouched because an open transaction holds them.
     pub(crate) locked: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Time since the machine was started, suspended time included. Nobody can set it.
+//! Time since the machine was started, suspended time included. It cannot be set.
 
 use std::time::Duration;
 

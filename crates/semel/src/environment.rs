@@ -43,7 +43,7 @@ impl Environment {
         }
     }
 
-    /// The time since some fixed moment, the time included for which the machine was suspended. Nobody can set it.
+    /// The time since some fixed moment, suspended time included. It cannot be set.
     #[must_use]
     pub fn boottime(&self) -> Duration {
         match &self.0 {

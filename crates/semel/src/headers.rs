@@ -49,9 +49,9 @@ pub const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-p
 /// The host that the client asked for.
 pub const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
-/// The method of a request that somebody else is asked about.
+/// The method of the original request, in a request to forward-auth.
 pub const X_FORWARDED_METHOD: HeaderName = HeaderName::from_static("x-forwarded-method");
-/// The target of a request that somebody else is asked about.
+/// The target of the original request, in a request to forward-auth.
 pub const X_FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 /// A credential of the caller, beside `Authorization`.
 pub const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");

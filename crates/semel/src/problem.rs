@@ -42,7 +42,7 @@ use std::time::Duration;
 
 /// A problem document without a code, for what is not about idempotency.
 ///
-/// The answer carries the [`PlainProblem`] as an extension, so that whoever passes it on can put it into another [`Format`].
+/// The answer carries the [`PlainProblem`] as an extension, so that a layer that passes it on can put it into another [`Format`].
 #[must_use]
 pub fn plain(status: StatusCode, retryable: bool, detail: &'static str) -> Response<Bytes> {
     let problem = PlainProblem { status, retryable, detail };

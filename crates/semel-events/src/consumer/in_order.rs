@@ -32,7 +32,7 @@ pub(super) trait Receipt: Send + Sync + 'static {
     /// Puts it where operators find it, and only then takes it from the queue. May be done twice.
     fn set_aside(&self, why: &str) -> impl Future<Output = Result<(), String>> + Send;
 
-    /// Gives it back, for somebody else or for later.
+    /// Gives it back, for another consumer or for later.
     fn give_back(&self) -> impl Future<Output = ()> + Send;
 }
 

@@ -14,7 +14,7 @@
 //!
 //! Marks are kept for a while ([`Retention`]), which has to be longer than a broker can deliver again.
 //!
-//! An effect at somebody else's (a mail, a partner's API) cannot be part of a transaction. Append it to the outbox here, and let it
+//! An effect at a third party (a mail, a partner's API) cannot be part of a transaction. Append it to the outbox here, and let it
 //! be published under its event's id.
 
 mod identity;

@@ -104,11 +104,11 @@ impl PgInbox {
     }
 
     /// Runs `work` for this message, unless it was handled before: its statements and the mark are one commit. It should do its
-    /// statements and nothing else; a call to somebody else in it would hold the transaction open. A statement that may fail and be passed
+    /// statements and nothing else; a call to a third party in it would hold the transaction open. A statement that may fail and be passed
     /// over belongs into a savepoint (`tx.begin()`): without one, its failure is the failure of all of them.
     ///
     /// # Errors
-    /// The message is not handled, or (with [`StoreError::Lost`]) nobody knows: do not acknowledge it, and the next delivery finds out.
+    /// The message is not handled, or (with [`StoreError::Lost`]) it is not known: do not acknowledge it, and the next delivery finds out.
     pub async fn handle<T, E>(
         &self,
         message: &MessageId,
@@ -280,7 +280,7 @@ impl PgSteps<'_> {
     /// is about, as `ledger_payment_pay_789`; it is the consumer's own, and the same whichever message asks for it.
     ///
     /// # Errors
-    /// The effect is not done, or (with [`StoreError::Lost`]) nobody knows. Effects before it stay done.
+    /// The effect is not done, or (with [`StoreError::Lost`]) it is not known. Effects before it stay done.
     pub async fn effect<T, E>(
         &self,
         identity: &str,

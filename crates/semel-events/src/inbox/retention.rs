@@ -4,7 +4,7 @@ use std::time::Duration;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How many marks go in one commit: small enough that nobody notices.
+/// How many marks go in one commit: small enough not to delay others.
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(super) const BATCH: i64 = 256;
 

@@ -67,7 +67,7 @@ impl SqliteInbox {
     /// while it runs: it should do its statements and nothing else.
     ///
     /// # Errors
-    /// The message is not handled, or (with [`StoreError::Lost`]) nobody knows: do not acknowledge it, and the next delivery finds out.
+    /// The message is not handled, or (with [`StoreError::Lost`]) it is not known: do not acknowledge it, and the next delivery finds out.
     pub async fn handle<T, E, F>(&self, message: &MessageId, work: F) -> Result<Handled<T>, InboxError<E>>
     where
         F: FnOnce(&Transaction<'_>) -> Result<T, E> + Send + 'static,
@@ -176,7 +176,7 @@ impl SqliteSteps<'_> {
     /// is about, as `ledger_payment_pay_789`; it is the consumer's own, and the same whichever message asks for it.
     ///
     /// # Errors
-    /// The effect is not done, or (with [`StoreError::Lost`]) nobody knows. Effects before it stay done.
+    /// The effect is not done, or (with [`StoreError::Lost`]) it is not known. Effects before it stay done.
     pub async fn effect<T, E, F>(&self, identity: &str, work: F) -> Result<Handled<T>, InboxError<E>>
     where
         F: FnOnce(&Transaction<'_>) -> Result<T, E> + Send + 'static,

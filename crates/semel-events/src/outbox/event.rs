@@ -5,7 +5,7 @@ use crate::message::Event;
 /// Names go into headers, subjects and routing keys.
 const LONGEST_NAME: usize = 255;
 
-/// What brokers take by default. Whoever has more to tell keeps it somewhere and tells where.
+/// What brokers take by default. Larger data is stored elsewhere, and the event refers to it.
 const LONGEST_PAYLOAD: usize = 1024 * 1024;
 
 /// Why an event cannot be appended.

@@ -13,7 +13,7 @@
 //! - **One bad event stops its aggregate alone.** It is parked, tried again later and later, and becomes a dead letter, which an
 //!   operator sends on its way again ([`OutboxAdmin::requeue`]) or takes out ([`OutboxAdmin::discard`]).
 //!
-//! At least once means that an event may be published again: whoever publishes can be killed after the receiver's word and before
+//! At least once means that an event may be published again: a publisher can be killed after the receiver's confirmation and before
 //! its own note of it. Receivers know a repetition by the event's id.
 
 mod admin;

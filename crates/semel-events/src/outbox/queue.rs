@@ -14,8 +14,8 @@ use uuid::Uuid;
 pub trait Queue: Send + Sync + 'static {
     /// Tells that the publisher lives, renews the leases of its lanes, and takes free ones up to its fair share.
     ///
-    /// Lanes are free if nobody holds them, or if their lease is over by the store's clock. More than the share is kept, not taken
-    /// away: events may be under way. Whoever has more gives some up by [`release`](Self::release).
+    /// Lanes are free if no publisher holds them, or if their lease is over by the store's clock. More than the share is kept, not taken
+    /// away: events may be under way. A publisher that has more gives some up by [`release`](Self::release).
     fn beat(&self, token: Token, lease: Duration) -> StoreFuture<'_, Beat>;
 
     /// Gives lanes up, as far as the publisher still holds them. Nothing of theirs may be under way any more.
@@ -34,7 +34,7 @@ pub trait Queue: Send + Sync + 'static {
 
     /// Writes down what became of events, in one commit.
     ///
-    /// What was confirmed goes, whoever holds its lane by now: it was told. Refusals count, and events are parked, in lanes that the
+    /// Confirmed events are removed, also if another publisher holds the lane by now: they were delivered. Refusals count, and events are parked, in lanes that the
     /// publisher still holds; for what is left undone there, the one that took over finds out by itself.
     fn settle(&self, token: Token, settlement: Settlement) -> StoreFuture<'_, ()>;
 }

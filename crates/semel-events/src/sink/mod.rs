@@ -24,7 +24,7 @@ use std::future::Future;
 
 /// Where events are published to.
 ///
-/// What is published may be published again, with the same id: whoever publishes can be killed between the receiver's word and
+/// What is published may be published again, with the same id: a publisher can be killed between the receiver's confirmation and
 /// its own note of it.
 pub trait Sink: Send + Sync + 'static {
     /// Publishes one event and returns once the receiver has confirmed that it keeps it. The publisher calls this concurrently for

@@ -43,7 +43,7 @@ impl NatsSink {
 
     /// Publishes to the server at `nats://user:password@host:4222`, or to a cluster of several, with commas between them.
     ///
-    /// The connection is made beside, as soon as somebody is there, and again whenever it is lost. Events cannot be delivered
+    /// The connection is made in the background once a server is reachable, and again whenever it is lost. Events cannot be delivered
     /// meanwhile.
     ///
     /// # Errors

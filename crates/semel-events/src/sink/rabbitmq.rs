@@ -28,7 +28,7 @@ pub struct RabbitMqSink {
     url: String,
     exchange: String,
     connection: Turn<Option<Arc<Connection>>>,
-    /// Channels that nobody uses at the moment. One event at a time on each: only so is it certain which one the broker gave back, for
+    /// Channels that are idle. One event at a time on each: only so is it certain which one the broker gave back, for
     /// it does not say so with the confirmation.
     idle: Mutex<Vec<Channel>>,
     room: Semaphore,

@@ -85,7 +85,7 @@ pub(crate) fn collide(one: SocketAddr, other: SocketAddr) -> bool {
     one.port() != 0 && one.port() == other.port() && (everywhere || one.ip() == other.ip())
 }
 
-/// Whether what is sent to `upstream` would come back to `listen`, as far as it can be told without asking anybody.
+/// Whether what is sent to `upstream` would come back to `listen`, as far as it can be told without a name lookup.
 pub(crate) fn is_itself(upstream: &Uri, listen: SocketAddr) -> bool {
     let host = upstream.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
     let address = match host {

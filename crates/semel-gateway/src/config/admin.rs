@@ -20,7 +20,7 @@ const TENANT: TextForm = TextForm { what: "a tenant, or how its name begins", ex
 pub(super) struct Read {
     pub(super) config: AdminConfig,
     pub(super) listen: Option<Given<SocketAddr>>,
-    /// Whether anybody has to prove who they are, right or wrong as it may be spelled.
+    /// Whether callers have to authenticate, valid or not as the setting may be.
     pub(super) is_guarded: bool,
 }
 

@@ -115,13 +115,13 @@ pub struct Config {
 pub struct AdminConfig {
     /// Where it listens. Default `127.0.0.1:8081`.
     pub listen: SocketAddr,
-    /// Who may use it. Nobody configured: on loopback alone, and read only.
+    /// Who may use it. Empty: on loopback only, and read-only.
     pub people: Directory,
     /// What it is served with. Default: no TLS.
     pub tls: Option<ServerTlsFiles>,
 }
 
-/// Somebody who may tell by webhook what became of an operation.
+/// A sender that may report outcomes by webhook.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WebhookConfig {
     /// Its name, the last segment of `/v1/webhooks/{source}`.
@@ -219,7 +219,7 @@ impl Config {
     }
 
     /// Checks the configuration in a file where its secrets are not at hand: environment variables, keys and certificates that it names
-    /// need not exist. The result can be looked at; a gateway that is started with it has secrets that nobody knows.
+    /// need not exist. The result can be looked at; a gateway that is started with it has random secrets.
     ///
     /// # Errors
     /// The file cannot be read, or everything else that is wrong with it.

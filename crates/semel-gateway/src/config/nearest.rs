@@ -1,4 +1,4 @@
-//! Which known word somebody may have meant.
+//! Which known word a typo may have meant.
 
 /// The known word that is nearest to `word`, if one is near enough to be meant: a third of its letters may be wrong.
 pub(super) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

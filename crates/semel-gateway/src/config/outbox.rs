@@ -69,7 +69,7 @@ impl fmt::Display for SinkConfig {
     }
 }
 
-/// Without who asks, and without a query: of NATS, the user may be a token, and a query may hold what is nobody else's business.
+/// Without who asks, and without a query: of NATS, the user may be a token, and a query may hold secrets.
 fn shown(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     // First of all: a password may have a question mark in it.

@@ -32,7 +32,7 @@ pub(super) struct Reading<'i> {
     unknown: RefCell<Vec<Unknown>>,
 }
 
-/// A setting that nobody asked for.
+/// A setting that no code asked for.
 struct Unknown {
     section: &'static str,
     name: String,

@@ -1,4 +1,4 @@
-//! A section of the file, whose settings are asked for by name. What nobody asks for is unknown.
+//! A section of the file, whose settings are asked for by name. A setting that no code asks for is unknown.
 
 use super::nearest::nearest;
 use super::reading::{Reading, Secrets, TOP};
@@ -145,7 +145,7 @@ impl<'r, 'i> Section<'r, 'i> {
         }
     }
 
-    /// Keeps what is in a file out of messages, where somebody wrote that instead of the file's path.
+    /// Keeps the contents of a file out of messages, where they were given instead of its path.
     pub(super) fn hide_pem(&self, name: &str) {
         if let Some(value) = self.peek(name)
             && self.reading.text[value.span()].contains("-----BEGIN")

@@ -96,7 +96,7 @@ pub(super) struct Operation {
     pub(super) in_flight: &'static str,
     /// What a duplicate gets while the first is at work, after the wait if there is one.
     in_flight_status: u16,
-    /// What a retry gets while nobody knows how it ended.
+    /// What a retry gets while the outcome is unknown.
     unknown_status: u16,
     #[serde(
         rename = "wait_seconds",

@@ -103,7 +103,7 @@ fn is_decisive(name: &str) -> bool {
         || is_identity(name)
 }
 
-/// The fields that say which request it is, or whose: nobody may have them dropped on the way, or add them at the end.
+/// The fields that say which request it is, or whose: no client may have them dropped on the way, or add them as trailers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Decisive(Arc<[Box<str>]>);
 

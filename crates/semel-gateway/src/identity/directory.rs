@@ -41,25 +41,25 @@ pub struct Caller<'a> {
     pub headers: &'a HeaderMap,
 }
 
-/// Why nobody was authenticated.
+/// Why a caller was not authenticated.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Rejected {
     /// No credentials, where some are needed.
     NoCredentials,
-    /// A token that nobody has.
+    /// An unknown token.
     WrongToken,
-    /// The proxy named somebody who has no role.
+    /// The proxy named a user without a role.
     WithoutRole(String),
     /// The proxy's headers cannot be understood.
     UnreadableIdentity,
-    /// Nobody is configured, and the request is from another machine.
+    /// No user is configured, and the request is from another machine.
     NotFromHere,
-    /// Nobody is configured, and the request does not name this machine.
+    /// No user is configured, and the request does not name this machine.
     AnotherName,
 }
 
 impl Directory {
-    /// Whether anybody is configured. If not, this machine alone may read.
+    /// Whether any user is configured. If not, only this machine may read.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.token.is_none() && self.users.is_empty() && self.proxy.is_none()
@@ -68,7 +68,7 @@ impl Directory {
     /// Whose request it is.
     ///
     /// # Errors
-    /// Why nobody is authenticated by it.
+    /// Why it authenticates no user.
     pub fn authenticate(&self, caller: Caller<'_>) -> Result<Identity, Rejected> {
         let shown = bearer(caller.headers);
         if let Some(identity) = shown.and_then(|token| self.by_token(token)) {
@@ -150,7 +150,7 @@ fn digest(token: &Secret) -> [u8; 32] {
     Sha256::digest(token.reveal()).into()
 }
 
-/// The token that a request shows. Two of them count as none: nobody could say which one is meant.
+/// The token that a request shows. Two of them count as missing: it is ambiguous which one is meant.
 fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     let mut fields = headers.get_all(AUTHORIZATION).iter();
     let (Some(field), None) = (fields.next(), fields.next()) else { return None };

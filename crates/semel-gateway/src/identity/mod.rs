@@ -14,13 +14,13 @@ pub use tenants::{TenantPattern, Tenants};
 
 use std::fmt;
 
-/// The name of whoever shows `[admin] token`.
+/// The name of a user with `[admin] token`.
 pub const ADMIN: &str = "admin";
 
 /// The longest name, in characters.
 pub const LONGEST_NAME: usize = 100;
 
-/// Whether a text can be the name of somebody: visible, and not too long.
+/// Whether a text can be the name of a user: visible, and not too long.
 #[must_use]
 pub fn is_name(text: &str) -> bool {
     !text.trim().is_empty()
@@ -38,7 +38,7 @@ pub enum Source {
     User,
     /// The header of an identity-aware proxy.
     Proxy,
-    /// This machine, where nobody is configured.
+    /// This machine, where no user is configured.
     Loopback,
 }
 
@@ -58,7 +58,7 @@ impl Source {
     }
 }
 
-/// Somebody who was authenticated, and what they may do.
+/// An authenticated user, with role and tenants.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Identity {
     /// Their name: `oncall`, `user@example.com`.
@@ -72,7 +72,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Whoever is on this machine, where nobody is configured: they may read.
+    /// Any user of this machine, where no user is configured: read-only.
     #[must_use]
     pub fn loopback() -> Self {
         Self { name: "loopback".into(), source: Source::Loopback, role: Role::Reader, tenants: Tenants::All }

@@ -28,7 +28,7 @@ pub struct ProxyRoles {
 /// What a proxy's headers come to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Named {
-    /// The peer is not a proxy that is believed, or names nobody.
+    /// The peer is not a trusted proxy, or names no user.
     Nobody,
     /// This person.
     Somebody(Identity),

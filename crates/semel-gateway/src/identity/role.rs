@@ -1,4 +1,4 @@
-//! What somebody may do.
+//! What a user may do.
 
 /// A role. Each may do all that the one before it may.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

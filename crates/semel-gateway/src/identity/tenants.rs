@@ -1,4 +1,4 @@
-//! Whose operations somebody may see.
+//! Whose operations a user may see.
 
 /// One tenant, or all whose names begin alike.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -40,7 +40,7 @@ impl TenantPattern {
     }
 }
 
-/// The tenants that somebody may see.
+/// The tenants that a user may see.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Tenants {
     /// All of them.

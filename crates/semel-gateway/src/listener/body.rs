@@ -25,7 +25,7 @@ use tokio::time::Instant;
 /// takes it shows by the next piece being asked for.
 const PIECE: usize = 16 * 1024;
 
-/// How much of a body that nobody wants is read to keep a connection of HTTP/1.1. Past it a new connection is cheaper.
+/// How much of an unwanted body is read to keep a connection of HTTP/1.1. Past it a new connection is cheaper.
 const DRAINED: usize = 256 * 1024;
 
 /// A request's body: as it comes in, or as the layer has read it.

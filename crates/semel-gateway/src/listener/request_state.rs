@@ -47,7 +47,7 @@ struct Waiting {
 
 /// No request is worked on.
 const FREE: u8 = 0;
-/// A request is worked on, and its client may go: it is nobody else's business.
+/// A request is executing, and its client may hang up without effect on it.
 const UNDER_WAY: u8 = 1;
 /// A request with a key is worked on, which is to be executed even if its client goes.
 const KEYED: u8 = 2;

@@ -5,10 +5,10 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 use std::sync::LazyLock;
 
-/// A process has one log, whoever writes it, and so one count for all its [`Metrics`](super::Metrics).
+/// A process has one log, and so one count for all its [`Metrics`](super::Metrics).
 static DROPPED: LazyLock<Counter> = LazyLock::new(Counter::default);
 
-/// Counts log lines that could not be written because whoever reads the log does not keep up.
+/// Counts log lines that could not be written because the reader of the log does not keep up.
 pub fn count_dropped_log_lines(count: u64) {
     DROPPED.inc_by(count);
 }

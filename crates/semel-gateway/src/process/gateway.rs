@@ -40,7 +40,7 @@ impl GatewayProcess {
     /// Opens the store and takes both addresses.
     ///
     /// # Errors
-    /// What is in the way, before anybody is answered.
+    /// Checks what could fail, before any request is served.
     pub async fn start(config: Config) -> Result<Self, StartError> {
         for words in config.scope.words() {
             tracing::info!("{words}");

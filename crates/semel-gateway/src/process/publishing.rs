@@ -35,7 +35,7 @@ pub(crate) struct Publishing {
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Publishing {
-    /// What the configuration asks for. Nobody has to be there yet: events wait until their receiver is.
+    /// What the configuration asks for. The receiver need not be reachable yet: events wait for it.
     ///
     /// It counts on where earlier ones of this process are.
     pub(crate) async fn new(

@@ -29,7 +29,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
-/// Whoever exchanges what is in force, one reload after the other.
+/// Replaces the configuration in force, one reload after the other.
 pub(crate) struct Reloader {
     pub(crate) state: ProcessState,
     /// In force.

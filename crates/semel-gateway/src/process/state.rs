@@ -30,7 +30,7 @@ pub(crate) struct ProcessState {
     published: Arc<Counts>,
     /// What workers go by: those of the configuration in force.
     rules: Arc<ArcSwap<Rules>>,
-    /// Traces requests; none: nobody wants to know.
+    /// Traces requests. `None` without a collector.
     pub(crate) tracing: Option<Arc<Tracing>>,
     /// What is told of the configuration in force, once there is anything to tell it to.
     export_source: Option<Arc<ArcSwap<ExportSource>>>,

@@ -27,7 +27,7 @@ pub enum AmbiguousRequest {
 impl Routes {
     /// Whether a request is spelt so that the service may take it for a protected operation that it is not here: a slash too many, `.` and
     /// `..`, capital letters, percent-encoding, parameters, the method in lower case, or another method or target in a header.
-    /// It must be refused then, for nobody would know whether that operation happened once.
+    /// It must be refused then, for whether that operation happened once would be unknown.
     #[must_use]
     pub fn ambiguity(&self, parts: &Parts) -> Option<AmbiguousRequest> {
         let others = Others::of(parts);

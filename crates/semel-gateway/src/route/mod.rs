@@ -144,7 +144,7 @@ impl Routes {
         }
     }
 
-    /// The label under which metrics count an operation: its name, where somebody chose it. A path out of a request is no label, for
+    /// The label under which metrics count an operation: its configured name. A path out of a request is no label, for
     /// there would be as many as clients think of.
     #[must_use]
     pub fn metric_label<'a>(&self, operation: &'a str) -> &'a str {
@@ -154,7 +154,7 @@ impl Routes {
         }
     }
 
-    /// The rules of an operation by its name, for whoever settles it. Of an operation that is not declared any more, the default.
+    /// The rules of an operation by its name, for settling it. Of an operation that is not declared any more, the default.
     #[must_use]
     pub fn policy_of(&self, operation: &str) -> Arc<Policy> {
         match &self.0 {

@@ -3,7 +3,7 @@
 //! A service may take `//payments`, `/x/../payments`, `/%70ayments`, `/payments/`, `/Payments`, `/payments;v=1`, `/payments%20` or
 //! `/payments%2F1` for one of its routes; frameworks differ, and the gateway cannot know. So there are three rules:
 //!
-//! - [`legible`]: what nobody writes, and some services drop, is refused for every request;
+//! - [`legible`]: characters that no client sends on purpose, and some services drop, are refused for every request;
 //! - [`readings`]: what a declared route is compared with, apart from the path as it is written;
 //! - [`is_canonical`]: what a path has to look like where nothing but the path itself names the operation.
 
@@ -97,7 +97,7 @@ fn is_canonical_segment(segment: &[u8]) -> bool {
         && decoded(segment).is_none_or(|decoded| trimmed(&decoded).len() == decoded.len())
 }
 
-/// The characters that RFC 3986 has nobody encode.
+/// The characters that RFC 3986 says not to encode.
 fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }

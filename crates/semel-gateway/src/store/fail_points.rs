@@ -5,7 +5,7 @@
 //! crate `fail` has it, `1*` for once: `panic`, `return(error)`, `return(delay:300)` (in milliseconds). Several are separated by `;`.
 //!
 //! An error *before* a call is [`StoreError::Unavailable`], for nothing was done. An error *after* it is [`StoreError::Lost`]: it was
-//! done, and nobody hears of it. A delay waits without holding up the thread, as a slow store would.
+//! done, and the caller is not told. A delay waits without holding up the thread, as a slow store would.
 
 use bytes::Bytes;
 use semel::clock::{ClockReport, ClockRequest};

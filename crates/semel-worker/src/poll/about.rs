@@ -1,6 +1,6 @@
 //! What the answer to a poll says of itself: which operation and attempt it is about, and its outcome.
 //!
-//! Anybody on the way can answer a poll: a proxy with its own 404, a cache with an answer to an earlier question, a wrong host. What
+//! Other parties on the way can answer a poll: a proxy with its own 404, a cache with an answer to an earlier question, a wrong host. What
 //! they say must not let a retry execute. So an absence has to repeat what was asked about, which none of them would.
 
 use crate::document::SaidOutcome;
@@ -20,7 +20,7 @@ pub(super) const CACHED: Code = "poll_cached";
 const OTHER_OPERATION: Code = "poll_other_operation";
 /// It is about another attempt.
 const OTHER_ATTEMPT: Code = "poll_other_attempt";
-/// It is no answer of somebody who knows the operation: it names no outcome.
+/// It names no outcome, so it does not come from a service that knows the operation.
 pub(super) const NO_OUTCOME: Code = "poll_absence_without_outcome";
 /// What an absence and a refusal are said not to name: the operation that they are about, and the attempt.
 const OF_ABSENCE: [Code; 2] = ["poll_absence_without_operation_id", "poll_absence_without_attempt"];

@@ -227,7 +227,7 @@ fn behind_the_mark(row: Mark, by: i64, is_new: bool) -> Told {
     Told { now, mark: row, turn, wrong: Some(Wrong::Behind(by.saturating_neg())) }
 }
 
-/// At a start nobody knows how much time has passed since the last mark. An error is a clock that is behind the mark by so much.
+/// At a start it is not known how much time has passed since the last mark. An error is a clock that is behind the mark by so much.
 fn start(row: Mark, readings: &Readings, terms: Terms, is_accepted: bool) -> Result<Believed, i64> {
     let claimed = readings.claimed;
     if row.at <= 0 {

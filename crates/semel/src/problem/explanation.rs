@@ -1,4 +1,4 @@
-//! Each code in a sentence or two for whoever gets it: what happened, and what to do.
+//! Each code in a sentence or two for the client: what happened, and what to do.
 
 use super::Code;
 

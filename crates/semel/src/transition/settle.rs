@@ -25,7 +25,7 @@ pub enum Evidence {
         /// What it concerns.
         resource: Option<Resource>,
     },
-    /// It did not happen and cannot happen any more, on the word of somebody who can know.
+    /// It did not happen and cannot happen any more, by evidence from a source that can know.
     NotExecuted,
     /// The source found no trace of the operation, up to and including the attempt that was asked about. Counts only once the
     /// lease is over: an owner with a live lease may be about to execute.

@@ -90,7 +90,7 @@ impl RabbitMqConsumer {
         self
     }
 
-    /// Takes the queue as it is, of whatever kind, and fails until somebody has made it.
+    /// Takes the queue as it is, of whatever kind, and fails until it exists.
     ///
     /// Make it a quorum queue: a classic one does not count deliveries, and a message that kills the process is then delivered for ever. And
     /// give it a `delivery-limit` that is never reached, by an argument or a policy: since 4.0 RabbitMQ **deletes** what a quorum queue has

@@ -83,8 +83,8 @@ fn earlier_deliveries(properties: &BasicProperties) -> Option<u64> {
     }
 }
 
-/// What stays of a message that is set aside. Not when it expires, for it is to be there until somebody has looked at it, and not who
-/// published it, which the broker takes from nobody else.
+/// What stays of a message that is set aside. Not when it expires, for it is to be there until an operator has looked at it, and not who
+/// published it, which the broker accepts from the publisher alone.
 fn kept(properties: &BasicProperties) -> BasicProperties {
     let mut kept = BasicProperties::default();
     macro_rules! keep {

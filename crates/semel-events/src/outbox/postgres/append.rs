@@ -7,7 +7,7 @@ use crate::outbox::lane::Place;
 use sqlx::Connection as _;
 use sqlx::postgres::PgConnection;
 
-/// Why nothing was appended. Whoever passes it on with `?` rolls the domain statements back too.
+/// Why nothing was appended. Returning it with `?` rolls the domain statements back too.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AppendError {

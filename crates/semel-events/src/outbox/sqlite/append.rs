@@ -7,7 +7,7 @@ use rusqlite::{Connection, params};
 use semel::Timestamp;
 use semel_sqlite::{ActError, Transaction, time_in};
 
-/// Why nothing was appended. Whoever passes it on with `?` rolls the domain statements back too.
+/// Why nothing was appended. Returning it with `?` rolls the domain statements back too.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AppendError {

@@ -227,13 +227,13 @@ fn not_folded(line: &[u8]) -> Result<(), Violation> {
     if line.starts_with(b" ") || line.starts_with(b"\t") { Err(Violation::Folded) } else { Ok(()) }
 }
 
-/// The size, without the extensions that may follow it and mean nothing to anybody.
+/// The size, without the extensions that may follow it and have no meaning here.
 fn chunk_size(line: &[u8]) -> Result<u64, Violation> {
     let digits = line.split(|&byte| byte == b';').next().unwrap_or_default();
     number(digits, 16, Violation::ChunkSize)
 }
 
-/// Digits and nothing else: no sign, no space, no list. 15 of them are more than anybody sends, and no overflow.
+/// Digits and nothing else: no sign, no space, no list. 15 of them are more than any body needs, and cannot overflow.
 fn number(digits: &[u8], radix: u32, otherwise: Violation) -> Result<u64, Violation> {
     if digits.is_empty() || digits.len() > 15 {
         return Err(otherwise);

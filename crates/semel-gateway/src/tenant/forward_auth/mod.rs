@@ -1,4 +1,4 @@
-//! Tenants as somebody tells who is asked about every request, as nginx's `auth_request` and Traefik's `ForwardAuth` ask.
+//! Tenants from an authority that is asked about every request, as by nginx's `auth_request` and Traefik's `ForwardAuth`.
 //!
 //! - `question.rs`: what is sent;
 //! - `authority.rs`: whom it is sent to;

@@ -22,7 +22,7 @@ const UNCOMPRESSED: u8 = 4;
 
 /// A key to verify with.
 pub(super) enum VerifyingKey {
-    /// HS256. Whoever can verify can sign.
+    /// HS256: the key that verifies can also sign.
     Secret(hmac::Key),
     /// RS256.
     Rsa { modulus: Vec<u8>, exponent: Vec<u8> },

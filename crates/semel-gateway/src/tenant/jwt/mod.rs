@@ -30,11 +30,11 @@ use token::{Refused, verify};
 /// What tokens are checked with.
 #[derive(Clone)]
 pub struct JwtConfig {
-    /// The keys of whoever signs.
+    /// The keys that verify signatures.
     pub keys: JwtKeys,
-    /// A token must be meant for one of these. None: it may be meant for anybody.
+    /// A token must be meant for one of these. `None`: any audience.
     pub audience: Option<Vec<String>>,
-    /// A token must come from one of these. None: from whoever has the key.
+    /// A token must come from one of these. `None`: any issuer that has the key.
     pub issuer: Option<Vec<String>>,
     /// How far the clocks of issuer and gateway may be apart. Default 30 s.
     pub leeway: Duration,
@@ -147,7 +147,7 @@ fn bearer(parts: &Parts) -> Result<Option<&str>, Refused> {
     Ok(scheme.eq_ignore_ascii_case("bearer").then(|| token.trim()))
 }
 
-/// Why is for the operators, and never with anything of the token: whoever forges learns nothing.
+/// Why is for the operators, and never contains any of the token: an attacker learns nothing.
 fn refuse(refused: &Refused) -> TenantClaim {
     tracing::debug!(%refused, "bearer token refused");
     TenantClaim::Invalid

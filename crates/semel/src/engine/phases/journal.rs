@@ -20,7 +20,7 @@ pub(super) struct Journal {
 /// Where a phase stands.
 #[derive(PartialEq, Debug)]
 pub(super) enum Standing {
-    /// Nobody has begun it.
+    /// It has not begun.
     New,
     /// An earlier attempt may have made its call.
     Sent,

@@ -357,7 +357,7 @@ impl Phases {
     /// The answer to the commit of the local phase `name` was lost: finds out whether it is there.
     ///
     /// # Errors
-    /// Nobody can say, or it is not there. The next attempt goes on from what is.
+    /// It cannot be known, or it is not there. The next attempt continues from what is stored.
     pub async fn lost<T: Checkpoint>(&mut self, name: &str, lost: StoreError) -> Result<T, StoreError> {
         let id = self.claim.operation_id;
         let found = self.shared.store.find(vec![id]).await;

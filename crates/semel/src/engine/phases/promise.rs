@@ -53,7 +53,7 @@ pub enum Found<T> {
     /// It was not carried out **and will not be**, should it still be on its way: the other side refuses the attempts in question
     /// from now on. A bare "not found" is not that, for the call may arrive a moment later.
     NeverWill,
-    /// Nobody can say.
+    /// It cannot be known.
     Unclear,
 }
 
@@ -64,7 +64,7 @@ pub enum Takeover<T> {
     Repeat,
     /// It was carried out, and came to this.
     Happened(T),
-    /// Nobody can say: the outcome is unknown.
+    /// It cannot be known: the outcome is unknown.
     Unclear,
 }
 

@@ -1,16 +1,13 @@
-//! `semel gateway` as users run it: a process before a service.
+//! `semel gateway` as users run it: a process in front of a service.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what goes wrong here is a failed test")]
 
+use semel_testing::gateway::{Gateway, semel};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::process::{ChildStderr, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-fn semel() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_semel"))
-}
 
 /// A service that answers every request but those for `/slow`, and counts them.
 struct Service {
@@ -56,27 +53,23 @@ impl Service {
     }
 }
 
-/// A running gateway.
-struct Gateway {
-    process: Child,
-    address: SocketAddr,
+/// A running gateway, and what it logs.
+struct Logging {
+    gateway: Gateway,
     log: BufReader<ChildStderr>,
 }
 
-impl Gateway {
+impl Logging {
     fn start(service: &Service, store: &Path) -> Self {
-        let mut process = semel()
+        let mut command = semel();
+        command
             .args(["gateway", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"])
             .args(["--upstream", &format!("http://{}", service.address)])
             .args(["--store", &format!("sqlite:{}", store.display())])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut said = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
-        let address = said.find_map(|line| line.split("http://").nth(1)?.split(' ').next()?.parse().ok());
-        let log = BufReader::new(process.stderr.take().unwrap());
-        Self { process, address: address.unwrap(), log }
+            .stderr(Stdio::piped());
+        let mut gateway = Gateway::start_by(&mut command);
+        let log = gateway.take_log();
+        Self { gateway, log }
     }
 
     /// Sends a payment and reads the whole answer.
@@ -88,22 +81,10 @@ impl Gateway {
     }
 
     fn begin(&self, path: &str, key: &str) -> TcpStream {
-        let mut stream = TcpStream::connect(self.address).unwrap();
+        let mut stream = TcpStream::connect(self.gateway.address).unwrap();
         let head = format!("POST {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nIdempotency-Key: {key}");
         write!(stream, "{head}\r\nContent-Length: 2\r\n\r\n{{}}").unwrap();
         stream
-    }
-
-    fn is_told_to_stop(&self) {
-        let id = self.process.id().to_string();
-        assert!(Command::new("kill").arg(id).status().unwrap().success());
-    }
-}
-
-impl Drop for Gateway {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 
@@ -115,17 +96,17 @@ fn what_was_done_is_remembered_by_the_next_process() {
     let service = Service::start();
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("semel.db");
-    let mut gateway = Gateway::start(&service, &file);
+    let mut gateway = Logging::start(&service, &file);
     let first = gateway.pay("/payments", KEY);
     assert!(first.starts_with("HTTP/1.1 201 Created") && first.ends_with("\r\n\r\n1"), "{first}");
-    gateway.is_told_to_stop();
-    assert_eq!(gateway.process.wait().unwrap().code(), Some(0));
+    gateway.gateway.is_told_to_end();
+    assert_eq!(gateway.gateway.wait(), Some(0));
     let mut log = String::new();
     gateway.log.read_to_string(&mut log).unwrap();
     assert!(log.contains("stopping"), "{log}");
     assert!(!log.contains(KEY) && !log.contains('\x1b'), "no keys, and no colours but on a terminal: {log}");
 
-    let gateway = Gateway::start(&service, &file);
+    let gateway = Logging::start(&service, &file);
     let retry = gateway.pay("/payments", KEY);
     assert!(retry.contains("idempotent-replayed: true") && retry.ends_with("\r\n\r\n1"), "{retry}");
     assert_eq!(service.requests.load(Ordering::SeqCst), 1);
@@ -136,20 +117,20 @@ fn what_was_done_is_remembered_by_the_next_process() {
 fn a_second_signal_ends_it_at_once() {
     let service = Service::start();
     let directory = tempfile::tempdir().unwrap();
-    let mut gateway = Gateway::start(&service, &directory.path().join("semel.db"));
+    let mut gateway = Logging::start(&service, &directory.path().join("semel.db"));
     let _waiting = gateway.begin("/slow", KEY);
     while service.requests.load(Ordering::SeqCst) == 0 {
         std::thread::sleep(std::time::Duration::from_millis(2));
     }
-    gateway.is_told_to_stop();
+    gateway.gateway.is_told_to_end();
     let mut line = String::new();
     while !line.contains("waiting for requests in flight") {
         line.clear();
         assert!(gateway.log.read_line(&mut line).unwrap() > 0);
     }
-    assert!(gateway.process.try_wait().unwrap().is_none(), "it waits");
-    gateway.is_told_to_stop();
-    assert_eq!(gateway.process.wait().unwrap().code(), Some(1));
+    assert!(gateway.gateway.is_running(), "it waits");
+    gateway.gateway.is_told_to_end();
+    assert_eq!(gateway.gateway.wait(), Some(1));
 }
 
 fn refused(arguments: &[&str]) -> Output {
@@ -198,20 +179,15 @@ fn resolve(address: SocketAddr, token: &str) -> String {
 fn an_admin_token_is_a_flag_or_a_variable_and_lets_operators_settle() {
     let by_flag: &[&str] = &["--admin-token", "env:TOKEN_OF_MINE"];
     for (flags, variable) in [(by_flag, "TOKEN_OF_MINE"), (&[], "SEMEL_ADMIN_TOKEN")] {
-        let mut process = semel()
+        let mut command = semel();
+        command
             .args(["gateway", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"])
             .args(["--upstream", "http://127.0.0.1:9", "--store", "memory:"])
             .args(flags)
             .env_remove("SEMEL_ADMIN_TOKEN")
-            .env(variable, "s3cr3t-token")
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut said = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
-        let admin = said.find_map(|line| line.strip_prefix("admin API:     http://")?.parse().ok()).unwrap();
-        let answered = [resolve(admin, "s3cr3t-token"), resolve(admin, "another")];
-        let _ = process.kill();
-        let _ = process.wait();
+            .env(variable, "s3cr3t-token");
+        let gateway = Gateway::start_by(&mut command);
+        let answered = ["s3cr3t-token", "another"].map(|token| resolve(gateway.admin, token));
         assert_eq!(answered, ["404", "401"], "{variable}");
     }
     let unset = semel()

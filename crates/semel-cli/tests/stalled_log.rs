@@ -8,9 +8,9 @@
 )]
 #![cfg(target_os = "linux")]
 
+use semel_testing::gateway::{Gateway, semel};
 use std::io::{BufRead as _, BufReader, PipeReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// What a new pipe holds on Linux, unless somebody changes it.
@@ -19,14 +19,13 @@ const PIPE: usize = 64 * 1024;
 /// Longer than anything takes that works.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-struct Gateway {
-    process: Child,
-    address: SocketAddr,
-    admin: SocketAddr,
+/// A gateway whose standard error is a pipe that is full.
+struct Stalled {
+    gateway: Gateway,
     log: PipeReader,
 }
 
-impl Gateway {
+impl Stalled {
     /// In front of a service that is not there: each request is worth a warning.
     fn with_a_full_log(format: &str) -> Self {
         let (log, mut writer) = std::io::pipe().unwrap();
@@ -38,27 +37,15 @@ impl Gateway {
              [admin]\nlisten = \"127.0.0.1:0\"\n[logs]\nformat = \"{format}\"\n"
         );
         std::fs::write(&file, config).unwrap();
-        let mut process = Command::new(env!("CARGO_BIN_EXE_semel"))
-            .args(["gateway", "--config"])
-            .arg(file)
-            .stdout(Stdio::piped())
-            .stderr(writer)
-            .spawn()
-            .unwrap();
-        let (say, said) = std::sync::mpsc::channel();
-        let out = BufReader::new(process.stdout.take().unwrap());
-        std::thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| say.send(line)));
-        let address = || -> SocketAddr {
-            let line = said.recv_timeout(PATIENCE).expect("it starts, whoever reads the log");
-            line.split("http://").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap()
-        };
-        let (public, admin) = (address(), address());
-        Self { process, address: public, admin, log }
+        let mut command = semel();
+        command.args(["gateway", "--config"]).arg(file).env_remove("SEMEL_ADMIN_TOKEN").stderr(writer);
+        let gateway = Gateway::start_by(&mut command);
+        Self { gateway, log }
     }
 
     /// Asks until the log has lost lines; returns how many by then.
     fn loses_lines(&self) -> u64 {
-        let mut client = Client::connect(self.address);
+        let mut client = Client::connect(self.gateway.address);
         let begun = Instant::now();
         loop {
             // All at once: one after the other they take their time on a busy machine.
@@ -76,23 +63,11 @@ impl Gateway {
     }
 
     fn lost(&self) -> u64 {
-        let (status, metrics) = Client::connect(self.admin).get("/metrics");
+        let (status, metrics) = Client::connect(self.gateway.admin).get("/metrics");
         assert_eq!(status, 200);
         let line =
             metrics.lines().find_map(|line| line.strip_prefix("api_idempotency_log_lines_dropped_total "));
         line.expect("it is counted").parse().unwrap()
-    }
-
-    fn is_told_to_stop(&self) {
-        let id = self.process.id().to_string();
-        assert!(Command::new("kill").arg(id).status().unwrap().success());
-    }
-}
-
-impl Drop for Gateway {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 
@@ -136,12 +111,12 @@ impl Client {
 
 #[test]
 fn requests_are_answered_though_nobody_reads_the_log_and_an_exit_does_not_wait_for_it() {
-    let mut gateway = Gateway::with_a_full_log("text");
-    assert!(gateway.loses_lines() > 0);
-    assert_eq!(Client::connect(gateway.admin).get("/healthz").0, 200);
-    gateway.is_told_to_stop();
+    let mut stalled = Stalled::with_a_full_log("text");
+    assert!(stalled.loses_lines() > 0);
+    assert_eq!(Client::connect(stalled.gateway.admin).get("/healthz").0, 200);
+    stalled.gateway.is_told_to_end();
     let told = Instant::now();
-    while gateway.process.try_wait().unwrap().is_none() {
+    while stalled.gateway.is_running() {
         assert!(told.elapsed() < PATIENCE, "it waits for somebody to read its log");
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -150,10 +125,10 @@ fn requests_are_answered_though_nobody_reads_the_log_and_an_exit_does_not_wait_f
 #[test]
 fn once_the_log_is_read_again_it_says_how_many_lines_are_missing_and_goes_on_to_the_last() {
     for format in ["text", "json"] {
-        let mut gateway = Gateway::with_a_full_log(format);
-        gateway.loses_lines();
-        let lost = gateway.lost();
-        let mut log = BufReader::new(std::mem::replace(&mut gateway.log, std::io::pipe().unwrap().0));
+        let mut stalled = Stalled::with_a_full_log(format);
+        stalled.loses_lines();
+        let lost = stalled.lost();
+        let mut log = BufReader::new(std::mem::replace(&mut stalled.log, std::io::pipe().unwrap().0));
         let mut next = || {
             let mut line = String::new();
             assert!(log.read_line(&mut line).unwrap() > 0, "the log goes on");
@@ -168,10 +143,10 @@ fn once_the_log_is_read_again_it_says_how_many_lines_are_missing_and_goes_on_to_
         let number = if format == "json" { format!("\"lost\":{lost}") } else { format!("lost={lost}") };
         assert!(note.contains(&number) && note.contains("WARN"), "{lost}: {note}");
         // What comes after it is written as ever, the last line before the end included.
-        assert_eq!(Client::connect(gateway.address).get("/orders").0, 502);
+        assert_eq!(Client::connect(stalled.gateway.address).get("/orders").0, 502);
         assert!(next().contains("cannot be reached"));
-        gateway.is_told_to_stop();
+        stalled.gateway.is_told_to_end();
         while !next().contains("stopping: no new connections") {}
-        assert_eq!(gateway.process.wait().unwrap().code(), Some(0));
+        assert_eq!(stalled.gateway.wait(), Some(0));
     }
 }

@@ -5,6 +5,7 @@
 //! - `database`: an empty PostgreSQL database for each test, and proxies that cut the connection to it.
 //! - `faulty_api`: an idempotent API with a switch for each fault that such APIs have.
 //! - `store`: a store that fails when it is told to.
+//! - `gateway`: `semel gateway` and `semel worker` as processes, a service behind them.
 //! - `http`: clients, servers and services.
 //! - [`program`]: a server as a process.
 //! - `tls`: certificates, and a server that speaks HTTP over TLS.
@@ -26,6 +27,8 @@
 pub mod database;
 #[cfg(feature = "faulty-api")]
 pub mod faulty_api;
+#[cfg(feature = "gateway")]
+pub mod gateway;
 #[cfg(feature = "http")]
 pub mod http;
 pub mod program;

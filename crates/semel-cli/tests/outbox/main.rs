@@ -11,13 +11,12 @@
 mod brokers;
 mod operators;
 mod publishing;
-mod receiver;
 mod support;
 
-use receiver::Receiver;
 use semel_events::message::Event;
 use semel_events::outbox::sqlite::append;
 use semel_sqlite::SqliteStore;
+use semel_testing::gateway::Receiver;
 use std::path::{Path, PathBuf};
 use support::SECRET;
 use tempfile::TempDir;

@@ -1,4 +1,5 @@
-//! Whom the gateway calls over TLS, as a whole process: the bank that is polled, and the collector of its traces.
+//! Whom the gateway calls over TLS, as a whole process: the bank that is polled, and the collector of its traces, which requires a client
+//! certificate.
 
 use crate::support::{Gateway, Service, config, until};
 use semel_testing::tls::{Authority, HttpsServer};
@@ -17,16 +18,22 @@ fn polls_and_traces_go_over_tls_to_whom_the_ca_file_vouches_for() {
     // The servers run on its threads while this one waits for the process.
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let (authority, stranger) = (Authority::new(), Authority::new());
-    let serve = |certificates: &Authority, name: &str, body: &str| {
-        runtime.block_on(HttpsServer::start(&certificates.issue(name, &["localhost"]), None, answer(body)))
+    let clients = Authority::new();
+    let serve = |certificates: &Authority, clients: Option<&Authority>, name: &str, body: &str| {
+        let certificate = certificates.issue(name, &["localhost"]);
+        runtime.block_on(HttpsServer::start(&certificate, clients, answer(body)))
     };
-    let bank = serve(&authority, "bank", r#"{"status":201,"headers":{},"body":"paid"}"#);
-    let collector = serve(&authority, "collector", "{}");
-    let impostor = serve(&stranger, "bank", r#"{"status":201,"headers":{},"body":"paid by a stranger"}"#);
+    let bank = serve(&authority, None, "bank", r#"{"status":201,"headers":{},"body":"paid"}"#);
+    // It requires a certificate of its clients.
+    let collector = serve(&authority, Some(&clients), "collector", "{}");
+    let impostor =
+        serve(&stranger, None, "bank", r#"{"status":201,"headers":{},"body":"paid by a stranger"}"#);
 
     let service = Service::start();
     let ca = authority.ca();
     let ca = ca.display();
+    let shown = clients.issue("gateway", &["gateway.example"]);
+    let (certificate, key) = (shown.certificate.display(), shown.key.display());
     let settings = |bank: u16| {
         format!(
             r#"
@@ -36,7 +43,7 @@ every = "100ms"
 tls = {{ ca = "{ca}" }}
 [telemetry]
 otlp = "https://localhost:{}"
-tls = {{ ca = "{ca}" }}
+tls = {{ ca = "{ca}", certificate = "{certificate}", key = "{key}" }}
 "#,
             collector.port()
         )

@@ -1,6 +1,6 @@
 //! curl gets the same answers, whatever it speaks.
 
-use crate::support::{Certificate, Gateway, Service};
+use crate::support::{Certificate, Gateway, Service, gateway};
 use std::process::{Child, Command, Stdio};
 
 /// How curl speaks.
@@ -92,8 +92,8 @@ match = \"POST /slow\"
 #[test]
 fn curl_gets_the_same_answers_whatever_it_speaks() {
     let (service, certificate) = (Service::start(), Certificate::make());
-    let plain = Gateway::start(&service, ROUTES);
-    let encrypted = Gateway::start(&service, &format!("[tls]\n{}{ROUTES}", certificate.settings()));
+    let plain = gateway(&service, ROUTES);
+    let encrypted = gateway(&service, &format!("[tls]\n{}{ROUTES}", certificate.settings()));
     let ca = certificate.ca();
     let ca = ca.to_str().unwrap();
     let way = |gateway, scheme, flags, version| Way { gateway, scheme, flags, version };

@@ -1,6 +1,6 @@
 //! Thousands of clients that only hold their connections, while another one wants something; and hundreds that want something at once.
 
-use crate::support::{Gateway, Service};
+use crate::support::{Gateway, Service, gateway};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -57,7 +57,7 @@ fn pay(gateway: &Gateway, number: usize) -> Duration {
 fn a_crowd_that_holds_connections_stops_nobody() {
     raise_limit_of_open_files();
     let service = Service::start();
-    let gateway = Gateway::start(&service, SETTINGS);
+    let gateway = gateway(&service, SETTINGS);
     let begun = Instant::now();
     let (mut crowd, mut times) = (Vec::with_capacity(ALL), Vec::new());
     let says = [&b""[..], GREETING, HALF_A_HEAD, HALF_A_BODY];
@@ -116,7 +116,7 @@ fn a_crowd_that_comes_back_finds_its_connections_to_the_service() {
     const CROWD: usize = 300;
     raise_limit_of_open_files();
     let service = Service::start();
-    let gateway = Gateway::start(&service, "");
+    let gateway = gateway(&service, "");
     let mut crowd: Vec<_> = (0..CROWD).map(|_| TcpStream::connect(gateway.address).unwrap()).collect();
     all_at_once(&mut crowd, &service);
     // Whoever is answered may be back before its connection is idle: then there is one more, and in the end they are enough.
@@ -150,7 +150,7 @@ fn large_bodies_fill_the_memory_that_is_theirs_and_stop_nobody() {
     /// Each of them holds all but 32 KiB of its body, and a byte that has not come.
     const ROOM_FOR: usize = (128 << 20) / (BODY - (32 << 10) - 1);
     let service = Service::start();
-    let gateway = Gateway::start(&service, "");
+    let gateway = gateway(&service, "");
     let clients = (0..CLIENTS).map(|number| {
         let mut stream = TcpStream::connect(gateway.address).unwrap();
         let head = format!(

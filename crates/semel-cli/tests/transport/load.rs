@@ -1,6 +1,6 @@
 //! Thousands of requests over HTTP/2, many with the same key at the same time.
 
-use crate::support::{Certificate, Gateway, Service};
+use crate::support::{Certificate, Service, gateway};
 use std::process::Command;
 
 const REQUESTS: usize = 2000;
@@ -10,8 +10,8 @@ const CLIENTS: usize = 4;
 fn under_load_over_http_2_each_operation_happens_once() {
     let (service, directory) = (Service::start(), tempfile::tempdir().unwrap());
     let certificate = Certificate::make();
-    let plain = Gateway::start(&service, "");
-    let encrypted = Gateway::start(&service, &format!("[tls]\n{}", certificate.settings()));
+    let plain = gateway(&service, "");
+    let encrypted = gateway(&service, &format!("[tls]\n{}", certificate.settings()));
     let body = directory.path().join("body");
     std::fs::write(&body, "{\"amount\":1}").unwrap();
     for (scheme, gateway) in [("http", &plain), ("https", &encrypted)] {

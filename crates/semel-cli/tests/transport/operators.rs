@@ -1,12 +1,12 @@
 //! The admin API over TLS.
 
-use crate::support::{Certificate, Gateway, Service};
+use crate::support::{Certificate, Service, gateway};
 use std::process::Command;
 
 #[test]
 fn operators_are_served_over_tls_and_believe_whom_they_say() {
     let (service, certificate) = (Service::start(), Certificate::make());
-    let gateway = Gateway::start(&service, &format!("[admin.tls]\n{}", certificate.settings()));
+    let gateway = gateway(&service, &format!("[admin.tls]\n{}", certificate.settings()));
     let list = |scheme: &str, ca: Option<&str>| {
         let mut semel = Command::new(env!("CARGO_BIN_EXE_semel"));
         semel.args(["operations", "list", "--admin", &format!("{scheme}://{}", gateway.admin)]);

@@ -1,11 +1,11 @@
 //! A service that has money moved by a provider, and cannot tell what became of it when the provider does not answer.
 
-use super::http::{Answer, try_exchange};
 use axum::Router;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
+use semel_testing::gateway::{Answer, try_exchange};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,7 +1,6 @@
 //! The service behind the gateway, and the collector beside it, in one process.
 
-use super::http::exchange;
-use super::python_tool;
+use super::{exchange, python_tool};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};

@@ -5,21 +5,21 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-pub(crate) struct Receiver {
-    pub(crate) address: SocketAddr,
-    pub(crate) refuses: Arc<AtomicBool>,
+pub struct Receiver {
+    pub address: SocketAddr,
+    pub refuses: Arc<AtomicBool>,
     kept: Arc<Mutex<Vec<Kept>>>,
 }
 
 /// A delivery that was confirmed.
 #[derive(Clone, Debug)]
-pub(crate) struct Kept {
+pub struct Kept {
     head: String,
-    pub(crate) body: String,
+    pub body: String,
 }
 
 impl Kept {
-    pub(crate) fn header(&self, name: &str) -> String {
+    pub fn header(&self, name: &str) -> String {
         let line = self.head.lines().find_map(|line| {
             let (found, value) = line.split_once(':')?;
             found.eq_ignore_ascii_case(name).then(|| value.trim().to_owned())
@@ -29,7 +29,7 @@ impl Kept {
 }
 
 impl Receiver {
-    pub(crate) fn start() -> Self {
+    pub fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (refuses, kept) = (Arc::new(AtomicBool::new(true)), Arc::new(Mutex::new(Vec::new())));
@@ -43,11 +43,11 @@ impl Receiver {
         Self { address, refuses, kept }
     }
 
-    pub(crate) fn kept(&self) -> Vec<Kept> {
+    pub fn kept(&self) -> Vec<Kept> {
         self.kept.lock().unwrap().clone()
     }
 
-    pub(crate) fn bodies(&self) -> Vec<String> {
+    pub fn bodies(&self) -> Vec<String> {
         self.kept().into_iter().map(|kept| kept.body).collect()
     }
 }

@@ -1,6 +1,6 @@
 //! The service behind the gateway: a process of its own, in another language.
 
-use super::http::exchange;
+use super::exchange::exchange;
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -8,13 +8,13 @@ use std::process::{Child, Command, Stdio};
 
 const SCRIPT: &str = include_str!("service.py");
 
-pub(crate) struct Service {
+pub struct Service {
     process: Child,
-    pub(crate) address: SocketAddr,
+    pub address: SocketAddr,
 }
 
 impl Service {
-    pub(crate) fn start() -> Self {
+    pub fn start() -> Self {
         let mut process = Command::new("python3")
             .args(["-c", SCRIPT])
             .stdin(Stdio::piped())
@@ -32,12 +32,12 @@ impl Service {
     }
 
     /// Operation id and attempt of everything that it executed.
-    pub(crate) fn executions(&self) -> Vec<Value> {
+    pub fn executions(&self) -> Vec<Value> {
         self.witness("executions")
     }
 
     /// Path, operation id and attempt of everything that it was asked.
-    pub(crate) fn questions(&self) -> Vec<Value> {
+    pub fn questions(&self) -> Vec<Value> {
         self.witness("questions")
     }
 }

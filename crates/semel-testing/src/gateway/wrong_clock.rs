@@ -4,11 +4,11 @@ use std::process::Command;
 
 /// By how much a clock is off, such as `+5m`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ClockOff(pub(crate) &'static str);
+pub struct ClockOff(pub &'static str);
 
 impl ClockOff {
     /// Has a process believe that clock. Its timers run as always: it is the time of day that is wrong.
-    pub(crate) fn on(self, command: &mut Command) -> &mut Command {
+    pub fn on(self, command: &mut Command) -> &mut Command {
         command.env("LD_PRELOAD", library()).env("FAKETIME", self.0).env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
     }
 }

@@ -6,37 +6,31 @@ use std::net::{SocketAddr, TcpStream};
 
 /// An answer, whole.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Answer {
-    pub(crate) status: u16,
+pub struct Answer {
+    pub status: u16,
     head: String,
-    pub(crate) body: String,
+    pub body: String,
 }
 
 impl Answer {
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: &str) -> Option<&str> {
         let named =
             |line: &&str| line.split(':').next().is_some_and(|other| other.eq_ignore_ascii_case(name));
         self.head.lines().find(named).map(|line| line[name.len() + 1..].trim())
     }
 
-    pub(crate) fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("{self:?}"))
     }
 
     /// The code of a problem document.
-    pub(crate) fn code(&self) -> String {
+    pub fn code(&self) -> String {
         self.json()["code"].as_str().unwrap_or_default().to_owned()
     }
 }
 
 /// Sends a request, and leaves the connection to whoever waits for the answer.
-pub(crate) fn send(
-    to: SocketAddr,
-    method: &str,
-    path: &str,
-    headers: &[(&str, &str)],
-    body: &str,
-) -> TcpStream {
+pub fn send(to: SocketAddr, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> TcpStream {
     try_send(to, method, path, headers, body).unwrap()
 }
 
@@ -56,19 +50,13 @@ fn try_send(
     Ok(stream)
 }
 
-pub(crate) fn exchange(
-    to: SocketAddr,
-    method: &str,
-    path: &str,
-    headers: &[(&str, &str)],
-    body: &str,
-) -> Answer {
+pub fn exchange(to: SocketAddr, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
     try_exchange(to, method, path, headers, body)
         .unwrap_or_else(|error| panic!("{method} {path} got no answer: {error}"))
 }
 
 /// The answer, or why the call failed.
-pub(crate) fn try_exchange(
+pub fn try_exchange(
     to: SocketAddr,
     method: &str,
     path: &str,

@@ -240,3 +240,25 @@ async fn over_tls_it_has_to_be_who_the_ca_file_says() {
     shop.pay(KEY, &[("x-api-key", "of-ann")]).await.is_undecided();
     assert_eq!(shop.executions(), 0);
 }
+
+#[tokio::test]
+async fn it_may_require_a_client_certificate() {
+    let (authority, clients) = (tls::Authority::new(), tls::Authority::new());
+    let of_ann = "HTTP/1.1 200 OK\r\nx-account: ann\r\ncontent-length: 0\r\n\r\n";
+    let certificate = authority.issue("auth", &["localhost"]);
+    let server = HttpsServer::start(&certificate, Some(&clients), of_ann).await;
+    let asked = |client: &str| {
+        let (port, ca) = (server.port(), authority.ca());
+        format!(
+            "[scope]\ntenant = [\"forward-auth\"]\n[scope.forward_auth]\nurl = \"https://localhost:{port}/auth\"\ntenant_header = \"x-account\"\ntls = {{ ca = \"{}\"{client} }}\n",
+            ca.display()
+        )
+    };
+    let shop = Shop::open(&asked("")).await;
+    shop.pay(KEY, &[("x-api-key", "of-ann")]).await.is_undecided();
+    assert_eq!((shop.executions(), server.requests().len()), (0, 0));
+    let shown = clients.issue("gateway", &["gateway.example"]);
+    let (certificate, key) = (shown.certificate.display(), shown.key.display());
+    let shop = Shop::open(&asked(&format!(", certificate = \"{certificate}\", key = \"{key}\""))).await;
+    assert_eq!(shop.pay(KEY, &[("x-api-key", "of-ann")]).await.executed(), 1);
+}

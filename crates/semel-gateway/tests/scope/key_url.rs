@@ -105,3 +105,28 @@ async fn over_tls_keys_are_taken_only_from_whom_the_ca_file_vouches_for() {
     assert_eq!(shop.pay_with(KEY, &key.token_by("one")).await.executed(), 1);
     assert!(issuer.requests()[0].starts_with("GET /jwks.json HTTP/1.1"), "{:?}", issuer.requests());
 }
+
+#[tokio::test]
+async fn an_issuer_may_require_a_client_certificate() {
+    let (authority, clients, key) = (Authority::new(), Authority::new(), Issuer::p256());
+    let keys = set(&[("one", &key)]).unwrap().to_string();
+    let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{keys}", keys.len());
+    let certificate = authority.issue("issuer", &["localhost"]);
+    let issuer = HttpsServer::start(&certificate, Some(&clients), answer).await;
+    let settings = |client: &str| {
+        let (port, ca) = (issuer.port(), authority.ca());
+        format!(
+            "[scope]\ntenant = [\"jwt:sub\"]\n[scope.jwt]\njwks = \"https://localhost:{port}/jwks.json\"\n\
+             audience = [\"{AUDIENCE}\"]\nissuer = [\"{ISSUER}\"]\ntls = {{ ca = \"{}\"{client} }}\n",
+            ca.display()
+        )
+    };
+    let shop = Shop::open(&settings("")).await;
+    shop.pay_with(KEY, &key.token_by("one")).await.is_undecided();
+    assert_eq!((shop.executions(), issuer.requests().len()), (0, 0));
+    let shown = clients.issue("gateway", &["gateway.example"]);
+    let (certificate, private) = (shown.certificate.display(), shown.key.display());
+    let shop =
+        Shop::open(&settings(&format!(", certificate = \"{certificate}\", key = \"{private}\""))).await;
+    assert_eq!(shop.pay_with(KEY, &key.token_by("one")).await.executed(), 1);
+}

@@ -15,6 +15,13 @@ pub mod message;
 pub mod outbox;
 pub mod sink;
 
+/// Its transactions, pools and errors are in our signatures.
+#[cfg(feature = "sqlite")]
+pub use rusqlite;
+/// Its transactions, pools and errors are in our signatures.
+#[cfg(feature = "postgres")]
+pub use sqlx;
+
 /// The README's example is a documentation test.
 #[cfg(all(doctest, feature = "postgres"))]
 #[doc = include_str!("../README.md")]

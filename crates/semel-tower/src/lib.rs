@@ -52,6 +52,10 @@ mod service;
 mod state;
 mod tenant;
 
+/// Its transactions are in our signatures.
+#[cfg(feature = "postgres")]
+pub use sqlx;
+
 pub use body::{Body, BodyBudget, BoxError};
 pub use command_of::CommandOf;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]

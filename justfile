@@ -13,7 +13,7 @@ verify:
 test crate *name:
     cargo xtask test {{crate}} {{name}}
 
-# the tests that need no server
+# the tests that need no server, without those of semel-cli
 quick:
     cargo xtask test --quick
 

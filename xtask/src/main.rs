@@ -57,8 +57,8 @@ enum Command {
         package: Option<String>,
         /// Of these, only the tests with this in their name
         name: Option<String>,
-        /// Only the crates whose tests need no PostgreSQL, PgBouncer, NATS or RabbitMQ: all but the stores on PostgreSQL, the
-        /// events' brokers, the worker, the command line and the larger examples
+        /// Only tests that need no PostgreSQL, PgBouncer, NATS or RabbitMQ, of the crates that have such tests; semel-cli
+        /// and the larger examples are left out
         #[arg(long, conflicts_with = "package")]
         quick: bool,
     },

@@ -59,7 +59,7 @@ impl Suite {
         let simulator = self.programs.iter().find(|program| program.place() == "proof/simulator/tests/seeds");
         let mut command = self.command(simulator.ok_or("the tests of proof/simulator were not built")?);
         command.args(["--ignored", "--exact", FRESH_SEEDS, "--nocapture"]);
-        let what = "a minute of seeds that nobody has seen";
+        let what = "a minute of new seeds";
         step::timed("simulator", what, || match command.status() {
             Ok(status) if status.success() => Ok(()),
             _ => Err("the simulator found something: the seed is above".into()),

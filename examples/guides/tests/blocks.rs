@@ -44,12 +44,26 @@ fn lines(text: &str) -> Vec<&str> {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).collect()
 }
 
-/// Whether a program has the block: its `use` lines somewhere, all other lines in one piece.
+/// What a line imports: `use axum::{Json, http::StatusCode};` both `axum::Json` and `axum::http::StatusCode`.
+fn imports(line: &str) -> Vec<String> {
+    let Some(path) = line.strip_prefix("use ").and_then(|line| line.strip_suffix(';')) else {
+        return Vec::new();
+    };
+    match path.split_once('{') {
+        Some((path, items)) => {
+            items.trim_end_matches('}').split(',').map(|item| format!("{path}{}", item.trim())).collect()
+        }
+        None => vec![path.to_owned()],
+    }
+}
+
+/// Whether a program has the block: what it imports somewhere, all other lines in one piece.
 fn has(program: &str, block: &str) -> bool {
     let program = lines(program);
+    let imported: Vec<String> = program.iter().flat_map(|line| imports(line)).collect();
     let (uses, rest): (Vec<_>, Vec<_>) =
         lines(block).into_iter().partition(|line| line.starts_with("use ") && line.ends_with(';'));
-    uses.iter().all(|line| program.contains(line))
+    uses.iter().flat_map(|line| imports(line)).all(|import| imported.contains(&import))
         && (rest.is_empty() || program.windows(rest.len()).any(|window| window == rest))
 }
 
@@ -61,6 +75,7 @@ fn every_rust_block_is_in_a_program_that_compiles() {
             programs.iter().map(|program| fs::read_to_string(root().join(program)).expect(program)).collect();
         let mut count = 0;
         for block in blocks(&text) {
+            assert!(block.starts_with("use "), "{page}: this block does not say what it imports:\n{block}");
             let found = programs.iter().any(|program| has(program, block));
             assert!(found, "{page}: this block is in none of its programs:\n{block}");
             count += 1;

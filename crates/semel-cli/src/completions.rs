@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
     shell: Shell,
 }
 
-/// Prints.
+/// Prints the completion script.
 pub(crate) fn run(arguments: &Arguments) -> std::io::Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut Cli::command(), "semel", &mut script);

@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind, Write as _};
 
-/// Prints. Whoever reads along may have had enough (`semel man | head`): no reason to complain.
+/// Prints a text. A reader that closes the pipe early (`semel man | head`) is no error.
 pub(crate) fn print(words: &[u8]) -> io::Result<()> {
     match io::stdout().write_all(words) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),
@@ -10,7 +10,7 @@ pub(crate) fn print(words: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Prints what a server says when it starts. Whether somebody reads it makes no difference to the server: it neither ends nor waits for that.
+/// Prints what a server says when it starts. It neither fails nor waits if the output is not read.
 pub(crate) fn announce(words: String) {
     let printing = move || drop(anstream::stdout().write_all(words.as_bytes()));
     // Without a thread for it, it is not said.

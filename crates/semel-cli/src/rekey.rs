@@ -105,7 +105,7 @@ pub(crate) enum RekeyError {
     Machinery(#[from] std::io::Error),
 }
 
-/// Rewrites.
+/// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, RekeyError> {
     let config = Config::from_file(&arguments.config)?;
     let file = || arguments.config.display().to_string();

@@ -47,7 +47,7 @@ struct Reloaded {
     operations: Vec<String>,
 }
 
-/// Reloads.
+/// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     admin::run(reload(arguments))
 }

@@ -6,7 +6,7 @@ use std::io::{Result, Write};
 
 const HEAD: Style = Style::new().dimmed();
 
-/// Longer cells are cut: whoever needs the whole asks for one operation, or for JSON.
+/// Longer cells are cut: `show` and `--json` have the whole text.
 const WIDEST: usize = 40;
 
 /// A text, and how it is shown.
@@ -31,7 +31,7 @@ impl Cell {
         Self { text: escape(text), style: Style::new() }
     }
 
-    /// What an operation's state looks like: what needs somebody stands out.
+    /// How an operation's state is shown: states that need an operator stand out.
     pub(crate) fn state(standing: &str) -> Self {
         Self { style: style_of(standing), ..Self::whole(standing) }
     }

@@ -19,7 +19,7 @@ const CLIENTS_OF_BROKERS: [&str; 2] = ["async_nats", "lapin"];
 #[must_use]
 pub(crate) struct Logs(Backlog);
 
-/// Logs to the standard error from now on. No caller ever waits for whoever reads it: see `docs/decisions/logging.md`.
+/// Logs to the standard error from now on. No caller ever waits for the reader: see `docs/decisions/logging.md`.
 pub(crate) fn log_as(logs: &LogConfig) -> std::io::Result<Logs> {
     let silent = CLIENTS_OF_BROKERS.map(|client| (client, LevelFilter::OFF));
     let told = Targets::new().with_default(logs.level).with_targets(silent);

@@ -50,7 +50,7 @@ impl Holding {
         self.lock().is_good()
     }
 
-    /// The lanes of one of so many carriers.
+    /// The lanes of one delivery loop.
     pub(crate) fn lanes(&self, carrier: LoopIndex) -> Vec<Lane> {
         let state = self.lock();
         if !state.is_good() {
@@ -59,7 +59,7 @@ impl Holding {
         state.held.difference(&state.surplus).copied().filter(|lane| carrier.carries(*lane)).collect()
     }
 
-    /// Gives up what is surplus of a carrier's, which has nothing of it under way.
+    /// Gives up the surplus lanes of a delivery loop, which has nothing of them in flight.
     pub(crate) async fn give_up(&self, queue: &dyn Queue, carrier: LoopIndex) -> Result<(), StoreError> {
         if !self.lock().surplus.iter().any(|lane| carrier.carries(*lane)) {
             return Ok(());
@@ -90,7 +90,7 @@ impl State {
     }
 }
 
-/// One of so many carriers.
+/// One of so many delivery loops.
 #[derive(Clone, Copy)]
 pub(crate) struct LoopIndex {
     pub(crate) number: u8,

@@ -22,7 +22,7 @@ impl Peer {
 /// What guards a group of routes.
 pub(super) type Guard = (Arc<Shared>, Role);
 
-/// Lets in whoever has at least the role, and tells the handler who it is.
+/// Requires at least this role, and tells the handler who the user is.
 pub(super) async fn at_least(
     State((shared, role)): State<Guard>,
     mut request: Request,
@@ -49,7 +49,7 @@ pub(super) async fn to_measure(State(shared): State<Arc<Shared>>, request: Reque
     }
 }
 
-/// Why somebody with a tenant limit does not get what is about all tenants.
+/// Why a user with a tenant limit does not get what is about all tenants.
 pub(super) const LIMITED: &str =
     "This covers all tenants; your access is limited to some (`tenants` in your [[admin.user]]).";
 

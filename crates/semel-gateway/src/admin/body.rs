@@ -4,7 +4,7 @@ use super::problem::AdminProblem;
 use axum::body::{Body, Bytes, to_bytes};
 use std::time::Duration;
 
-/// How long it may take. Places are few: nobody may keep one by sending drop by drop.
+/// How long it may take. The API serves few requests at once: a client must not hold a place by sending byte by byte.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why a body could not be read.

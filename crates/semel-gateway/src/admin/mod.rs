@@ -53,11 +53,11 @@ pub struct Admin {
     pub engine: Engine,
     /// What `/metrics` tells.
     pub metrics: Arc<Metrics>,
-    /// Who may use it; nobody configured: it is for loopback alone, and changes nothing.
+    /// Who may use it. Empty: requests from this machine only, and they change nothing.
     pub people: Directory,
     /// The rules of each operation; what the configuration does not know has the default ones.
     pub policies: Policies,
-    /// Who may tell by webhook what became of an operation; none: nobody.
+    /// Who may report outcomes by webhook. `None`: webhooks are refused.
     pub webhooks: Option<Arc<WebhookIntake>>,
     /// What waits to be told to others; none: the store has no outbox.
     pub outbox: Option<Arc<dyn OutboxAdmin>>,

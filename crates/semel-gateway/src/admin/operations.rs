@@ -123,7 +123,7 @@ pub(super) async fn show(
     .into_response())
 }
 
-/// The record, for whoever may see it. Of other tenants' nobody is told that they are there.
+/// The record, if this user may see it. Whether another tenant has such a record is not revealed.
 pub(super) fn seen(identity: &Identity, record: Option<Record>) -> Result<Record, AdminProblem> {
     let seen = record.filter(|record| identity.tenants.allow(&record.key.tenant));
     seen.ok_or_else(AdminProblem::no_such_operation)

@@ -206,7 +206,7 @@ fn state(name: &str) -> Result<State, AdminProblem> {
     })
 }
 
-/// A place in a listing as text, for whoever asks for the next page.
+/// A place in a listing as text: the cursor of the next page.
 pub(super) fn cursor_text(cursor: Cursor) -> String {
     format!("{:016x}", cursor.0)
 }

@@ -26,7 +26,7 @@ pub(super) fn reason(given: &str) -> Result<String, InvalidReason> {
     }
 }
 
-/// The name that somebody claims.
+/// The operator name in a request: a claim, not authenticated.
 pub(super) fn operator(given: Option<String>) -> Result<Option<String>, InvalidReason> {
     let Some(operator) = given else { return Ok(None) };
     if operator.chars().count() > NAME {

@@ -108,7 +108,7 @@ pub(super) async fn resolve(
     }
 }
 
-/// The word is true of one attempt, and nobody says of which. Nothing was changed.
+/// The statement is about one attempt, and the request does not say which. Nothing was changed.
 fn attempt_missing(outcome: &str, record: Record, now: Timestamp) -> AdminProblem {
     let (id, attempt) = (record.operation_id, record.attempt);
     let detail = format!(

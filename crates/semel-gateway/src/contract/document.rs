@@ -226,8 +226,10 @@ impl Tenant {
         if scope.tenant.is_empty() {
             sources.push("credential");
             rules.push(BY_CREDENTIAL);
-            rules.push("All callers without a credential share one tenant, and with it their keys: use keys that nobody \
-                        else could choose, such as UUIDs.");
+            rules.push(
+                "All callers without a credential share one tenant, and with it their keys: use keys that no \
+                        other caller could choose, such as UUIDs.",
+            );
             return Self { sources, rules };
         }
         for source in &scope.tenant {

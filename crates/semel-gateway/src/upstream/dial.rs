@@ -25,7 +25,7 @@ pub(super) struct Dial {
 }
 
 impl Dial {
-    /// Connects.
+    /// Opens a connection to the service.
     pub(super) async fn connect(&self) -> Result<(ServiceStream, Arc<Traffic>), BoxError> {
         tokio::time::timeout(self.timeout, self.connecting())
             .await

@@ -45,7 +45,7 @@ struct Silence {
 }
 
 impl Connection {
-    /// Connects.
+    /// Opens a connection to the service.
     pub(in crate::upstream) async fn open(dial: &Dial, limits: &Limits) -> Result<Box<Self>, BoxError> {
         let (stream, traffic) = dial.connect().await?;
         let (sender, driver) = http1::Builder::new().handshake(TokioIo::new(stream)).await?;

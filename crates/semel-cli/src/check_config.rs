@@ -184,7 +184,9 @@ fn settling(config: &Config) -> Vec<(&'static str, String)> {
         let every = show_duration(reconcile.every);
         let asked = format!(
             "{}: {} after {every}, {} times at most{proof}",
-            route.operation, reconcile.poll, reconcile.attempts
+            route.label(),
+            reconcile.poll,
+            reconcile.attempts
         );
         lines.push(("poll", asked));
     }
@@ -215,11 +217,12 @@ fn routes(config: &Config) -> Vec<[String; 6]> {
             (show_duration(protection.policy.retention), show_duration(protection.timeout));
         [operation.to_owned(), request, key.to_owned(), window, timeout, in_flight]
     };
-    if let Some(protection) = config.routes.for_all() {
-        rows.push(row("(each path)", "POST, PATCH (no route is declared)".into(), protection));
+    if let Some(rules) = config.routes.for_all() {
+        rows.push(row("(each path)", "POST, PATCH (no route is declared)".into(), &rules.protection));
     }
     for route in config.routes.routes() {
-        rows.push(row(&route.operation, route.pattern.to_string(), &route.protection));
+        let operation = route.operation.as_deref().unwrap_or("(each path)");
+        rows.push(row(operation, route.pattern.to_string(), &route.protection));
     }
     rows
 }

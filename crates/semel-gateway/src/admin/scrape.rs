@@ -114,7 +114,7 @@ impl Shared {
         let (engine, metrics) = (&self.admin.engine, &self.admin.metrics);
         let taking = OpenOperations::take_of(
             engine.store(),
-            |operation| metrics.label(operation).to_owned(),
+            |operation| metrics.label(operation),
             |record| identity.tenants.allow(&record.key.tenant),
         );
         let open = semel::bounded(Access::Read, engine.store_timeout(), taking).await.map(Arc::new);

@@ -316,21 +316,24 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
     let webhooks = read_webhooks(top.sections("webhook", "[[webhook]]"));
     let compared = fingerprint::Common::read(top.section("fingerprint", "[fingerprint]"), profile.profile());
     let declared = top.has("route");
-    let routes = route::read_all(
-        top.sections("route", "[[route]]"),
-        !webhooks.is_empty(),
-        &compared,
-        profile.profile(),
-    );
-    let timeouts = || routes.iter().map(|route| route.protection.timeout);
+    let defaults = top.section("defaults", "[defaults]");
+    let for_all_is_told = !declared && defaults.is_there();
+    let reading =
+        route::Common { webhooks: !webhooks.is_empty(), compared: &compared, profile: profile.profile() };
+    let (routes, for_all) = route::read_all(top.sections("route", "[[route]]"), defaults, &reading);
+    let protections = || {
+        let for_all = for_all_is_told.then_some(&for_all.protection);
+        routes.iter().map(|route| &route.protection).chain(for_all)
+    };
+    let timeouts = || protections().map(|protection| protection.timeout);
     let timeouts = limits::Timeouts {
         shortest: timeouts().min().unwrap_or(Duration::MAX),
         longest: timeouts().max().unwrap_or_default(),
     };
-    let remembered = routes.iter().map(|route| route.protection.policy.remembered());
+    let remembered = protections().map(|protection| protection.policy.remembered());
     let shortest_memory = remembered.min().unwrap_or(Duration::MAX);
     let clock = clock::read(top.section("clock", "[clock]"), shortest_memory);
-    let largest = routes.iter().map(|route| route.protection.max_request_body).max().unwrap_or_default();
+    let largest = protections().map(|protection| protection.max_request_body).max().unwrap_or_default();
     let (limits, body_memory) = limits::read(top.section("limits", "[limits]"), timeouts, largest);
     let logs = read_logs(top.section("logs", "[logs]"));
     let telemetry = telemetry::read(top.section("telemetry", "[telemetry]"));
@@ -373,8 +376,7 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
         // want of a line.
         routes: match declared {
             true => Routes::declared(routes),
-            // Each of its rules was tried when it was read.
-            false => Routes::unconfigured_by(false, compared.recipe().build().unwrap_or_default()),
+            false => Routes::for_everything(for_all),
         },
         webhooks,
         worker,

@@ -85,8 +85,13 @@ impl<'i> Reading<'i> {
         None
     }
 
+    /// Notes what is wrong, once: a setting of `[defaults]` is read for each route.
     pub(super) fn fault(&self, at: Option<Range<usize>>, wrong: InvalidValue) {
-        self.faults.borrow_mut().push((at, wrong));
+        let fault = (at, wrong);
+        let mut faults = self.faults.borrow_mut();
+        if !faults.contains(&fault) {
+            faults.push(fault);
+        }
     }
 
     /// Keeps a part of the file out of all messages.

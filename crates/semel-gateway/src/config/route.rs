@@ -1,8 +1,8 @@
-//! `[[route]]`: one operation, and how it is protected.
+//! `[[route]]`: one operation, and how it is protected; `[defaults]`: how all of them are, unless they say otherwise.
 
 use super::section::{Given, Section, TextForm, one_of};
 use super::{fingerprint, reconcile};
-use crate::route::{Overlap, Pattern, Route};
+use crate::route::{ForAll, Overlap, Pattern, Route};
 use crate::setting::InvalidValue;
 use crate::setting::{duration, show_duration};
 use http::{HeaderName, StatusCode};
@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use toml::de::DeValue;
 
+const DEFAULTS: &str = "[defaults]";
 const HOUR: u64 = 60 * 60;
 /// How long a request may take, in whatever way.
 const WORK: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(24 * HOUR);
@@ -30,21 +31,39 @@ const OUTCOMES: [(&str, OutcomeClass); 5] = [
     ("unknown", OutcomeClass::Unknown),
 ];
 
-/// All routes; those that are wrong are left out. `webhooks`: whether one may tell what became of an operation.
+/// What all routes have in common.
+pub(super) struct Common<'c> {
+    /// Whether one may tell what became of an operation.
+    pub(super) webhooks: bool,
+    pub(super) compared: &'c fingerprint::Common,
+    pub(super) profile: Profile,
+}
+
+/// All routes, without those that are wrong, and how everything is protected where none is declared.
 pub(super) fn read_all(
     sections: Vec<Section<'_, '_>>,
-    webhooks: bool,
-    compared: &fingerprint::Common,
-    profile: Profile,
-) -> Vec<Route> {
+    mut defaults: Section<'_, '_>,
+    common: &Common<'_>,
+) -> (Vec<Route>, ForAll) {
     let mut places: Vec<Names> = Vec::new();
     let mut routes = Vec::new();
+    let is_for_all = sections.is_empty();
     for section in sections {
-        let (names, route) = read(section, webhooks, compared, profile, &places);
+        let (names, route) = read(section.or(&defaults), common, &places);
         places.push(names);
         routes.extend(route);
     }
-    routes
+    // Each route may replace a part of what does not fit together here.
+    let checks = if is_for_all { Checks::All } else { Checks::EachValue };
+    let for_all = read_rules(&mut defaults, common, checks);
+    defaults.end();
+    (
+        routes,
+        for_all.map_or_else(ForAll::default, |(key, rules)| {
+            let key = key.unwrap_or(KeyRequirement::Optional);
+            ForAll { protection: rules.protection.with_key(key), ..rules }
+        }),
+    )
 }
 
 /// What has to differ between routes, and the lines where it is.
@@ -54,48 +73,73 @@ struct Names {
     line: usize,
 }
 
-fn read(
-    mut section: Section<'_, '_>,
-    webhooks: bool,
-    compared: &fingerprint::Common,
-    profile: Profile,
-    others: &[Names],
-) -> (Names, Option<Route>) {
+fn read(mut section: Section<'_, '_>, common: &Common<'_>, others: &[Names]) -> (Names, Option<Route>) {
     let operation_kind = TextForm { what: "a name", example: "create_payment" };
+    let is_named = section.has("operation");
     let operation = section.parsed("operation", operation_kind, operation_name);
-    if !section.has("operation") {
-        section.missing("operation", "create_payment");
-    }
     let match_kind = TextForm { what: "a method and a path", example: "POST /payments" };
     let pattern = section.parsed("match", match_kind, Pattern::parse);
     if !section.has("match") {
         section.missing("match", "POST /payments");
     }
     check_against(&section, operation.as_ref(), pattern.as_ref(), others);
-
-    let key = section
-        .choice("key", &[("required", KeyRequirement::Required), ("optional", KeyRequirement::Optional)]);
-    let (policy, timeout) = read_policy(&mut section, profile);
-    let max_request_body = section.size("max_request_body", "1MiB", BODY);
-    let max_stored_response = section.size("max_stored_response", "1MiB", BODY);
-    let (keep_headers, kept_headers) = read_kept_headers(&mut section);
-    let outcomes = read_outcomes(&section.section("outcome", "[route.outcome]"));
-    let (fingerprint, recipe) =
-        fingerprint::read(section.section("fingerprint", "[route.fingerprint]"), compared);
-    let reconcile = reconcile::read(section.section("reconcile", "[route.reconcile]"));
-
     let names = Names {
         operation: operation.as_ref().map(|operation| operation.value.clone()),
         pattern: pattern.as_ref().map(|pattern| pattern.value.clone()),
         line: section.at.as_ref().map_or(1, |at| section.reading.line_of(at.start)),
     };
+    let rules = read_rules(&mut section, common, Checks::All);
     section.end();
-    let (Some(operation), Some(pattern)) = (operation, pattern) else {
+    let (Some(pattern), Some((_, rules))) = (pattern, rules) else {
         return (names, None);
     };
+    if is_named && operation.is_none() {
+        return (names, None);
+    }
+    let ForAll { protection, keep_headers, fingerprint, reconcile } = rules;
+    let route = Route {
+        operation: operation.map(|operation| operation.value),
+        pattern: pattern.value,
+        protection,
+        keep_headers,
+        fingerprint,
+        reconcile,
+    };
+    (names, Some(route))
+}
+
+/// Which mistakes are looked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Checks {
+    /// Those of each value by itself.
+    EachValue,
+    /// Those of values that do not fit together too.
+    All,
+}
+
+/// Everything but which requests it is, and whether the key was said to be required. `None`: it was reported what is wrong.
+fn read_rules(
+    section: &mut Section<'_, '_>,
+    common: &Common<'_>,
+    checks: Checks,
+) -> Option<(Option<KeyRequirement>, ForAll)> {
+    let headings = match section.name() {
+        DEFAULTS => ["[defaults.outcome]", "[defaults.fingerprint]", "[defaults.reconcile]"],
+        _ => ["[route.outcome]", "[route.fingerprint]", "[route.reconcile]"],
+    };
+    let key = section
+        .choice("key", &[("required", KeyRequirement::Required), ("optional", KeyRequirement::Optional)]);
+    let (policy, timeout) = read_policy(section, common.profile, checks);
+    let max_request_body = section.size("max_request_body", "1MiB", BODY);
+    let max_stored_response = section.size("max_stored_response", "1MiB", BODY);
+    let (keep_headers, kept_headers) = read_kept_headers(section);
+    let outcomes = read_outcomes(&section.section("outcome", headings[0]));
+    let (fingerprint, recipe) =
+        fingerprint::read(section.section("fingerprint", headings[1]), common.compared);
+    let reconcile = reconcile::read(section.section("reconcile", headings[2]));
     let settling = match &reconcile {
         Some(reconcile) => Settling::Poll { first: reconcile.every },
-        None if webhooks => Settling::Webhook,
+        None if common.webhooks => Settling::Webhook,
         None => Settling::Operator,
     };
     let default = Protection::default();
@@ -103,7 +147,7 @@ fn read(
         given.and_then(|given| usize::try_from(given.value).ok()).unwrap_or(default)
     };
     let protection = Protection {
-        key: key.map_or(default.key, |key| key.value),
+        key: key.as_ref().map_or(default.key, |key| key.value),
         policy: Arc::new(Policy { settling, ..policy }),
         recipe: Arc::new(recipe),
         command: None,
@@ -113,17 +157,10 @@ fn read(
         kept_headers,
         outcomes,
     };
+    let key = key.map(|key| key.value);
     // What it may not be was reported where lease, timeout and retention were read.
-    let Ok(protection) = protection.try_into() else { return (names, None) };
-    let route = Route {
-        operation: operation.value,
-        pattern: pattern.value,
-        protection,
-        keep_headers,
-        fingerprint,
-        reconcile,
-    };
-    (names, Some(route))
+    let protection = protection.try_into().ok()?;
+    Some((key, ForAll { protection, keep_headers, fingerprint, reconcile }))
 }
 
 fn operation_name(text: &str) -> Result<String, InvalidValue> {
@@ -170,7 +207,8 @@ fn check_against(
                 section.wrong(
                     at,
                     problem,
-                    "declare the paths that both match as separate routes, without {name} there",
+                    "segment by segment, a literal is more specific than {name}, and {name} than **: change one of the two so that \
+                     it matches a part of the other, or nothing of it",
                 );
             }
         }
@@ -178,7 +216,7 @@ fn check_against(
 }
 
 /// The operation's rules, and how long the service may take.
-fn read_policy(section: &mut Section<'_, '_>, profile: Profile) -> (Policy, Duration) {
+fn read_policy(section: &mut Section<'_, '_>, profile: Profile, checks: Checks) -> (Policy, Duration) {
     let default = Policy::default();
     let lease = section.duration("lease", "30s", WORK);
     let timeout = section.duration("timeout", "25s", WORK);
@@ -194,11 +232,13 @@ fn read_policy(section: &mut Section<'_, '_>, profile: Profile) -> (Policy, Dura
 
     let lease_is = lease.as_ref().map_or(default.lease, |lease| lease.value);
     let timeout_is = timeout.as_ref().map_or(Protection::default().timeout, |timeout| timeout.value);
-    if timeout_is >= lease_is {
+    let is_checked = checks == Checks::All;
+    if is_checked && timeout_is >= lease_is {
         check_timeout(section, timeout.as_ref(), lease.as_ref(), timeout_is, lease_is);
     }
     let retention_is = retention.map_or(default.retention, |retention| retention.value);
     if let Some(Given { value, at }) = &body_retention
+        && is_checked
         && *value > retention_is
     {
         let (body, all) = (show_duration(*value), show_duration(retention_is));
@@ -212,6 +252,7 @@ fn read_policy(section: &mut Section<'_, '_>, profile: Profile) -> (Policy, Dura
         );
     }
     if let Some(Given { value: InFlight::Wait(wait), at }) = &in_flight
+        && is_checked
         && *wait > timeout_is
     {
         let (wait, timeout) = (show_duration(*wait), show_duration(timeout_is));

@@ -43,6 +43,8 @@ pub(super) struct Section<'r, 'i> {
     /// As messages call it.
     name: &'static str,
     table: Option<&'r DeTable<'i>>,
+    /// Where a setting is looked for that is not in it.
+    fallback: Option<&'r DeTable<'i>>,
     /// Its heading.
     pub(super) at: Option<Range<usize>>,
     asked: Vec<&'static str>,
@@ -55,26 +57,31 @@ type NamedText<'r> = (Given<&'r str>, Given<Result<String, String>>);
 
 impl<'r, 'i> Section<'r, 'i> {
     pub(super) fn top(reading: &'r Reading<'i>, table: &'r DeTable<'i>) -> Self {
-        Self { reading, name: TOP, table: Some(table), at: None, asked: Vec::new() }
+        Self { reading, name: TOP, table: Some(table), fallback: None, at: None, asked: Vec::new() }
     }
 
     /// The section of this name, empty where the file has no such section.
     pub(super) fn section(&mut self, name: &'static str, heading: &'static str) -> Self {
-        let (table, at) = match self.value(name) {
-            None => (None, None),
-            Some(value) => match value.get_ref() {
-                DeValue::Table(table) => (Some(table), Some(value.span())),
-                other => {
-                    let problem = format!("`{name}` is a section, not {}", described(other));
-                    self.reading.fault(
-                        Some(value.span()),
-                        InvalidValue::new(problem, format!("begin it with {heading}")),
-                    );
-                    (None, None)
-                }
-            },
+        // Makes the name known.
+        let _found = self.value(name);
+        let reading = self.reading;
+        let table_of = |value: &'r Value<'i>| match value.get_ref() {
+            DeValue::Table(table) => Some((table, value.span())),
+            other => {
+                let problem = format!("`{name}` is a section, not {}", described(other));
+                reading.fault(
+                    Some(value.span()),
+                    InvalidValue::new(problem, format!("begin it with {heading}")),
+                );
+                None
+            }
         };
-        Self { reading: self.reading, name: heading, table, at, asked: Vec::new() }
+        let read =
+            |table: Option<&'r DeTable<'i>>| table.and_then(|table| find(table, name)).and_then(table_of);
+        let (own, fallback) = (read(self.table), read(self.fallback));
+        let at = own.as_ref().or(fallback.as_ref()).map(|(_, at)| at.clone());
+        let (table, fallback) = (own.map(|(table, _)| table), fallback.map(|(table, _)| table));
+        Self { reading, name: heading, table, fallback, at, asked: Vec::new() }
     }
 
     /// The sections of this name, as many as there are.
@@ -98,6 +105,7 @@ impl<'r, 'i> Section<'r, 'i> {
                 reading,
                 name: heading,
                 table: Some(table),
+                fallback: None,
                 at: Some(item.span()),
                 asked: Vec::new(),
             }),
@@ -112,7 +120,8 @@ impl<'r, 'i> Section<'r, 'i> {
         let section = |(name, value): (Given<&'r str>, &'r Value<'i>)| match value.get_ref() {
             DeValue::Table(table) => {
                 let at = Some(name.at.clone());
-                Some((name, Self { reading, name: heading, table: Some(table), at, asked: Vec::new() }))
+                let table = Some(table);
+                Some((name, Self { reading, name: heading, table, fallback: None, at, asked: Vec::new() }))
             }
             other => {
                 let problem = format!("`{}` is a section, not {}", name.value, described(other));
@@ -126,9 +135,14 @@ impl<'r, 'i> Section<'r, 'i> {
         self.entries().filter_map(section).collect()
     }
 
-    /// Whether the section is in the file.
+    /// The same, with another section to look in for what is not in this one.
+    pub(super) fn or(self, fallback: &Self) -> Self {
+        Self { fallback: fallback.table, ..self }
+    }
+
+    /// Whether the section is in the file, or one that it falls back on.
     pub(super) fn is_there(&self) -> bool {
-        self.table.is_some()
+        self.table.is_some() || self.fallback.is_some()
     }
 
     /// Whether the setting is in the file, right or wrong.
@@ -412,12 +426,9 @@ impl<'r, 'i> Section<'r, 'i> {
 
     /// Everything in the section, where its names are not known beforehand.
     pub(super) fn entries(&self) -> impl Iterator<Item = (Given<&'r str>, &'r Value<'i>)> + use<'r, 'i> {
-        self.table.into_iter().flat_map(|table| {
-            table.iter().map(|(name, value)| {
-                let name_at: Range<usize> = name.span();
-                (Given { value: &**name.get_ref(), at: name_at }, value)
-            })
-        })
+        let own = self.table;
+        let is_own = move |name: &str| own.is_some_and(|own| find(own, name).is_some());
+        entries_of(own).chain(entries_of(self.fallback).filter(move |(name, _)| !is_own(name.value)))
     }
 
     /// A text that cannot be left out.
@@ -446,7 +457,7 @@ impl<'r, 'i> Section<'r, 'i> {
 
     /// Ends the reading of the section: what was not asked for is unknown.
     pub(super) fn end(self) {
-        for (name, value) in self.entries() {
+        for (name, value) in entries_of(self.table) {
             if !self.asked.contains(&name.value) {
                 self.reading.unknown(self.name, name.value, name.at, value.span());
             }
@@ -454,13 +465,17 @@ impl<'r, 'i> Section<'r, 'i> {
     }
 
     fn value(&mut self, name: &'static str) -> Option<&'r Value<'i>> {
-        self.reading.know(self.name, name);
+        // Where a file has no defaults, nobody is sent there.
+        if self.table.is_some() || !self.name.starts_with("[defaults") {
+            self.reading.know(self.name, name);
+        }
         self.asked.push(name);
         self.peek(name)
     }
 
     fn peek(&self, name: &str) -> Option<&'r Value<'i>> {
-        self.table?.iter().find(|(key, _)| key.get_ref() == name).map(|(_, value)| value)
+        let own = self.table.and_then(|table| find(table, name));
+        own.or_else(|| find(self.fallback?, name))
     }
 
     fn fault(&self, value: &Value<'_>, wrong: InvalidValue) {
@@ -483,6 +498,21 @@ impl<'r, 'i> Section<'r, 'i> {
             self.reading.hide(value.span());
         }
     }
+}
+
+fn find<'r, 'i>(table: &'r DeTable<'i>, name: &str) -> Option<&'r Value<'i>> {
+    table.iter().find(|(key, _)| key.get_ref() == name).map(|(_, value)| value)
+}
+
+fn entries_of<'r, 'i>(
+    table: Option<&'r DeTable<'i>>,
+) -> impl Iterator<Item = (Given<&'r str>, &'r Value<'i>)> {
+    table.into_iter().flat_map(|table| {
+        table.iter().map(|(name, value)| {
+            let name_at: Range<usize> = name.span();
+            (Given { value: &**name.get_ref(), at: name_at }, value)
+        })
+    })
 }
 
 const SECRET: TextForm = TextForm { what: "a secret", example: "env:NAME_OF_A_VARIABLE" };

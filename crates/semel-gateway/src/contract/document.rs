@@ -1,8 +1,7 @@
 //! The contract as data: what programs get, and what the page is made of.
 
 use crate::config::Config;
-use crate::route::FingerprintConfig;
-use crate::route::Route;
+use crate::route::{FingerprintConfig, ForAll, Route};
 use crate::tenant::{ScopeConfig, TenantFrom};
 use http::header::{CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE, ETAG, LINK, LOCATION};
 use http::{HeaderName, StatusCode};
@@ -81,7 +80,7 @@ pub(super) struct Replay {
 
 #[derive(Serialize)]
 pub(super) struct Operation {
-    /// `None`: every request of these methods is an operation of its own.
+    /// `None`: each method and path is an operation of its own.
     pub(super) operation: Option<String>,
     pub(super) methods: Vec<String>,
     pub(super) path: Option<String>,
@@ -152,7 +151,7 @@ pub(super) struct Error {
 impl Document {
     pub(super) fn of(config: &Config) -> Self {
         let operations = match config.routes.for_all() {
-            Some(protection) => vec![Operation::for_all(protection)],
+            Some(rules) => vec![Operation::for_all(rules)],
             None => config.routes.routes().iter().map(Operation::of).collect(),
         };
         Self {
@@ -258,16 +257,18 @@ impl Tenant {
 impl Operation {
     fn of(route: &Route) -> Self {
         Self {
-            operation: Some(route.operation.clone()),
+            operation: route.operation.clone(),
             methods: vec![route.pattern.method().to_string()],
             path: Some(route.pattern.path().to_owned()),
-            kept_headers: route.keep_headers.iter().map(ToString::to_string).collect(),
-            fingerprint: Fingerprint::of(&route.fingerprint, &route.protection.recipe),
-            ..Self::for_all(&route.protection)
+            ..Self::by(&route.protection, &route.keep_headers, &route.fingerprint)
         }
     }
 
-    fn for_all(protection: &Protection) -> Self {
+    fn for_all(rules: &ForAll) -> Self {
+        Self::by(&rules.protection, &rules.keep_headers, &rules.fingerprint)
+    }
+
+    fn by(protection: &Protection, keep_headers: &[HeaderName], fingerprint: &FingerprintConfig) -> Self {
         let policy = &protection.policy;
         let (in_flight, pending, wait) = match policy.in_flight {
             InFlight::Conflict => ("conflict", 409, None),
@@ -300,8 +301,8 @@ impl Operation {
             },
             max_request_body_bytes: protection.max_request_body,
             max_stored_response_bytes: protection.max_stored_response,
-            kept_headers: Vec::new(),
-            fingerprint: Fingerprint::of(&FingerprintConfig::default(), &protection.recipe),
+            kept_headers: keep_headers.iter().map(ToString::to_string).collect(),
+            fingerprint: Fingerprint::of(fingerprint, &protection.recipe),
             outcomes: overrides(&protection.outcomes),
         }
     }

@@ -91,14 +91,16 @@ fn key(document: &Document) -> String {
 }
 
 fn operations_intro(document: &Document) -> String {
-    let for_all = document.operations.iter().find(|operation| operation.operation.is_none());
+    let for_all = document.operations.iter().find(|operation| operation.path.is_none());
     match for_all.map(|operation| operation.key) {
         Some("required") => "Every POST and PATCH is protected and needs a key. Each path is an operation of its own.".into(),
         Some(_) => "Every POST and PATCH that brings a key is protected; without one it is passed on as it is. Each path is an operation \
                     of its own."
             .into(),
         None => "A key counts within its operation: the same key in two operations is two keys. <code>{name}</code> stands for one \
-                 segment of the path; the query does not matter for the choice, but counts for the comparison."
+                 segment of the path, <code>**</code> for all that follow. Of several that match, the most specific one applies: segment \
+                 by segment, a literal beats <code>{name}</code>, and <code>{name}</code> beats <code>**</code>. The query does not \
+                 matter for the choice, but counts for the comparison."
             .into(),
     }
 }
@@ -106,7 +108,7 @@ fn operations_intro(document: &Document) -> String {
 fn row(operation: &Operation) -> String {
     let name = match &operation.operation {
         Some(name) => format!("<code>{}</code>", Text(name)),
-        None => "each its own".into(),
+        None => "each path its own".into(),
     };
     let request =
         format!("{} {}", operation.methods.join(", "), operation.path.as_deref().unwrap_or("any path"));

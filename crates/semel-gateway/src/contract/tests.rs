@@ -77,6 +77,19 @@ fn programs_read_every_operation_with_its_rules() {
 }
 
 #[test]
+fn a_catch_all_without_a_name_is_published_with_the_rule_of_precedence() {
+    let routes = "[[route]]\nmatch = \"DELETE /**\"\n[[route]]\noperation = \"a\"\nmatch = \"PUT /a/{id}\"\n";
+    let operations = &document(routes)["operations"];
+    assert_eq!((&operations[0]["operation"], &operations[0]["methods"]), (&json!(null), &json!(["DELETE"])));
+    assert_eq!((&operations[0]["path"], &operations[1]["path"]), (&json!("/**"), &json!("/a/{id}")));
+    let page = page(routes);
+    assert!(page.contains("each path its own") && page.contains("<code>DELETE /**</code>"), "{page}");
+    assert!(
+        page.contains("a literal beats <code>{name}</code>, and <code>{name}</code> beats <code>**</code>")
+    );
+}
+
+#[test]
 fn accepted_is_said_of_doubt_too() {
     let toml = "[[route]]\noperation = \"a\"\nmatch = \"POST /a\"\nin_flight = \"accepted\"\n";
     let operation = &document(toml)["operations"][0];

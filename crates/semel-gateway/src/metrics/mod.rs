@@ -1,7 +1,7 @@
 //! The metrics that operators watch, under the names that the documentation promises.
 //!
 //! Every operation of the configuration has its counters from the start, at zero: a series that appears with its first event
-//! hides that event from `rate()`. All other operations share the label `unconfigured`, whatever clients put into their
+//! hides that event from `rate()`. Operations of a route without a name share its method and path pattern, and all others share the label `unconfigured`, whatever clients put into their
 //! paths, so that the number of series is fixed by the configurations that the process has had.
 
 mod classic;
@@ -17,7 +17,8 @@ pub use open_operations::{Open, OpenOperations};
 pub(crate) use snapshot::{MetricsSnapshot, Taken};
 pub(crate) use telemetry::TelemetryMeters;
 
-use arc_swap::ArcSwap;
+use crate::route::{Route, Routes};
+use arc_swap::{ArcSwap, ArcSwapOption};
 use outbox::OutboxMeters;
 use reloads::ReloadMeters;
 
@@ -85,6 +86,8 @@ pub struct Metrics {
     registry: Registry,
     /// Those of the configuration in force, and of earlier ones: a counter that was there stays.
     operations: ArcSwap<HashMap<Box<str>, Arc<Meters>>>,
+    /// By which operations that no route names find the label of theirs.
+    routes: ArcSwapOption<Routes>,
     unconfigured: Meters,
     families: Families,
     /// By [`StoreCall::index`].
@@ -181,6 +184,7 @@ impl Metrics {
         logs::register(&mut registry);
         let metrics = Self {
             operations: ArcSwap::default(),
+            routes: ArcSwapOption::empty(),
             unconfigured: families.meters(UNCONFIGURED),
             families,
             store_calls: call_meters(&mut registry),
@@ -209,6 +213,12 @@ impl Metrics {
             known.entry(name.into()).or_insert_with(|| Arc::new(self.families.meters(name)));
         }
         self.operations.store(Arc::new(known));
+    }
+
+    /// Counts the operations of these routes under their labels from now on, too.
+    pub fn know_routes(&self, routes: &Routes) {
+        self.know(routes.routes().iter().map(Route::label));
+        self.routes.store(Some(Arc::new(routes.clone())));
     }
 
     /// Counts a reload: the new configuration is in force, or it was refused and the old one stays.
@@ -265,8 +275,14 @@ impl Metrics {
 
     /// The label that an operation is counted under.
     #[must_use]
-    pub fn label<'a>(&self, operation: &'a str) -> &'a str {
-        if self.operations.load().contains_key(operation) { operation } else { UNCONFIGURED }
+    pub fn label(&self, operation: &str) -> String {
+        let operations = self.operations.load();
+        if operations.contains_key(operation) {
+            return operation.to_owned();
+        }
+        let routes = self.routes.load();
+        let label = routes.as_ref().map(|routes| routes.metric_label(operation));
+        label.filter(|label| operations.contains_key(*label)).unwrap_or(UNCONFIGURED).to_owned()
     }
 
     /// Sets the gauges to what the store says. `None`, where it does not answer, takes them away: an old number that
@@ -290,10 +306,13 @@ impl Metrics {
     }
 
     fn with_meters(&self, operation: &str, measure: impl FnOnce(&Meters)) {
-        match self.operations.load().get(operation) {
-            Some(meters) => measure(meters),
-            None => measure(&self.unconfigured),
+        let operations = self.operations.load();
+        if let Some(meters) = operations.get(operation) {
+            return measure(meters);
         }
+        let routes = self.routes.load();
+        let label = routes.as_ref().map(|routes| routes.metric_label(operation));
+        measure(label.and_then(|label| operations.get(label)).map_or(&self.unconfigured, |meters| &**meters));
     }
 }
 
@@ -484,6 +503,24 @@ mod tests {
         assert_eq!(text.lines().count(), before);
         assert!(text.contains("\napi_idempotency_reserve_created_total{operation=\"unconfigured\"} 1000\n"));
         assert!(text.contains("\napi_idempotency_reserve_created_total{operation=\"create_payment\"} 1\n"));
+    }
+
+    #[test]
+    fn operations_that_paths_name_are_counted_under_the_pattern_of_their_route() {
+        let text = "upstream = \"http://127.0.0.1:9000\"\n[[route]]\nmatch = \"POST /**\"\n";
+        let config = crate::Config::from_toml(text, std::path::Path::new("semel.toml")).unwrap();
+        let metrics = Metrics::new([]);
+        metrics.know_routes(&config.routes);
+        metrics.count("POST /payments", Event::ReserveCreated);
+        metrics.count("POST /refunds", Event::ReserveCreated);
+        metrics.count("PATCH /refunds", Event::ReserveCreated);
+        assert_eq!([metrics.label("POST /x"), metrics.label("PATCH /x")], ["POST /**", UNCONFIGURED]);
+        let text = metrics.render();
+        assert!(
+            text.contains("\napi_idempotency_reserve_created_total{operation=\"POST /**\"} 2\n"),
+            "{text}"
+        );
+        assert!(text.contains("\napi_idempotency_reserve_created_total{operation=\"unconfigured\"} 1\n"));
     }
 
     #[test]

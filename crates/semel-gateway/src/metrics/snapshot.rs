@@ -55,7 +55,7 @@ impl MetricsSnapshot {
         {
             return look(taken.clone());
         }
-        let taking = OpenOperations::take(engine.store(), |operation| metrics.label(operation).to_owned());
+        let taking = OpenOperations::take(engine.store(), |operation| metrics.label(operation));
         let patience = engine.store_timeout();
         let open = semel::bounded(Access::Read, patience, taking).await.map(Arc::new);
         if let Err(error) = &open {

@@ -4,10 +4,10 @@
 
 use super::context::{Context, SpanId};
 use super::encoding::{Attributes, Resource, SpanFields, SpanKind};
+use crate::route::{Route, Routes};
 use http::Method;
 use semel::protobuf::Message;
 use semel::trace::Noted;
-use std::collections::HashMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A path is told up to this length.
@@ -29,8 +29,7 @@ pub(super) struct Ended {
 
 /// What is the same for all requests.
 pub(crate) struct Names {
-    /// The declared operations, and the paths of their routes.
-    pub(crate) routes: HashMap<String, String>,
+    pub(crate) routes: Routes,
     /// The service's.
     pub(crate) host: String,
     pub(crate) port: u16,
@@ -104,8 +103,9 @@ impl Ended {
     fn write_request(&self, names: &Names, span: &mut Message) {
         let method = method_name(&self.method);
         let operation = self.noted.operation.as_deref();
-        let route = operation.and_then(|operation| names.routes.get(operation));
-        let name = route.map_or_else(|| method.to_owned(), |route| format!("{method} {route}"));
+        let route = operation.and_then(|operation| names.routes.of_operation(operation));
+        let path = route.map(|route| route.pattern.path());
+        let name = path.map_or_else(|| method.to_owned(), |path| format!("{method} {path}"));
         let Context { trace, parent, span: id, .. } = self.context;
         let fields = SpanFields {
             trace,
@@ -124,13 +124,13 @@ impl Ended {
             Some(status) => status_and_error(attributes, span, status, 500),
             None => attributes.text(span, "error.type", "client_hung_up"),
         }
-        if let Some(route) = route {
-            attributes.text(span, "http.route", route);
+        if let Some(path) = path {
+            attributes.text(span, "http.route", path);
         }
         let Noted { operation_id, attempt, decision, outcome, problem, store, .. } = &self.noted;
         if operation.is_some() {
             // As in the metrics: where paths name operations, there is no end of names.
-            let label = operation.filter(|_| route.is_some()).unwrap_or(crate::metrics::UNCONFIGURED);
+            let label = route.map_or(crate::metrics::UNCONFIGURED, Route::label);
             attributes.text(span, "semel.operation", label);
         }
         if let Some(id) = operation_id {

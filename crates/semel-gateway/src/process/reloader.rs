@@ -123,8 +123,8 @@ impl Reloader {
             false => None,
         };
         // Nothing below can fail.
-        let operations: Vec<_> = new.routes.routes().iter().map(|route| route.operation.clone()).collect();
-        self.state.metrics.know(operations.iter().map(String::as_str));
+        let operations = new.routes.routes().iter().map(|route| route.label().to_owned()).collect();
+        self.state.metrics.know_routes(&new.routes);
         self.state.apply_config(process, &new, &parts);
         if let (Some(live_gateway), Some(gateway)) = (&self.live_gateway, gateway) {
             live_gateway.replace(gateway);

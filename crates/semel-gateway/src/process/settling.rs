@@ -1,7 +1,7 @@
 //! In the background: leases watched, doubt settled by polls and webhooks, windows closed.
 
 use crate::config::{Config, WebhookConfig};
-use crate::route::Routes;
+use crate::route::{ForAll, ReconcileConfig, Routes};
 use semel::Engine;
 use semel_worker::{
     InvalidPoll, InvalidSecret, OperationRules, PollOptions, ReaperOptions, Rules, WebhookIntake,
@@ -32,26 +32,29 @@ pub enum SettlingError {
 ///
 /// An operation that is no longer declared is left alone: another gateway on the same store may still declare it.
 pub(crate) fn rules(routes: &Arc<Routes>) -> Result<Rules, SettlingError> {
+    let rules_of = |policy, reconcile: Option<&ReconcileConfig>| {
+        let rules = OperationRules::new(policy);
+        let Some(reconcile) = reconcile else { return Ok(rules) };
+        let poll = PollOptions {
+            tls: reconcile.tls.clone(),
+            every: reconcile.every,
+            attempts: reconcile.attempts,
+            absence_is_proof: reconcile.absence_is_proof,
+            ..PollOptions::new(reconcile.poll.to_string())
+        };
+        Ok::<_, SettlingError>(rules.asking(poll.asking()?))
+    };
+    if let Some(ForAll { protection, reconcile, .. }) = routes.for_all() {
+        let rules = rules_of(Arc::clone(&protection.policy), reconcile.as_ref())?;
+        return Ok(Arc::new(move |_| Some(rules.clone())));
+    }
     let mut declared = HashMap::new();
     for route in routes.routes() {
-        let mut rules = OperationRules::new(Arc::clone(&route.protection.policy));
-        if let Some(reconcile) = &route.reconcile {
-            let poll = PollOptions {
-                tls: reconcile.tls.clone(),
-                every: reconcile.every,
-                attempts: reconcile.attempts,
-                absence_is_proof: reconcile.absence_is_proof,
-                ..PollOptions::new(reconcile.poll.to_string())
-            };
-            rules = rules.asking(poll.asking()?);
-        }
-        declared.insert(route.operation.clone(), rules);
+        let rules = rules_of(Arc::clone(&route.protection.policy), route.reconcile.as_ref())?;
+        declared.insert(route.label().to_owned(), rules);
     }
     let routes = Arc::clone(routes);
-    Ok(Arc::new(move |operation| match routes.for_all() {
-        Some(protection) => Some(OperationRules::new(Arc::clone(&protection.policy))),
-        None => declared.get(operation).cloned(),
-    }))
+    Ok(Arc::new(move |operation| declared.get(routes.of_operation(operation)?.label()).cloned()))
 }
 
 /// The worker that the configuration asks for.

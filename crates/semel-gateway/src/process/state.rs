@@ -49,8 +49,8 @@ pub(crate) struct ReloadableParts {
 impl ProcessState {
     /// Opens the store.
     pub(crate) async fn open(config: &Config, reload: Reload) -> Result<Self, StartError> {
-        let names = config.routes.routes().iter().map(|route| route.operation.as_str());
-        let metrics = Metrics::new(names);
+        let metrics = Metrics::new([]);
+        metrics.know_routes(&config.routes);
         let OpenedStore { store, outbox } = config.store.open(config.store_timeout, config.clock).await?;
         let metrics = if outbox.is_some() { metrics.with_outbox() } else { metrics };
         let metrics = Arc::new(if config.telemetry.is_some() { metrics.with_telemetry() } else { metrics });
@@ -170,9 +170,8 @@ impl ProcessState {
 
 /// What traces call the routes and the service.
 fn names(config: &Config) -> Names {
-    let routes = config.routes.routes().iter();
     Names {
-        routes: routes.map(|route| (route.operation.clone(), route.pattern.path().to_owned())).collect(),
+        routes: config.routes.clone(),
         host: config.upstream.host().unwrap_or_default().to_owned(),
         port: port_of(&config.upstream),
     }

@@ -1,7 +1,8 @@
 //! Requests that a service may take for others than they look like.
 
 use super::path_aliases::{any_reading, is_canonical, is_plain};
-use super::{Declared, Route, RouteSet, Routes};
+use super::pattern::METHODS;
+use super::{Declared, Route, RouteSet, Routes, is_for_all};
 use crate::headers::{TARGETS, folded, is_method_override};
 use bytes::Bytes;
 use http::request::Parts;
@@ -32,7 +33,7 @@ impl Routes {
     pub fn ambiguity(&self, parts: &Parts) -> Option<AmbiguousRequest> {
         let others = Others::of(parts);
         match &self.0 {
-            RouteSet::Unconfigured(protection) => unconfigured(protection, parts, &others),
+            RouteSet::Unconfigured(rules) => unconfigured(&rules.protection, parts, &others),
             RouteSet::Declared(declared) => declared.ambiguity(parts, &others),
         }
     }
@@ -41,15 +42,15 @@ impl Routes {
 /// Where the path itself names the operation, it has to be spelt in the one way there is.
 fn unconfigured(protection: &Protection, parts: &Parts, others: &Others<'_>) -> Option<AmbiguousRequest> {
     let path = parts.uri.path();
-    let method = protected_method(parts.method.as_str().as_bytes());
+    let method = protected_method(parts.method.as_str().as_bytes()).filter(is_for_all);
     if method.as_ref().is_some_and(|method| *method != parts.method) {
         return Some(AmbiguousRequest::Method);
     }
-    // Nothing is promised of what brings no key and needs none.
-    if protection.key != KeyRequirement::Required && !parts.headers.contains_key(IDEMPOTENCY_KEY) {
+    if !is_promised(protection, parts) {
         return None;
     }
-    if !others.methods.is_empty() && (method.is_some() || others.methods.iter().any(Option::is_some)) {
+    let names_protected = || others.methods.iter().flatten().any(is_for_all);
+    if !others.methods.is_empty() && (method.is_some() || names_protected()) {
         return Some(AmbiguousRequest::Override);
     }
     method?;
@@ -57,6 +58,11 @@ fn unconfigured(protection: &Protection, parts: &Parts, others: &Others<'_>) -> 
         return Some(AmbiguousRequest::Target);
     }
     (!is_canonical(path)).then_some(AmbiguousRequest::Path)
+}
+
+/// Whether anything is promised of a request: not if it brings no key and needs none.
+fn is_promised(protection: &Protection, parts: &Parts) -> bool {
+    protection.key == KeyRequirement::Required || parts.headers.contains_key(IDEMPOTENCY_KEY)
 }
 
 impl Declared {
@@ -93,7 +99,11 @@ impl Declared {
         if own.is_some_and(|own| own.pattern.is_exact()) {
             return None;
         }
-        self.is_read_as_another(&method, path, own).then_some(AmbiguousRequest::Path)
+        let is_ambiguous = self.is_read_as_another(&method, path, own)
+            || own.is_some_and(|own| {
+                own.takes_canonical_paths() && is_promised(&own.protection, parts) && !is_canonical(path)
+            });
+        is_ambiguous.then_some(AmbiguousRequest::Path)
     }
 
     /// Whether some way to read the path leads to another route than `own`. Takes no memory for a path that is spelt as usual.
@@ -108,8 +118,8 @@ impl Declared {
         })
     }
 
-    /// Whether a service may take these segments for another route than `own`: one that says more exactly what they are, or any where
-    /// they are not those of `own`.
+    /// Whether a service may take these segments for another route than `own`: a more specific one, or any where they are not those of
+    /// `own`.
     fn leads_to_another<'s>(
         &self,
         method: &Method,
@@ -119,12 +129,19 @@ impl Declared {
         let matches = |route: &Route| {
             route.pattern.method() == method && route.pattern.matches_plainly(segments.clone())
         };
-        let exactness = own.filter(|own| matches(own)).map(|own| own.pattern.literals());
+        let own_matches = own.filter(|own| matches(own));
         self.routes.iter().any(|route| {
             !is_same(route, own)
-                && exactness.is_none_or(|exactness| route.pattern.literals() > exactness)
+                && own_matches.is_none_or(|own| route.pattern.by_specificity(&own.pattern).is_lt())
                 && matches(route)
         })
+    }
+}
+
+impl Route {
+    /// Whether the path itself names the operation, or no segment of it says where it ends: there must be one way to write it then.
+    fn takes_canonical_paths(&self) -> bool {
+        self.operation.is_none() || self.pattern.is_catch_all()
     }
 }
 
@@ -134,9 +151,7 @@ fn is_same(route: &Route, own: Option<&Route>) -> bool {
 
 /// The method that a careless service takes these bytes for, if that is one that can be protected.
 fn protected_method(bytes: &[u8]) -> Option<Method> {
-    [Method::POST, Method::PATCH]
-        .into_iter()
-        .find(|protected| protected.as_str().as_bytes().eq_ignore_ascii_case(bytes))
+    METHODS.into_iter().find(|protected| protected.as_str().as_bytes().eq_ignore_ascii_case(bytes))
 }
 
 /// What a request names besides its own method and target. Both are empty, without memory, in most requests.

@@ -17,19 +17,21 @@ pub(crate) use pattern::Overlap;
 pub use pattern::Pattern;
 pub use reconcile::{PollUrl, ReconcileConfig};
 
+use pattern::METHODS;
+
 use http::request::Parts;
 use http::{HeaderName, Method};
 use semel::Policy;
 use semel::fingerprint::Recipe;
-use semel_tower::{KeyRequirement, Protected, Protection, ValidProtection};
+use semel_tower::{KeyRequirement, Protected, ValidProtection};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// One operation that is protected.
 #[derive(Clone, Debug)]
 pub struct Route {
-    /// Its name.
-    pub operation: String,
+    /// Its name; `None`: each method and path is an operation of its own, and its name.
+    pub operation: Option<String>,
     /// Which requests it is.
     pub pattern: Pattern,
     /// How it is protected.
@@ -42,21 +44,44 @@ pub struct Route {
     pub reconcile: Option<ReconcileConfig>,
 }
 
+impl Route {
+    /// What metrics, traces and messages call it: its operation's name, else its method and path pattern. Where paths name operations,
+    /// there are as many names as clients think of.
+    #[must_use]
+    pub fn label(&self) -> &str {
+        self.operation.as_deref().unwrap_or(self.pattern.as_str())
+    }
+}
+
+/// How every POST and PATCH is protected where no route is declared.
+#[derive(Clone, Debug, Default)]
+pub struct ForAll {
+    /// How they are protected.
+    pub protection: ValidProtection,
+    /// The headers that are kept for retries besides the usual ones.
+    pub keep_headers: Vec<HeaderName>,
+    /// What counts as the same request; the protection's recipe is made of it.
+    pub fingerprint: FingerprintConfig,
+    /// How doubt is settled by asking, if it is.
+    pub reconcile: Option<ReconcileConfig>,
+}
+
 /// Which requests are protected: those of the declared routes, or every POST and PATCH with a key.
 #[derive(Clone, Debug)]
 pub struct Routes(RouteSet);
 
 #[derive(Clone, Debug)]
 enum RouteSet {
-    Unconfigured(ValidProtection),
+    Unconfigured(Arc<ForAll>),
     Declared(Arc<Declared>),
 }
 
 #[derive(Debug)]
 struct Declared {
     routes: Vec<Route>,
-    post: ByPath,
-    patch: ByPath,
+    /// In the order of [`METHODS`].
+    by_method: [ByPath; METHODS.len()],
+    by_name: HashMap<String, usize>,
     /// Some path has capital letters, so that a request without any may mean it.
     upper_case: bool,
 }
@@ -65,7 +90,7 @@ struct Declared {
 #[derive(Debug, Default)]
 struct ByPath {
     exact: HashMap<String, usize>,
-    /// The more exact first.
+    /// The more specific first.
     open: Vec<usize>,
 }
 
@@ -76,36 +101,45 @@ impl Routes {
     /// Every POST and PATCH that brings a key. Without one it passes, unless `require_key`.
     #[must_use]
     pub fn unconfigured(require_key: bool) -> Self {
+        let key = if require_key { KeyRequirement::Required } else { KeyRequirement::Optional };
         // Nothing in it comes from outside: it is always a recipe.
-        Self::unconfigured_by(require_key, Recipe::builder().host().build().unwrap_or_default())
+        let recipe = Arc::new(Recipe::builder().host().build().unwrap_or_default());
+        let protection = ValidProtection::default().with_key(key).with_recipe(recipe);
+        Self::for_everything(ForAll { protection, ..ForAll::default() })
     }
 
-    /// The same, with requests compared by this recipe.
-    pub(crate) fn unconfigured_by(require_key: bool, recipe: Recipe) -> Self {
-        let key = if require_key { KeyRequirement::Required } else { KeyRequirement::Optional };
-        let recipe = Arc::new(recipe);
-        Self(RouteSet::Unconfigured(ValidProtection::default().with_key(key).with_recipe(recipe)))
+    /// The same with these rules.
+    pub(crate) fn for_everything(rules: ForAll) -> Self {
+        Self(RouteSet::Unconfigured(Arc::new(rules)))
     }
 
     /// Those that are declared. The patterns must not be ambiguous; the configuration sees to that.
     pub(crate) fn declared(routes: Vec<Route>) -> Self {
         let mut declared = Declared {
-            post: ByPath::default(),
-            patch: ByPath::default(),
+            by_method: Default::default(),
+            by_name: HashMap::new(),
             upper_case: routes.iter().any(|route| route.pattern.has_upper_case()),
             routes,
         };
-        let Declared { routes, post, patch, .. } = &mut declared;
-        for (place, Route { pattern, .. }) in routes.iter().enumerate() {
-            let of_method = if *pattern.method() == Method::POST { &mut *post } else { &mut *patch };
+        let Declared { routes, by_method, by_name, .. } = &mut declared;
+        for (place, Route { pattern, operation, .. }) in routes.iter().enumerate() {
+            if let Some(operation) = operation {
+                by_name.insert(operation.clone(), place);
+            }
+            let Some(of_method) = place_of(pattern.method()).and_then(|method| by_method.get_mut(method))
+            else {
+                continue;
+            };
             if pattern.is_exact() {
                 of_method.exact.insert(pattern.path().to_owned(), place);
             } else {
                 of_method.open.push(place);
             }
         }
-        for of_method in [post, patch] {
-            of_method.open.sort_by_key(|place| std::cmp::Reverse(routes[*place].pattern.literals()));
+        for of_method in by_method {
+            let by_specificity =
+                |one: &usize, other: &usize| routes[*one].pattern.by_specificity(&routes[*other].pattern);
+            of_method.open.sort_by(by_specificity);
         }
         Self(RouteSet::Declared(Arc::new(declared)))
     }
@@ -121,36 +155,54 @@ impl Routes {
 
     /// How everything is protected, where no route is declared.
     #[must_use]
-    pub fn for_all(&self) -> Option<&Protection> {
+    pub fn for_all(&self) -> Option<&ForAll> {
         match &self.0 {
-            RouteSet::Unconfigured(protection) => Some(protection),
+            RouteSet::Unconfigured(rules) => Some(rules),
             RouteSet::Declared(_) => None,
         }
     }
 
     /// The operation that a request is, and how it is protected; `None` where it passes untouched.
     ///
-    /// An exact path beats one with `{name}`, and of two with names the one with fewer. The query does not matter.
+    /// Of several routes that match, the most specific one is taken: compared segment by segment, a literal beats `{name}`, and `{name}`
+    /// beats `**`. The query does not matter.
     #[must_use]
     pub fn select(&self, parts: &Parts) -> Option<Protected> {
         let path = parts.uri.path();
         match &self.0 {
-            RouteSet::Unconfigured(protection) => matches!(parts.method, Method::POST | Method::PATCH)
-                .then(|| (format!("{} {path}", parts.method), protection.clone())),
+            RouteSet::Unconfigured(rules) => is_for_all(&parts.method)
+                .then(|| (format!("{} {path}", parts.method), rules.protection.clone())),
             RouteSet::Declared(declared) => {
                 let route = declared.select(&parts.method, path)?;
-                Some((route.operation.clone(), route.protection.clone()))
+                let operation = match &route.operation {
+                    Some(operation) => operation.clone(),
+                    None => format!("{} {path}", parts.method),
+                };
+                Some((operation, route.protection.clone()))
             }
         }
     }
 
-    /// The label under which metrics count an operation: its configured name. A path out of a request is no label, for
-    /// there would be as many as clients think of.
+    /// The route that an operation of this name is of: the one that is called so, or, for a method and a path, the one without a name that
+    /// such a request is of.
     #[must_use]
-    pub fn metric_label<'a>(&self, operation: &'a str) -> &'a str {
+    pub fn of_operation(&self, operation: &str) -> Option<&Route> {
+        let RouteSet::Declared(declared) = &self.0 else { return None };
+        if let Some(&place) = declared.by_name.get(operation) {
+            return declared.routes.get(place);
+        }
+        let (method, path) = operation.split_once(' ')?;
+        let route = declared.select(&Method::from_bytes(method.as_bytes()).ok()?, path)?;
+        route.operation.is_none().then_some(route)
+    }
+
+    /// The label under which metrics count an operation: its name, where somebody chose it, else its route's method and path pattern. A
+    /// path out of a request is no label, for there would be as many as clients think of.
+    #[must_use]
+    pub fn metric_label<'a>(&'a self, operation: &'a str) -> &'a str {
         match &self.0 {
             RouteSet::Unconfigured(_) => UNCONFIGURED,
-            RouteSet::Declared(_) => operation,
+            RouteSet::Declared(_) => self.of_operation(operation).map_or(operation, Route::label),
         }
     }
 
@@ -158,27 +210,26 @@ impl Routes {
     #[must_use]
     pub fn policy_of(&self, operation: &str) -> Arc<Policy> {
         match &self.0 {
-            RouteSet::Unconfigured(protection) => Arc::clone(&protection.policy),
-            RouteSet::Declared(declared) => declared
-                .routes
-                .iter()
-                .find(|route| route.operation == operation)
+            RouteSet::Unconfigured(rules) => Arc::clone(&rules.protection.policy),
+            RouteSet::Declared(_) => self
+                .of_operation(operation)
                 .map_or_else(Arc::default, |route| Arc::clone(&route.protection.policy)),
         }
     }
 }
 
-impl Declared {
-    fn of_method(&self, method: &Method) -> Option<&ByPath> {
-        match *method {
-            Method::POST => Some(&self.post),
-            Method::PATCH => Some(&self.patch),
-            _ => None,
-        }
-    }
+/// Whether requests of a method are protected where no route is declared.
+fn is_for_all(method: &Method) -> bool {
+    matches!(*method, Method::POST | Method::PATCH)
+}
 
+fn place_of(method: &Method) -> Option<usize> {
+    METHODS.iter().position(|protected| protected == method)
+}
+
+impl Declared {
     fn select(&self, method: &Method, path: &str) -> Option<&Route> {
-        let of_method = self.of_method(method)?;
+        let of_method = &self.by_method[place_of(method)?];
         let place = of_method.exact.get(path).copied().or_else(|| {
             of_method.open.iter().copied().find(|place| self.routes[*place].pattern.matches(path))
         })?;

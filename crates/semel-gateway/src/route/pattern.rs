@@ -3,9 +3,13 @@
 use super::path_aliases::{is_dots, plain_literal};
 use crate::setting::InvalidValue;
 use http::Method;
+use std::cmp::Ordering;
 use std::fmt;
 
-/// A method and a path, in which `{name}` stands for any one segment.
+/// The methods whose requests can be protected.
+pub(super) const METHODS: [Method; 4] = [Method::POST, Method::PATCH, Method::PUT, Method::DELETE];
+
+/// A method and a path, in which `{name}` stands for any one segment, and `**` at the end for all that follow, be there none or many.
 ///
 /// Segments are compared as they are written, byte by byte: `/payments` is neither `/payments/` nor `/%70ayments`. A request that is
 /// spelt otherwise, and that a service might take for this one all the same, is not let through unprotected; see
@@ -13,9 +17,10 @@ use std::fmt;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pattern {
     method: Method,
-    path: String,
+    /// `POST /payments`.
+    text: String,
     segments: Box<[Segment]>,
-    /// The literals as they read once every way of spelling is undone.
+    /// The literals as they read once every way of spelling is undone; without `**`.
     plain: Box<[Option<Vec<u8>>]>,
 }
 
@@ -23,6 +28,8 @@ pub struct Pattern {
 enum Segment {
     Literal(Box<str>),
     Any,
+    /// Only the last one.
+    Rest,
 }
 
 /// How two patterns stand to each other.
@@ -32,9 +39,9 @@ pub(crate) enum Overlap {
     Apart,
     /// Every request of one is one of the other.
     Same,
-    /// Some requests are both, and one of the two says more exactly which.
+    /// Every request of one is one of the other, which has more: the first is more specific.
     Nested,
-    /// Some requests are both, and neither is the more exact.
+    /// Some requests are both, and neither is more specific.
     Ambiguous,
 }
 
@@ -44,7 +51,8 @@ impl Pattern {
     /// # Errors
     /// What is wrong with it, and what would be right.
     pub fn parse(text: &str) -> Result<Self, InvalidValue> {
-        const FORM: &str = "write a method and a path: \"POST /payments\" or \"PATCH /payments/{id}\"";
+        const FORM: &str =
+            "write a method and a path: \"POST /payments\", \"PATCH /payments/{id}\" or \"POST /**\"";
         let Some((method, path)) = text.split_once(' ') else {
             let problem = match text.starts_with('/') {
                 true => "there is no method before the path",
@@ -69,7 +77,8 @@ impl Pattern {
             segments.push(parse_segment(segment, last, &mut names)?);
         }
         let plain = segments.iter().filter_map(Segment::plain).collect();
-        Ok(Self { method, path: path.to_owned(), segments: segments.into(), plain })
+        let text = format!("{method} {path}");
+        Ok(Self { method, text, segments: segments.into(), plain })
     }
 
     /// The method.
@@ -78,23 +87,42 @@ impl Pattern {
         &self.method
     }
 
-    /// The path, with its `{name}`s.
+    /// The path, with its `{name}`s and `**`.
     #[must_use]
     pub fn path(&self) -> &str {
-        &self.path
+        self.text.split_once(' ').map_or("", |(_, path)| path)
+    }
+
+    /// Method and path, as in the configuration.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
     }
 
     /// Whether no segment is left open.
-    pub(super) fn is_exact(&self) -> bool {
-        self.literals() == self.segments.len()
+    pub(crate) fn is_exact(&self) -> bool {
+        self.segments.iter().all(|segment| matches!(segment, Segment::Literal(_)))
     }
 
-    pub(super) fn literals(&self) -> usize {
-        self.segments.iter().filter(|segment| **segment != Segment::Any).count()
+    /// Whether it ends in `**`.
+    pub(crate) fn is_catch_all(&self) -> bool {
+        self.segments.last() == Some(&Segment::Rest)
     }
 
     pub(super) fn has_upper_case(&self) -> bool {
-        self.path.bytes().any(|byte| byte.is_ascii_uppercase())
+        self.path().bytes().any(|byte| byte.is_ascii_uppercase())
+    }
+
+    /// Orders patterns so that of all those that match a path, the most specific one comes first: segment by segment, a literal before
+    /// `{name}` before `**`. Patterns that overlap without one being more specific are not told apart; see [`overlap`](Self::overlap).
+    pub(super) fn by_specificity(&self, other: &Self) -> Ordering {
+        self.openness().cmp(other.openness())
+    }
+
+    /// How open each segment is. A path that ends is a prefix of one that continues in `**`, and thereby more specific.
+    fn openness(&self) -> impl Iterator<Item = u8> {
+        let rest = self.is_catch_all().then_some(2);
+        self.plain.iter().map(|literal| u8::from(literal.is_none())).chain(rest)
     }
 
     /// Whether a path is one of these, as it is written.
@@ -103,13 +131,18 @@ impl Pattern {
             return false;
         };
         let mut given = inner.split('/');
-        let all = self.segments.iter().all(|segment| {
-            given.next().is_some_and(|given| match segment {
-                Segment::Literal(literal) => **literal == *given,
-                Segment::Any => !given.is_empty() && !is_dots(given),
-            })
-        });
-        all && given.next().is_none()
+        for segment in &self.segments {
+            let fits = match segment {
+                // Whatever it is: it has to be canonical, see `Routes::ambiguity`.
+                Segment::Rest => return true,
+                Segment::Literal(literal) => given.next() == Some(literal),
+                Segment::Any => given.next().is_some_and(|given| !given.is_empty() && !is_dots(given)),
+            };
+            if !fits {
+                return false;
+            }
+        }
+        given.next().is_none()
     }
 
     /// Whether segments in plain spelling are one of these.
@@ -120,26 +153,41 @@ impl Pattern {
                 None => true,
             })
         });
-        all && given.next().is_none()
+        all && (self.is_catch_all() || given.next().is_none())
     }
 
     pub(crate) fn overlap(&self, other: &Self) -> Overlap {
-        if self.method != other.method || self.segments.len() != other.segments.len() {
+        if self.method != other.method {
             return Overlap::Apart;
         }
         let (mut more, mut less) = (false, false);
-        for pair in self.segments.iter().zip(&other.segments) {
-            match pair {
-                (Segment::Literal(one), Segment::Literal(other)) if one != other => return Overlap::Apart,
+        let (mut ones, mut others) = (self.segments.iter(), other.segments.iter());
+        loop {
+            match (ones.next(), others.next()) {
+                (None, None) | (Some(Segment::Rest), Some(Segment::Rest)) => break,
+                // Whatever follows in the one is part of the rest of the other.
+                (_, Some(Segment::Rest)) => {
+                    more = true;
+                    break;
+                }
+                (Some(Segment::Rest), _) => {
+                    less = true;
+                    break;
+                }
+                (None, Some(_)) | (Some(_), None) => return Overlap::Apart,
+                (Some(Segment::Literal(one)), Some(Segment::Literal(other))) if one != other => {
+                    return Overlap::Apart;
+                }
                 // `{name}` is never empty.
-                (Segment::Literal(one), Segment::Any) | (Segment::Any, Segment::Literal(one))
+                (Some(Segment::Literal(one)), Some(Segment::Any))
+                | (Some(Segment::Any), Some(Segment::Literal(one)))
                     if one.is_empty() =>
                 {
                     return Overlap::Apart;
                 }
-                (Segment::Literal(_), Segment::Any) => more = true,
-                (Segment::Any, Segment::Literal(_)) => less = true,
-                _ => {}
+                (Some(Segment::Literal(_)), Some(Segment::Any)) => more = true,
+                (Some(Segment::Any), Some(Segment::Literal(_))) => less = true,
+                (Some(_), Some(_)) => {}
             }
         }
         match (more, less) {
@@ -152,15 +200,16 @@ impl Pattern {
 
 impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.method, self.path)
+        f.write_str(&self.text)
     }
 }
 
 impl Segment {
-    /// `None`: what an empty last segment stands for, a slash at the end, has no part in the plain spelling.
+    /// `None`: neither what an empty last segment stands for, a slash at the end, nor `**` has a part in the plain spelling.
     fn plain(&self) -> Option<Option<Vec<u8>>> {
         match self {
             Self::Any => Some(None),
+            Self::Rest => None,
             Self::Literal(literal) if literal.is_empty() => None,
             Self::Literal(literal) => Some(Some(plain_literal(literal))),
         }
@@ -168,21 +217,20 @@ impl Segment {
 }
 
 fn parse_method(word: &str) -> Result<Method, InvalidValue> {
-    const CURE: &str = "protect POST and PATCH; take this route out";
+    const CURE: &str = "declare POST, PATCH, PUT and DELETE; take this route out";
+    if let Some(method) = METHODS.into_iter().find(|method| method.as_str() == word) {
+        return Ok(method);
+    }
     match word {
-        "POST" => Ok(Method::POST),
-        "PATCH" => Ok(Method::PATCH),
-        "PUT" | "DELETE" => Err(InvalidValue::new(format!("{word} is idempotent and needs no key"), CURE)),
         "GET" | "HEAD" | "OPTIONS" | "TRACE" | "QUERY" => {
             Err(InvalidValue::new(format!("{word} is safe and needs no key"), CURE))
         }
         "CONNECT" => Err(InvalidValue::new("CONNECT is not passed on", CURE)),
         other => {
-            let upper = other.to_ascii_uppercase();
             let problem = format!("\"{other}\" is not a method that can be protected");
-            let cure = match upper.as_str() {
-                "POST" | "PATCH" => format!("methods are written in upper case: {upper}"),
-                _ => "write POST or PATCH before the path".into(),
+            let cure = match METHODS.into_iter().find(|method| method.as_str().eq_ignore_ascii_case(other)) {
+                Some(meant) => format!("methods are written in upper case: {meant}"),
+                None => "write POST, PATCH, PUT or DELETE before the path".into(),
             };
             Err(InvalidValue::new(problem, cure))
         }
@@ -211,8 +259,17 @@ fn parse_segment<'t>(
         let problem = format!("\"{segment}\" has braces within a segment");
         return Err(InvalidValue::new(problem, "{name} stands for a whole segment: \"/payments/{id}\""));
     }
+    if segment == "**" {
+        return match last {
+            true => Ok(Segment::Rest),
+            false => Err(InvalidValue::new(
+                "`**` is not the last segment",
+                "end the path with it, and write {name} for one segment",
+            )),
+        };
+    }
     if segment.contains('*') {
-        let cure = "{name} matches one segment; write a route for each length of path";
+        let cure = "write {name} for one segment, or ** as the last one for all that follow";
         return Err(InvalidValue::new("`*` matches nothing here", cure));
     }
     if let Some(name) = segment.strip_prefix(':').filter(|name| !name.is_empty()) {
@@ -288,6 +345,19 @@ mod tests {
     }
 
     #[test]
+    fn two_asterisks_match_all_that_follows_and_nothing_too() {
+        for path in ["/", "/payments", "/payments/", "/a/b//c/../d"] {
+            assert!(pattern("POST /**").matches(path), "{path}");
+        }
+        for path in ["/payments/1", "/payments/1/", "/payments/1/refunds/2"] {
+            assert!(pattern("POST /payments/{id}/**").matches(path), "{path}");
+        }
+        for path in ["/payments", "/payments/", "/payments//x", "/payment/1/x", "*", ""] {
+            assert!(!pattern("POST /payments/{id}/**").matches(path), "{path}");
+        }
+    }
+
+    #[test]
     fn patterns_that_meet_are_told_apart_or_found_out() {
         for (one, other, overlap) in [
             ("POST /a", "PATCH /a", Overlap::Apart),
@@ -299,6 +369,17 @@ mod tests {
             ("POST /a/{x}", "POST /a/b", Overlap::Nested),
             ("POST /{x}/b", "POST /{x}/{y}", Overlap::Nested),
             ("POST /a/{x}", "POST /{y}/b", Overlap::Ambiguous),
+            ("POST /**", "PUT /**", Overlap::Apart),
+            ("POST /**", "POST /", Overlap::Nested),
+            ("POST /**", "POST /{x}", Overlap::Nested),
+            ("POST /a/**", "POST /a", Overlap::Nested),
+            ("POST /a/**", "POST /a/", Overlap::Nested),
+            ("POST /a/**", "POST /a/{x}/**", Overlap::Nested),
+            ("POST /a/**", "POST /b", Overlap::Apart),
+            ("POST /a/b/**", "POST /a", Overlap::Apart),
+            ("POST /a/**", "POST /a/**", Overlap::Same),
+            ("POST /a/**", "POST /{x}/b", Overlap::Ambiguous),
+            ("POST /a/**", "POST /{x}/b/**", Overlap::Ambiguous),
         ] {
             assert_eq!(pattern(one).overlap(&pattern(other)), overlap, "{one}, {other}");
             assert_eq!(pattern(other).overlap(&pattern(one)), overlap, "{other}, {one}");
@@ -311,8 +392,8 @@ mod tests {
             ("/payments", "no method", "POST /payments"),
             ("POST", "no path", "POST /payments"),
             ("post /payments", "not a method", "upper case: POST"),
-            ("BREW /payments", "not a method", "POST or PATCH"),
-            ("PUT /payments", "idempotent and needs no key", "take this route out"),
+            ("delete /payments", "not a method", "upper case: DELETE"),
+            ("BREW /payments", "not a method", "POST, PATCH, PUT or DELETE"),
             ("GET /payments", "safe and needs no key", "take this route out"),
             ("POST payments", "begin with a slash", "POST /payments"),
             ("POST /payments?x=1", "no query", "does not matter"),
@@ -320,6 +401,9 @@ mod tests {
             ("POST /payments/../x", "dot segments are resolved", "the resolved path"),
             ("POST /payments/:id", "match only itself", "write {id}"),
             ("POST /payments/*", "matches nothing", "{name}"),
+            ("POST /**/refunds", "not the last", "end the path"),
+            ("POST /payments/**/", "not the last", "end the path"),
+            ("POST /payments/pay_**", "matches nothing", "** as the last one"),
             ("POST /payments/pay_{id}", "within a segment", "whole segment"),
             ("POST /payments/{}", "no name", "{id}"),
             ("POST /{id}/{id}", "twice", "a name of its own"),

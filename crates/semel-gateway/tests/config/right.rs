@@ -370,14 +370,57 @@ fn everything_but_the_upstream_has_a_default() {
     assert_eq!(config.limits, Limits::default());
     assert_eq!(config.logs.format, LogFormat::Text);
     let all = config.routes.for_all().expect("without a route, whatever brings a key is protected");
-    assert_eq!(all.key, KeyRequirement::Optional);
+    assert_eq!(all.protection.key, KeyRequirement::Optional);
 
     let (route, default) = (route(""), Protection::default());
     assert_eq!(*route.protection.policy, *default.policy);
     assert_eq!(route.protection.timeout, default.timeout);
     assert_eq!(route.protection.key, KeyRequirement::Required);
     assert_eq!(route.protection.recipe.to_text(), r#"{"host":{},"version":2}"#);
-    assert_eq!(all.recipe, route.protection.recipe);
+    assert_eq!(all.protection.recipe, route.protection.recipe);
+}
+
+#[test]
+fn defaults_hold_where_a_route_says_nothing() {
+    let config = right(&format!(
+        "{UPSTREAM}[defaults]\nkey = \"optional\"\nretention = \"48h\"\nlease = \"2m\"\nkeep_headers = [\"x-cost\"]\n\
+         [defaults.outcome]\n503 = \"retryable\"\n404 = \"released\"\n[defaults.fingerprint]\nignore = [\"/trace\"]\n\
+         [[route]]\nmatch = \"POST /**\"\n[[route]]\noperation = \"b\"\nmatch = \"DELETE /b\"\nkey = \"required\"\n\
+         retention = \"72h\"\ntimeout = \"90s\"\n[route.outcome]\n404 = \"completed\"\n[route.fingerprint]\nheaders = [\"api-version\"]\n"
+    ));
+    let [all, own] = config.routes.routes() else { panic!("two routes") };
+    assert_eq!((all.operation.as_deref(), all.label()), (None, "POST /**"));
+    assert_eq!(
+        (all.protection.key, own.protection.key),
+        (KeyRequirement::Optional, KeyRequirement::Required)
+    );
+    let retention = |route: &Route| show_duration(route.protection.policy.retention);
+    assert_eq!([retention(all), retention(own)], ["2d", "3d"]);
+    assert_eq!(own.protection.timeout, Duration::from_secs(90), "below the lease of the defaults");
+    assert_eq!([&all.keep_headers, &own.keep_headers], [&["x-cost"]; 2]);
+    let class = |route: &Route, status| {
+        route.protection.outcomes.class_of(http::StatusCode::from_u16(status).unwrap())
+    };
+    assert_eq!([class(all, 503), class(own, 503)], [OutcomeClass::Retryable; 2]);
+    assert_eq!([class(all, 404), class(own, 404)], [OutcomeClass::Released, OutcomeClass::Completed]);
+    assert_eq!(
+        (&own.fingerprint.ignore, &own.fingerprint.headers),
+        (&vec!["/trace".into()], &vec!["api-version".into()])
+    );
+}
+
+#[test]
+fn defaults_without_a_route_are_the_rules_of_every_post_and_patch() {
+    let config = right(&format!(
+        "{UPSTREAM}[defaults]\nkey = \"required\"\nretention = \"48h\"\n[defaults.reconcile]\n\
+         poll = \"http://127.0.0.1:9000/operations/{{operation_id}}\"\n"
+    ));
+    let all = config.routes.for_all().expect("no route is declared");
+    assert_eq!(all.protection.key, KeyRequirement::Required);
+    assert_eq!(show_duration(all.protection.policy.retention), "2d");
+    assert!(all.reconcile.is_some() && matches!(all.protection.policy.settling, Settling::Poll { .. }));
+    let optional = right(&format!("{UPSTREAM}[defaults]\nretention = \"48h\"\n"));
+    assert_eq!(optional.routes.for_all().unwrap().protection.key, KeyRequirement::Optional);
 }
 
 #[test]
@@ -396,7 +439,7 @@ fn the_host_counts_unless_the_file_or_the_route_ignores_it() {
     assert_eq!(recipe(aliases, ""), r#"{"host":{"aliases":[["a","b"]]},"version":2}"#);
     assert_eq!(recipe(aliases, ignore), ignored);
     let all = right(&format!("{UPSTREAM}[fingerprint]\n{ignore}"));
-    assert_eq!(all.routes.for_all().unwrap().recipe.to_text(), ignored);
+    assert_eq!(all.routes.for_all().unwrap().protection.recipe.to_text(), ignored);
 }
 
 #[test]
@@ -411,7 +454,7 @@ fn bodies_are_compared_by_their_bytes_under_ucp_unless_the_route_says_otherwise(
     assert_eq!([recipe("ucp", ""), recipe("ietf", "bytes = true\n")], [bytes; 2]);
     assert_eq!([recipe("ietf", ""), recipe("ucp", "bytes = false\n")], [meaning; 2]);
     let all = right(&format!("{UPSTREAM}profile = \"ucp\"\n"));
-    assert_eq!(all.routes.for_all().unwrap().recipe.to_text(), bytes);
+    assert_eq!(all.routes.for_all().unwrap().protection.recipe.to_text(), bytes);
 }
 
 #[test]

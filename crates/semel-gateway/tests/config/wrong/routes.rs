@@ -232,13 +232,6 @@ upstream = "http://127.0.0.1:9000"
 key = "required"
 "#,
         r#"
-error: `operation` is missing from this [[route]]
- --> semel.toml:2:1
-  |
-2 | [[route]]
-  | ^^^^^^^^^
-  = help: add operation = "create_payment"
-
 error: `match` is missing from this [[route]]
  --> semel.toml:2:1
   |
@@ -250,13 +243,10 @@ error: `match` is missing from this [[route]]
 }
 
 #[test]
-fn methods_that_need_no_key() {
+fn methods_that_cannot_be_protected() {
     assert_errors(
         r#"
 upstream = "http://127.0.0.1:9000"
-[[route]]
-operation = "a"
-match = "PUT /a"
 [[route]]
 operation = "b"
 match = "GET /b"
@@ -265,26 +255,19 @@ operation = "c"
 match = "post /c"
 "#,
         r#"
-error: PUT is idempotent and needs no key
+error: GET is safe and needs no key
  --> semel.toml:4:9
   |
-4 | match = "PUT /a"
+4 | match = "GET /b"
   |         ^^^^^^^^
-  = help: protect POST and PATCH; take this route out
-
-error: GET is safe and needs no key
- --> semel.toml:7:9
-  |
-7 | match = "GET /b"
-  |         ^^^^^^^^
-  = help: protect POST and PATCH; take this route out
+  = help: declare POST, PATCH, PUT and DELETE; take this route out
 
 error: "post" is not a method that can be protected
-  --> semel.toml:10:9
-   |
-10 | match = "post /c"
-   |         ^^^^^^^^^
-   = help: methods are written in upper case: POST
+ --> semel.toml:7:9
+  |
+7 | match = "post /c"
+  |         ^^^^^^^^^
+  = help: methods are written in upper case: POST
 "#,
     );
 }
@@ -317,14 +300,14 @@ error: `*` matches nothing here
   |
 7 | match = "POST /b/*"
   |         ^^^^^^^^^^^
-  = help: {name} matches one segment; write a route for each length of path
+  = help: write {name} for one segment, or ** as the last one for all that follow
 
 error: there is no method before the path
   --> semel.toml:10:9
    |
 10 | match = "/c"
    |         ^^^^
-   = help: write a method and a path: "POST /payments" or "PATCH /payments/{id}"
+   = help: write a method and a path: "POST /payments", "PATCH /payments/{id}" or "POST /**"
 "#,
     );
 }
@@ -377,7 +360,107 @@ error: some requests would match both this and "POST /a/{x}" on line 2, and neit
   |
 7 | match = "POST /{y}/b"
   |         ^^^^^^^^^^^^^
-  = help: declare the paths that both match as separate routes, without {name} there
+  = help: segment by segment, a literal is more specific than {name}, and {name} than **: change one of the two so that it matches a part of the other, or nothing of it
+"#,
+    );
+}
+
+#[test]
+fn requests_of_a_route_and_a_catch_all() {
+    assert_errors(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[[route]]
+match = "POST /a/**"
+[[route]]
+match = "POST /{y}/b"
+[[route]]
+match = "POST /**/b"
+"#,
+        r#"
+error: some requests would match both this and "POST /a/**" on line 2, and neither is more specific
+ --> semel.toml:5:9
+  |
+5 | match = "POST /{y}/b"
+  |         ^^^^^^^^^^^^^
+  = help: segment by segment, a literal is more specific than {name}, and {name} than **: change one of the two so that it matches a part of the other, or nothing of it
+
+error: `**` is not the last segment
+ --> semel.toml:7:9
+  |
+7 | match = "POST /**/b"
+  |         ^^^^^^^^^^^^
+  = help: end the path with it, and write {name} for one segment
+"#,
+    );
+}
+
+#[test]
+fn defaults_are_wrong_where_they_are_written_and_once() {
+    assert_errors(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[defaults]
+match = "POST /**"
+retention = "1 day"
+lease = "20s"
+retentoin = "1h"
+[defaults.outcome]
+503 = "retriable"
+[[route]]
+operation = "a"
+match = "POST /a"
+[[route]]
+operation = "b"
+match = "POST /b"
+timeout = "20s"
+[[route]]
+operation = "c"
+match = "POST /c"
+timeout = "15s"
+"#,
+        r#"
+error: `match` is not a setting of [defaults]
+ --> semel.toml:3:1
+  |
+3 | match = "POST /**"
+  | ^^^^^
+  = help: `match` is a setting of [[route]]: move it there
+
+error: "1 day" is not how a duration is written
+ --> semel.toml:4:13
+  |
+4 | retention = "1 day"
+  |             ^^^^^^^
+  = help: write "1d"
+
+error: `timeout` (25s, its default) must be shorter than `lease` (20s)
+ --> semel.toml:5:9
+  |
+5 | lease = "20s"
+  |         ^^^^^
+  = help: write more than "25s", or a `timeout` shorter than "20s"
+
+error: `retentoin` is not a setting of [defaults]
+ --> semel.toml:6:1
+  |
+6 | retentoin = "1h"
+  | ^^^^^^^^^
+  = help: did you mean `retention`?
+
+error: invalid outcome for 503
+ --> semel.toml:8:7
+  |
+8 | 503 = "retriable"
+  |       ^^^^^^^^^^^
+  = help: did you mean "retryable"?
+
+error: `timeout` (20s) must be shorter than `lease` (20s)
+  --> semel.toml:15:11
+   |
+15 | timeout = "20s"
+   |           ^^^^^
+   = help: write less than "20s", or a `lease` longer than "20s"
 "#,
     );
 }

@@ -57,7 +57,7 @@ impl Parts {
             // One host, one form of target, HTTP/1.1's spelling: whatever follows reads the request in one way only.
             .layer(FilterLayer(Normalize))
             // Removes hop-by-hop fields and Semel's own; refuses fields by which the service could read another key or tenant.
-            .layer(FilterLayer(HopByHop::new(self.tenants.headers())))
+            .layer(FilterLayer(HopByHop::new(self.tenants.headers(), &self.routes.key_headers())))
             // Answers at /.well-known/idempotency. Before the limit: what was promised can be looked up under load.
             .layer(FilterLayer(PublishContract::new(self.contract)))
             // Removes tenant headers that the peer is not trusted with, before anything believes them.

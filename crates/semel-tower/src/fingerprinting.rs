@@ -5,17 +5,24 @@ use crate::protection::ValidProtection;
 use crate::state::{LayerState, path};
 use bytes::Bytes;
 use http::request::Parts;
-use semel::fingerprint::{Command, HttpRequest, Recipe, RecipeUnavailable, Subject, fingerprint};
+use semel::canonical::CheckedJson;
+use semel::fingerprint::{Command, HttpRequest, Recipe, RecipeUnavailable, Subject, fingerprint_of_checked};
 use semel::{Fingerprint, RecordKey, StoreError};
 use std::sync::{Arc, LazyLock};
 use tokio::sync::Semaphore;
 
 /// Up to here it takes less than a few tenths of a millisecond, and handing it over would be more than it is worth.
-const LARGE: usize = 16 * 1024;
+pub(crate) const LARGE: usize = 16 * 1024;
 
 /// As many at once as there are cores: more would only take them from those who serve.
 static TURNS: LazyLock<Semaphore> =
     LazyLock::new(|| Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)));
+
+/// Does it on another thread, once it is its turn; `None` while the runtime shuts down.
+pub(crate) async fn in_turn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let _turn = TURNS.acquire().await.ok()?;
+    tokio::task::spawn_blocking(work).await.ok()
+}
 
 /// A request, with what it takes to fingerprint it.
 pub(crate) struct FingerprintedRequest {
@@ -26,6 +33,8 @@ pub(crate) struct FingerprintedRequest {
     state: Arc<LayerState>,
     pub(crate) parts: Parts,
     pub(crate) body: Bytes,
+    /// Its body, if that was looked into for the key.
+    checked: Option<CheckedJson>,
     /// What the handler takes it for, if that is what is compared.
     command: Option<Command>,
     /// By the current recipe, if it was computed already.
@@ -43,10 +52,11 @@ impl FingerprintedRequest {
         state: Arc<LayerState>,
         parts: Parts,
         body: Bytes,
+        checked: Option<CheckedJson>,
     ) -> Result<Option<Self>, StoreError> {
         let recipe = Arc::clone(&protection.recipe);
         let mut fingerprinted =
-            Self { key, protection, recipe, state, parts, body, command: None, made: None };
+            Self { key, protection, recipe, state, parts, body, checked, command: None, made: None };
         let is_large = fingerprinted.body.len() > LARGE;
         if let Some(read) = fingerprinted.protection.command.clone() {
             let reading = move |fingerprinted: &mut Self| {
@@ -77,12 +87,11 @@ impl FingerprintedRequest {
 
     /// `None` while the runtime shuts down.
     async fn on_another_thread(mut self, work: impl FnOnce(&mut Self) + Send + 'static) -> Option<Self> {
-        let _turn = TURNS.acquire().await.ok()?;
-        let working = move || {
+        in_turn(move || {
             work(&mut self);
             self
-        };
-        tokio::task::spawn_blocking(working).await.ok()
+        })
+        .await
     }
 
     fn make(&self, recipe: &Recipe) -> Result<Fingerprint, RecipeUnavailable> {
@@ -99,7 +108,7 @@ impl FingerprintedRequest {
         let secret = self.state.secret.as_deref();
         match &self.command {
             Some(command) => command.fingerprint_of_request(recipe, secret, &request),
-            None => fingerprint(recipe, secret, &request),
+            None => fingerprint_of_checked(recipe, secret, &request, self.checked.as_ref()),
         }
     }
 }
@@ -135,7 +144,14 @@ mod tests {
         let request = Request::post("/payments").header("content-type", "application/json").body(()).unwrap();
         let key = RecordKey::new("tenant", "payments", "key");
         let state = Arc::clone(&IdempotencyLayer::new(MemoryStore::new()).shared);
-        FingerprintedRequest::of(key, ValidProtection::default(), state, request.into_parts().0, body.into())
+        FingerprintedRequest::of(
+            key,
+            ValidProtection::default(),
+            state,
+            request.into_parts().0,
+            body.into(),
+            None,
+        )
     }
 
     fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {

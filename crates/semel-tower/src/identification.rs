@@ -4,38 +4,52 @@ use crate::body::Body;
 use crate::headers::{self, IDEMPOTENCY_KEY, OPERATION_ID};
 use crate::state::LayerState;
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, Response};
 use semel::headers::{IDEMPOTENCY_KEY_EXPIRES, ORIGINAL_REQUEST, ORIGINAL_REQUEST_ID, REQUEST_ID};
+use semel::key::KeySources;
 use semel::problem::Profile;
 use semel::{OperationId, Timestamp};
 
 /// What clients of the profile get back of their request's header, whatever the answer is.
 #[derive(Default)]
 pub(crate) struct Echo {
-    key: Option<HeaderValue>,
+    key: Option<(HeaderName, HeaderValue)>,
     request_id: Option<HeaderValue>,
 }
 
 impl Echo {
     /// What is to be sent back of this request.
     pub(crate) fn of(profile: Profile, parts: &Parts) -> Self {
-        let is_wanted = matches!(profile, Profile::Stripe | Profile::Acp);
+        let key = parts.headers.get(IDEMPOTENCY_KEY).filter(|_| echoes_key(profile));
         Self {
-            key: parts.headers.get(IDEMPOTENCY_KEY).filter(|_| is_wanted).cloned(),
+            key: key.map(|key| (IDEMPOTENCY_KEY, key.clone())),
             request_id: parts.headers.get(REQUEST_ID).filter(|_| profile == Profile::Acp).cloned(),
+        }
+    }
+
+    /// Sends back the key's own header, where that is another one.
+    pub(crate) fn key_of(&mut self, profile: Profile, sources: &KeySources, parts: &Parts) {
+        let mut headers = sources.headers().filter(|_| echoes_key(profile));
+        if let Some(found) = headers.find_map(|name| Some((name.clone(), parts.headers.get(name)?.clone()))) {
+            self.key = Some(found);
         }
     }
 
     /// Adds it to the answer.
     pub(crate) fn add_to(self, response: &mut Response<Body>) {
         let headers = response.headers_mut();
-        if let Some(key) = self.key {
-            headers.insert(IDEMPOTENCY_KEY, key);
+        if let Some((name, key)) = self.key {
+            headers.insert(name, key);
         }
         if let Some(id) = self.request_id {
             headers.insert(REQUEST_ID, id);
         }
     }
+}
+
+/// Whether clients of the profile get their key back.
+fn echoes_key(profile: Profile) -> bool {
+    matches!(profile, Profile::Stripe | Profile::Acp)
 }
 
 /// Says when the key's window is over.

@@ -36,6 +36,7 @@
 //! - [`Operation::phases`] is for handlers with effects outside: recovery points, and one outside call at a time.
 mod admission;
 mod body;
+mod body_key;
 mod command_of;
 mod execute;
 mod fingerprinting;

@@ -3,8 +3,10 @@
 use crate::command_of::CommandOf;
 use crate::headers::KeptHeaders;
 use crate::outcome::OutcomeRules;
+use http::request::Parts;
 use semel::Policy;
-use semel::fingerprint::Recipe;
+use semel::fingerprint::{JsonBody, Recipe};
+use semel::key::{KeyRules, KeySources};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +25,10 @@ pub enum KeyRequirement {
 pub struct Protection {
     /// Whether a key is required. Default: yes.
     pub key: KeyRequirement,
+    /// Where the key is looked for. Default: in the header `Idempotency-Key`.
+    pub key_sources: KeySources,
+    /// What the key must look like. Default: as the layer has it.
+    pub key_rules: Option<KeyRules>,
     /// Leases, windows and what doubt leads to.
     pub policy: Arc<Policy>,
     /// What makes two requests the same. Default: everything that is asked for.
@@ -67,6 +73,8 @@ impl Default for Protection {
         const MIB: usize = 1024 * 1024;
         Self {
             key: KeyRequirement::default(),
+            key_sources: KeySources::default(),
+            key_rules: None,
             policy: Arc::new(Policy::default()),
             recipe: Arc::new(Recipe::default()),
             command: None,
@@ -128,6 +136,13 @@ impl std::ops::Deref for ValidProtection {
 }
 
 impl Protection {
+    /// Whether a request with this head has a key, or may have one in its body.
+    #[must_use]
+    pub fn may_have_key(&self, parts: &Parts) -> bool {
+        self.key_sources.headers().any(|name| parts.headers.contains_key(name))
+            || self.key_sources.reads_body() && JsonBody::of(&parts.headers) != JsonBody::No
+    }
+
     /// Checks that the protection can keep its promise.
     ///
     /// # Errors

@@ -353,7 +353,7 @@ impl LayerState {
 
 #[cfg(test)]
 mod tests {
-    use semel::key::KeyError;
+    use semel::key::{KeyError, KeySources};
     use semel::problem::Code;
     use std::fs;
 
@@ -366,6 +366,8 @@ mod tests {
     fn the_pages_of_the_codes_show_what_the_layer_says() {
         let here = env!("CARGO_MANIFEST_DIR");
         let source = joined(include_str!("responses.rs")) + &joined(include_str!("admission.rs"));
+        let wanted = format!("requires {}.", KeySources::default().wanted());
+        let source = source.replace("requires {}.", &wanted);
         let shown = |code: Code| {
             let page = fs::read_to_string(format!("{here}/../../docs/errors/{code}.md")).unwrap();
             let (_, detail) = page.split_once("\"detail\": \"").unwrap();

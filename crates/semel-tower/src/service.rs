@@ -3,11 +3,13 @@
 use crate::admission::{Admission, Admitted};
 use crate::body::NoRoom;
 use crate::body::{Body, BoxError, Collected, Stop, collect};
+use crate::body_key::Keyed;
 use crate::execute::{Execution, execute};
 use crate::fingerprinting::FingerprintedRequest;
 use crate::grpc::{self, Framing, SecondMessage};
 use crate::headers;
 use crate::identification::Echo;
+use crate::protection::KeyRequirement;
 use crate::responses::Decided;
 use crate::state::LayerState;
 use crate::tenant::FoundTenant;
@@ -63,8 +65,8 @@ where
         // The clone that was polled ready is the one to call.
         let clone = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, clone);
-        let (mut parts, body) = request.into_parts();
-        let echo = Echo::of(self.state.profile, &parts);
+        let (parts, body) = request.into_parts();
+        let mut echo = Echo::of(self.state.profile, &parts);
         let is_call = grpc::is_call(&parts.method, parts.version, &parts.headers);
         let admitted = match self.state.admit(&parts) {
             Admission::Pass => {
@@ -72,13 +74,7 @@ where
                 return Box::pin(async move { Ok(passing.await?.map(Body::stream)) });
             }
             Admission::PassWithoutKey => {
-                headers::drop_ours(&mut parts.headers);
-                let passing = inner.call(Request::from_parts(parts, body));
-                return Box::pin(async move {
-                    let mut response = passing.await?.map(Body::stream);
-                    headers::drop_ours(response.headers_mut());
-                    Ok(response)
-                });
+                return Box::pin(pass_without_key(inner, parts, body));
             }
             Admission::Answer(mut response) => {
                 echo.add_to(&mut response);
@@ -87,7 +83,10 @@ where
                 }
                 return Box::pin(async move { Ok(*response) });
             }
-            Admission::Protect(admitted) => admitted,
+            Admission::Protect(admitted) => {
+                echo.key_of(self.state.profile, &admitted.protection.key_sources, &parts);
+                admitted
+            }
         };
         let state = Arc::clone(&self.state);
         let timed = state.engine.observer().cloned().map(|observer| {
@@ -95,7 +94,7 @@ where
             (observer, operation, Instant::now())
         });
         Box::pin(async move {
-            let mut response = protect(state, inner, *admitted, parts, body).await;
+            let mut response = protect(state, inner, *admitted, parts, body).await?;
             echo.add_to(&mut response);
             if is_call {
                 grpc::refuse_call(&mut response);
@@ -116,7 +115,7 @@ async fn protect<S, B, R>(
     admitted: Admitted,
     mut parts: Parts,
     body: B,
-) -> Response<Body>
+) -> Result<Response<Body>, S::Error>
 where
     S: Service<Request<B>, Response = Response<R>> + Send + 'static,
     S::Future: Send + 'static,
@@ -126,22 +125,20 @@ where
     R: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
     R::Error: Into<BoxError>,
 {
-    let tenant = match state.tenants.tenant(&state.engine, &parts).await {
-        Ok(FoundTenant::Tenant(tenant)) => tenant,
-        Ok(FoundTenant::Nobody { challenges }) => return state.scope_unresolved(challenges),
-        Ok(FoundTenant::Undecided) => return state.scope_undecided(),
-        Err(error) => {
-            if let Some(observer) = state.engine.observer() {
-                observer.count(&admitted.operation, Event::StoreError);
-            }
-            return state.store_unavailable(&error);
-        }
-    };
-    let limit = admitted.protection.max_request_body;
+    let Admitted { key, operation, protection } = admitted;
+    // Without a key in its head it may be one that passes, whoever sent it.
+    let mut tenant = None;
+    if key.is_some() || protection.key == KeyRequirement::Required {
+        tenant = Some(match tenant_of(&state, &operation, &parts).await {
+            Ok(tenant) => tenant,
+            Err(refusal) => return Ok(*refusal),
+        });
+    }
+    let limit = protection.max_request_body;
     let announced =
         parts.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|length| length > limit as u64) {
-        return state.too_large(limit);
+        return Ok(state.too_large(limit));
     }
     let mut held = state.body_budget.hold();
     let mut framing = grpc::is_call(&parts.method, parts.version, &parts.headers).then(Framing::default);
@@ -156,32 +153,49 @@ where
         // What ends before its first message does is no call.
         Collected::Whole(..) if framing.as_ref().is_some_and(|framing| !framing.is_one_message()) => {
             let detail = "The call does not have one whole message; nothing was executed.";
-            return state.plain(StatusCode::BAD_REQUEST, false, detail);
+            return Ok(state.plain(StatusCode::BAD_REQUEST, false, detail));
         }
         Collected::Whole(bytes, _) => held.until_gone(bytes),
-        Collected::TooLong(..) => return state.too_large(limit),
-        Collected::Broken(error) if error.is::<NoRoom>() => return state.no_room_for_request(),
+        Collected::TooLong(..) => return Ok(state.too_large(limit)),
+        Collected::Broken(error) if error.is::<NoRoom>() => return Ok(state.no_room_for_request()),
         Collected::Broken(error) if error.is::<SecondMessage>() => {
             let detail = "This call has more than one message, and only unary calls can have an idempotency key; \
                           nothing was executed. Make it without a key.";
-            return state.plain(StatusCode::NOT_IMPLEMENTED, false, detail);
+            return Ok(state.plain(StatusCode::NOT_IMPLEMENTED, false, detail));
         }
         Collected::Broken(error) => {
             tracing::debug!(%error, "the request body ended early; nothing was executed");
             let detail = "The request body ended early; nothing was executed. Send the whole request again.";
-            return state.plain(StatusCode::BAD_REQUEST, true, detail);
+            return Ok(state.plain(StatusCode::BAD_REQUEST, true, detail));
         }
     };
     parts.headers.remove(http::header::TRANSFER_ENCODING);
     parts.headers.insert(CONTENT_LENGTH, body.len().into());
+    let (key, checked) = match state.key_of_whole(key, &protection, &parts, &body).await {
+        Ok(Keyed { key: Some(key), checked }) => (key, checked),
+        Ok(Keyed { key: None, .. }) => {
+            return match state.without_key(&operation, &protection) {
+                Some(refusal) => Ok(refusal),
+                None => pass_without_key(inner, parts, B::from(body)).await,
+            };
+        }
+        Err(refusal) => return Ok(*refusal),
+    };
+    let tenant = match tenant {
+        Some(tenant) => tenant,
+        None => match tenant_of(&state, &operation, &parts).await {
+            Ok(tenant) => tenant,
+            Err(refusal) => return Ok(*refusal),
+        },
+    };
 
     let (answer, answered) = oneshot::channel();
     // From here on nothing depends on the client: the task begins before the reservation is made.
     let answering = Arc::clone(&state);
     let executing = async move {
-        let key = RecordKey::new(tenant, admitted.operation, admitted.key.as_str());
+        let key = RecordKey::new(tenant, operation, key.as_str());
         let fingerprinted =
-            FingerprintedRequest::of(key.clone(), admitted.protection, Arc::clone(&state), parts, body);
+            FingerprintedRequest::of(key.clone(), protection, Arc::clone(&state), parts, body, checked);
         let subject = match fingerprinted.await {
             Ok(Some(subject)) => subject,
             Ok(None) => return,
@@ -214,5 +228,41 @@ where
     let executing = Trace::within(Trace::current(), Box::pin(executing));
     tokio::spawn(executing);
     // The task always answers; only if the runtime shuts down is the outcome unknown.
-    answered.await.unwrap_or_else(|_| answering.unknown_at_exit())
+    Ok(answered.await.unwrap_or_else(|_| answering.unknown_at_exit()))
+}
+
+/// Whose request it is, or what is answered where that cannot be told.
+async fn tenant_of(
+    state: &LayerState,
+    operation: &str,
+    parts: &Parts,
+) -> Result<String, Box<Response<Body>>> {
+    Err(Box::new(match state.tenants.tenant(&state.engine, parts).await {
+        Ok(FoundTenant::Tenant(tenant)) => return Ok(tenant),
+        Ok(FoundTenant::Nobody { challenges }) => state.scope_unresolved(challenges),
+        Ok(FoundTenant::Undecided) => state.scope_undecided(),
+        Err(error) => {
+            if let Some(observer) = state.engine.observer() {
+                observer.count(operation, Event::StoreError);
+            }
+            state.store_unavailable(&error)
+        }
+    }))
+}
+
+/// Has the service answer a request that needs no key and has none. `Semel-*` fields pass in neither direction.
+async fn pass_without_key<S, B, R>(
+    mut inner: S,
+    mut parts: Parts,
+    body: B,
+) -> Result<Response<Body>, S::Error>
+where
+    S: Service<Request<B>, Response = Response<R>>,
+    R: http_body::Body<Data = Bytes> + Send + 'static,
+    R::Error: Into<BoxError>,
+{
+    headers::drop_ours(&mut parts.headers);
+    let mut response = inner.call(Request::from_parts(parts, body)).await?.map(Body::stream);
+    headers::drop_ours(response.headers_mut());
+    Ok(response)
 }

@@ -1,4 +1,4 @@
-//! The client's key: what an `Idempotency-Key` header may hold, and which key it names.
+//! The client's key: where it is looked for, what an `Idempotency-Key` header may hold, and which key it names.
 //!
 //! ```
 //! use http::HeaderValue;
@@ -11,6 +11,11 @@
 //! # Ok::<(), semel::key::KeyError>(())
 //! ```
 
+mod source;
+
+pub use source::{InvalidKey, InvalidKeySource, KeySource, KeySources};
+
+use crate::canonical::NotCanonical;
 use core::fmt;
 use http::HeaderValue;
 use serde::{Deserialize, Serialize};
@@ -187,6 +192,29 @@ pub enum KeyError {
          Use for example a UUID."
     )]
     NotVisibleAscii,
+    /// Something else than a string.
+    #[error("The Idempotency-Key must be a string.")]
+    NotText,
+    /// Two sources with different keys.
+    #[error("The request has different keys in different places. Send the same key everywhere, or only one.")]
+    Different,
+    /// The body in which the key is, or could be, is not JSON that everybody reads in the same way.
+    #[error(
+        "The body may hold the idempotency key, and cannot be read as JSON: {0}. Nothing was executed; correct the body."
+    )]
+    UnreadableBody(NotCanonical),
+    /// A list of requests, or something else than an object.
+    #[error(
+        "The body may hold the idempotency key, and is not a JSON object. Nothing was executed; send one request at a time, \
+         each with a key of its own."
+    )]
+    NotAnObject,
+    /// A body that has to be decoded first.
+    #[error(
+        "The body may hold the idempotency key, and cannot be read: send JSON as UTF-8, without a content coding, under one \
+         well-formed Content-Type. Nothing was executed."
+    )]
+    EncodedBody,
     /// Too few characters.
     #[error(
         "The Idempotency-Key is too short: at least {min} characters are needed. Use for example a UUID."

@@ -39,7 +39,8 @@ pub fn target(data: &[u8]) {
 
 fn requests(headers: &HeaderMap, lines: &Lines<'_>) {
     let tenants = passing::Decisive::with([&HeaderName::from_static(TENANT)]);
-    let misspelt = headers.keys().any(|name| passing::is_misspelt_key(name.as_str()));
+    let keys = [HeaderName::from_static("idempotency-key")];
+    let misspelt = headers.keys().any(|name| passing::misspelt_key(name.as_str(), &keys).is_some());
     let refused = misspelt || tenants.is_named_by_connection(headers);
     let mut passed = headers.clone();
     passing::drop_hop_by_hop(&mut passed);

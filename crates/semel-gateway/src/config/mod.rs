@@ -10,6 +10,7 @@ mod encryption;
 mod error;
 mod fingerprint;
 mod from_flags;
+mod key;
 mod limits;
 mod listeners;
 mod nearest;
@@ -48,7 +49,7 @@ use listeners::Whose;
 use reading::{Reading, Secrets};
 use section::{Given, Section, TextForm};
 use semel::clock::Terms;
-use semel::key::{KeyRules, KeySyntax};
+use semel::key::{KeyRules, KeySources};
 use semel::problem::{DocsBase, Format};
 use semel::seal::Keyring;
 use semel_worker::WebhookSecret;
@@ -77,8 +78,10 @@ pub struct Config {
     pub profile: Format,
     /// Bounds every call to the store. Default 2 s.
     pub store_timeout: Duration,
-    /// What a key must look like.
+    /// What a key must look like, where its route does not say otherwise.
     pub key_rules: KeyRules,
+    /// Where a key is looked for, where its route does not say otherwise. Default: in the header `Idempotency-Key`.
+    pub key_sources: KeySources,
     /// Where the problem codes are explained. Default: on the page that the gateway publishes.
     pub docs: DocsBase,
     /// The admin API.
@@ -249,6 +252,7 @@ impl Config {
             profile: Format::default(),
             store_timeout: DEFAULT_STORE_TIMEOUT,
             key_rules: KeyRules::default(),
+            key_sources: KeySources::default(),
             docs: DocsBase::default(),
             admin: AdminConfig { listen: DEFAULT_ADMIN_LISTEN, people: Directory::default(), tls: None },
             scope: ScopeConfig::default(),
@@ -308,18 +312,22 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
             })
         },
     );
-    let key_rules = read_key(top.section("key", "[key]"), profile.profile().min_key_length());
     let admin::Read { config: admin, listen: admin_listen, is_guarded } =
         admin::read(top.section("admin", "[admin]"));
     let scope = scope::read(top.section("scope", "[scope]"));
+    let keys = key::read(top.section("key", "[key]"), profile.profile().min_key_length(), &scope);
     let quota = quota::read(top.section("quota", "[quota]"));
     let webhooks = read_webhooks(top.sections("webhook", "[[webhook]]"));
     let compared = fingerprint::Common::read(top.section("fingerprint", "[fingerprint]"), profile.profile());
     let declared = top.has("route");
     let defaults = top.section("defaults", "[defaults]");
     let for_all_is_told = !declared && defaults.is_there();
-    let reading =
-        route::Common { webhooks: !webhooks.is_empty(), compared: &compared, profile: profile.profile() };
+    let reading = route::Common {
+        webhooks: !webhooks.is_empty(),
+        compared: &compared,
+        profile: profile.profile(),
+        keys: &keys,
+    };
     let (routes, for_all) = route::read_all(top.sections("route", "[[route]]"), defaults, &reading);
     let protections = || {
         let for_all = for_all_is_told.then_some(&for_all.protection);
@@ -366,7 +374,8 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
         store: store.map_or_else(StoreUrl::default, |store| store.value),
         profile,
         store_timeout: store_timeout.map_or(DEFAULT_STORE_TIMEOUT, |timeout| timeout.value),
-        key_rules,
+        key_rules: keys.rules,
+        key_sources: keys.sources.clone(),
         docs: docs.map_or_else(DocsBase::default, |docs| docs.value),
         admin,
         scope,
@@ -388,41 +397,6 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
         telemetry,
         ..Config::before(upstream?.value)
     })
-}
-
-fn read_key(mut section: Section<'_, '_>, min_length: usize) -> KeyRules {
-    // No longer than the known APIs have it, so that a client may use one key for all of them.
-    const LENGTHS: std::ops::RangeInclusive<u64> = 1..=255;
-    let default = KeyRules::default();
-    let syntax = section.choice(
-        "syntax",
-        &[
-            ("lenient", KeySyntax::Lenient),
-            ("structured", KeySyntax::Structured),
-            ("opaque", KeySyntax::Opaque),
-        ],
-    );
-    let least = section.number("min_length", LENGTHS);
-    let most = section.number("max_length", LENGTHS);
-    let length = |given: &Option<Given<u64>>, default| {
-        given.as_ref().and_then(|given| usize::try_from(given.value).ok()).unwrap_or(default)
-    };
-    let rules = KeyRules {
-        syntax: syntax.map_or(default.syntax, |syntax| syntax.value),
-        min: length(&least, min_length),
-        max: length(&most, default.max),
-    };
-    if let Some(given) = most.or(least).filter(|_| rules.min > rules.max) {
-        let KeyRules { min, max, .. } = rules;
-        let problem = format!("`min_length` ({min}) is more than `max_length` ({max})");
-        section.wrong(
-            &given.at,
-            problem,
-            "write a `min_length` that is no more than `max_length` (16 and 255 if left out)",
-        );
-    }
-    section.end();
-    rules
 }
 
 fn read_webhooks(sections: Vec<Section<'_, '_>>) -> Vec<WebhookConfig> {

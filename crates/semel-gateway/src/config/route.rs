@@ -1,5 +1,6 @@
 //! `[[route]]`: one operation, and how it is protected; `[defaults]`: how all of them are, unless they say otherwise.
 
+use super::key::{self, Keys};
 use super::section::{Given, Section, TextForm, one_of};
 use super::{fingerprint, reconcile};
 use crate::route::{ForAll, Overlap, Pattern, Route};
@@ -37,6 +38,7 @@ pub(super) struct Common<'c> {
     pub(super) webhooks: bool,
     pub(super) compared: &'c fingerprint::Common,
     pub(super) profile: Profile,
+    pub(super) keys: &'c Keys,
 }
 
 /// All routes, without those that are wrong, and how everything is protected where none is declared.
@@ -124,11 +126,12 @@ fn read_rules(
     checks: Checks,
 ) -> Option<(Option<KeyRequirement>, ForAll)> {
     let headings = match section.name() {
-        DEFAULTS => ["[defaults.outcome]", "[defaults.fingerprint]", "[defaults.reconcile]"],
-        _ => ["[route.outcome]", "[route.fingerprint]", "[route.reconcile]"],
+        DEFAULTS => {
+            ["[defaults.outcome]", "[defaults.fingerprint]", "[defaults.reconcile]", "[defaults.key]"]
+        }
+        _ => ["[route.outcome]", "[route.fingerprint]", "[route.reconcile]", "[route.key]"],
     };
-    let key = section
-        .choice("key", &[("required", KeyRequirement::Required), ("optional", KeyRequirement::Optional)]);
+    let key = key::read_of_route(section, headings[3], common.keys);
     let (policy, timeout) = read_policy(section, common.profile, checks);
     let max_request_body = section.size("max_request_body", "1MiB", BODY);
     let max_stored_response = section.size("max_stored_response", "1MiB", BODY);
@@ -137,6 +140,19 @@ fn read_rules(
     let (fingerprint, recipe) =
         fingerprint::read(section.section("fingerprint", headings[1]), common.compared);
     let reconcile = reconcile::read(section.section("reconcile", headings[2]));
+    if let Some(Given { value: 0, at }) = &max_request_body
+        && key.sources.reads_body()
+    {
+        let problem = "the key is in the body, and no request may have one";
+        section.wrong(at, problem, "raise `max_request_body`, or take \"json:…\" out of `from`");
+    }
+    if let Some(name) =
+        key.sources.headers().find(|name| fingerprint.headers.iter().any(|own| own == name.as_str()))
+        && let Some(at) = &section.at
+    {
+        let problem = format!("`{name}` holds the key, so it cannot be compared too");
+        section.wrong(at, problem, "take it out of `headers` of the fingerprint");
+    }
     let settling = match &reconcile {
         Some(reconcile) => Settling::Poll { first: reconcile.every },
         None if common.webhooks => Settling::Webhook,
@@ -147,7 +163,9 @@ fn read_rules(
         given.and_then(|given| usize::try_from(given.value).ok()).unwrap_or(default)
     };
     let protection = Protection {
-        key: key.as_ref().map_or(default.key, |key| key.value),
+        key: key.need.unwrap_or(default.key),
+        key_sources: key.sources,
+        key_rules: key.rules,
         policy: Arc::new(Policy { settling, ..policy }),
         recipe: Arc::new(recipe),
         command: None,
@@ -157,10 +175,9 @@ fn read_rules(
         kept_headers,
         outcomes,
     };
-    let key = key.map(|key| key.value);
     // What it may not be was reported where lease, timeout and retention were read.
     let protection = protection.try_into().ok()?;
-    Some((key, ForAll { protection, keep_headers, fingerprint, reconcile }))
+    Some((key.need, ForAll { protection, keep_headers, fingerprint, reconcile }))
 }
 
 fn operation_name(text: &str) -> Result<String, InvalidValue> {

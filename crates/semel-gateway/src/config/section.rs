@@ -84,6 +84,29 @@ impl<'r, 'i> Section<'r, 'i> {
         Self { reading, name: heading, table, fallback, at, asked: Vec::new() }
     }
 
+    /// Whether a setting is a text.
+    pub(super) fn is_text(&self, name: &str) -> bool {
+        self.peek(name).is_some_and(|value| matches!(value.get_ref(), DeValue::String(_)))
+    }
+
+    /// The section of this name, where a text may stand in its place.
+    pub(super) fn section_beside_text(&mut self, name: &'static str, heading: &'static str) -> Self {
+        let is_text = |table: Option<&'r DeTable<'i>>| {
+            let value = table.and_then(|table| find(table, name));
+            value.is_some_and(|value| matches!(value.get_ref(), DeValue::String(_)))
+        };
+        let (table, fallback) = (self.table, self.fallback);
+        if is_text(table) {
+            self.table = None;
+        }
+        if is_text(fallback) {
+            self.fallback = None;
+        }
+        let section = self.section(name, heading);
+        (self.table, self.fallback) = (table, fallback);
+        section
+    }
+
     /// The sections of this name, as many as there are.
     pub(super) fn sections(&mut self, name: &'static str, heading: &'static str) -> Vec<Self> {
         let reading = self.reading;

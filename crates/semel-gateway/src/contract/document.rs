@@ -7,8 +7,8 @@ use http::header::{CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE, ETAG, LINK,
 use http::{HeaderName, StatusCode};
 use semel::canonical::NormalForm;
 use semel::fingerprint::Recipe;
-use semel::headers::{IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED, OPERATION_ID};
-use semel::key::{KeyRules, KeySyntax};
+use semel::headers::{IDEMPOTENT_REPLAYED, OPERATION_ID};
+use semel::key::{KeyRules, KeySources, KeySyntax};
 use semel::problem::{Code, DocsBase, Format, GrpcStatus, Problem};
 use semel::{Expired, InFlight, StoreResponse};
 use semel_tower::{KeyRequirement, OutcomeClass, OutcomeRules, Protection};
@@ -55,7 +55,10 @@ impl RefusalFormat {
 
 #[derive(Serialize)]
 pub(super) struct Key {
-    pub(super) header: String,
+    /// Where it is looked for: `header:NAME`, or `json:` and a JSON Pointer into the body.
+    pub(super) sources: Vec<String>,
+    /// The first header among them.
+    pub(super) header: Option<String>,
     pub(super) syntax: KeySyntax,
     pub(super) min_length: usize,
     pub(super) max_length: usize,
@@ -85,6 +88,12 @@ pub(super) struct Operation {
     pub(super) methods: Vec<String>,
     pub(super) path: Option<String>,
     pub(super) key: &'static str,
+    /// Where its key is looked for, unless that is as for all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) key_sources: Option<Vec<String>>,
+    /// The fewest and most characters of its key, unless they are as for all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) key_length: Option<KeyLength>,
     #[serde(rename = "window_seconds", serialize_with = "seconds")]
     pub(super) window: Duration,
     #[serde(rename = "body_window_seconds", serialize_with = "seconds")]
@@ -115,6 +124,12 @@ pub(super) struct Operation {
     /// The statuses that mean something else here than they usually do.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) outcomes: BTreeMap<String, &'static str>,
+}
+
+#[derive(Serialize)]
+pub(super) struct KeyLength {
+    pub(super) min: usize,
+    pub(super) max: usize,
 }
 
 #[derive(Serialize)]
@@ -152,13 +167,15 @@ impl Document {
     pub(super) fn of(config: &Config) -> Self {
         let operations = match config.routes.for_all() {
             Some(rules) => vec![Operation::for_all(rules)],
-            None => config.routes.routes().iter().map(Operation::of).collect(),
+            None => {
+                config.routes.routes().iter().map(|route| Operation::of(route, &config.key_sources)).collect()
+            }
         };
         Self {
             contract_version: 1,
             profile: config.profile.name().to_owned(),
             format: RefusalFormat::of(&config.profile, &config.docs),
-            key: Key::of(&config.key_rules),
+            key: Key::of(&config.key_rules, &config.key_sources),
             tenant: Tenant::of(&config.scope),
             replay: Replay {
                 header: as_documented(&IDEMPOTENT_REPLAYED),
@@ -192,13 +209,14 @@ fn as_documented(name: &HeaderName) -> String {
 }
 
 impl Key {
-    fn of(rules: &KeyRules) -> Self {
+    fn of(rules: &KeyRules, sources: &KeySources) -> Self {
         // As long as a UUID where that is allowed, and never of a wrong length.
         let example = "0a4f6c1e-8f5e-4c3a-9d57-7f0a9a6f2b11";
         let length = example.len().clamp(rules.min, rules.max);
         let key: String = example.chars().cycle().take(length).collect();
         Self {
-            header: as_documented(&IDEMPOTENCY_KEY),
+            sources: texts(sources),
+            header: sources.headers().next().map(as_documented),
             syntax: rules.syntax,
             min_length: rules.min,
             max_length: rules.max,
@@ -206,6 +224,10 @@ impl Key {
             example: if rules.syntax == KeySyntax::Structured { format!("\"{key}\"") } else { key },
         }
     }
+}
+
+fn texts(sources: &KeySources) -> Vec<String> {
+    sources.iter().map(ToString::to_string).collect()
 }
 
 const BY_CREDENTIAL: &str = "A key belongs to the credential that it is sent with (Authorization, X-Api-Key). A refreshed bearer token is \
@@ -255,8 +277,10 @@ impl Tenant {
 }
 
 impl Operation {
-    fn of(route: &Route) -> Self {
+    fn of(route: &Route, for_all: &KeySources) -> Self {
+        let sources = &route.protection.key_sources;
         Self {
+            key_sources: (sources != for_all).then(|| texts(sources)),
             operation: route.operation.clone(),
             methods: vec![route.pattern.method().to_string()],
             path: Some(route.pattern.path().to_owned()),
@@ -283,6 +307,8 @@ impl Operation {
                 KeyRequirement::Required => "required",
                 KeyRequirement::Optional => "optional",
             },
+            key_sources: None,
+            key_length: protection.key_rules.map(|KeyRules { min, max, .. }| KeyLength { min, max }),
             window: policy.retention,
             body_window: policy.body_retention.min(policy.retention),
             tombstone: policy.tombstone,

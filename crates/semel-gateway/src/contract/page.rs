@@ -1,6 +1,6 @@
 //! The contract as a page. Everything that comes from the configuration is escaped; nothing is loaded from elsewhere.
 
-use super::document::{Document, Error, Fingerprint, Operation};
+use super::document::{Document, Error, Fingerprint, KeyLength, Operation};
 use crate::setting::{duration_in_words, show_size};
 use semel::canonical::NormalForm;
 use semel::key::KeySyntax;
@@ -13,7 +13,7 @@ const STYLE: &str = include_str!("style.css");
 pub(super) fn page(document: &Document) -> String {
     fill(TEMPLATE, |slot| match slot {
         "style" => STYLE.to_owned(),
-        "header" => Text(&document.key.header).to_string(),
+        "places" => places(&document.key.sources),
         "example" => example(document),
         "key" => key(document),
         "operations_intro" => operations_intro(document),
@@ -65,12 +65,25 @@ fn example(document: &Document) -> String {
     let operation = document.operations.first();
     let method = operation.and_then(|operation| operation.methods.first()).map_or("POST", String::as_str);
     let path = operation.and_then(|operation| operation.path.as_deref()).unwrap_or("/payments");
-    let key = &document.key;
-    let lines = format!(
-        "{method} {path} HTTP/1.1\n{}: {}\nContent-Type: application/json\n\n{{ … }}",
-        key.header, key.example
-    );
+    let key = &document.key.example;
+    let lines = match &document.key.header {
+        Some(header) => {
+            format!("{method} {path} HTTP/1.1\n{header}: {key}\nContent-Type: application/json\n\n{{ … }}")
+        }
+        None => format!("{method} {path} HTTP/1.1\nContent-Type: application/json\n\n{{ … \"{key}\" … }}"),
+    };
     Text(&lines).to_string()
+}
+
+/// Where a key may be, as HTML.
+fn places(sources: &[String]) -> String {
+    let place = |source: &String| match source.split_once(':') {
+        Some(("json", pointer)) => format!("the string at {} in the JSON body", code(pointer)),
+        Some((_, "idempotency-key")) => code("Idempotency-Key"),
+        Some((_, header)) => code(header),
+        None => code(source),
+    };
+    sources.iter().map(place).collect::<Vec<_>>().join(", or as ")
 }
 
 fn key(document: &Document) -> String {
@@ -147,6 +160,12 @@ fn remarks(operation: &Operation) -> Vec<String> {
     remarks.push(format!("the outcome is unknown after {}", duration_in_words(operation.timeout)));
     if !operation.kept_headers.is_empty() {
         remarks.push(format!("{} is kept too", codes(&operation.kept_headers)));
+    }
+    if let Some(sources) = &operation.key_sources {
+        remarks.push(format!("the key is sent as {}", places(sources)));
+    }
+    if let Some(KeyLength { min, max }) = &operation.key_length {
+        remarks.push(format!("keys have {min} to {max} characters"));
     }
     remarks.extend(comparison(&operation.fingerprint));
     remarks.extend(operation.outcomes.iter().map(|(status, outcome)| format!("{status} means {outcome}")));

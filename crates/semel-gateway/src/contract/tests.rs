@@ -77,6 +77,26 @@ fn programs_read_every_operation_with_its_rules() {
 }
 
 #[test]
+fn where_the_key_is_looked_for_is_published() {
+    let routes = "[key]\nfrom = [\"header:X-Key\", \"json:/key\"]\n[[route]]\nmatch = \"POST /a\"\n\
+                  [[route]]\nmatch = \"POST /b\"\n[route.key]\nfrom = [\"json:/b/key\"]\nmin_length = 1\n";
+    let published = document(routes);
+    assert_eq!(published["key"]["sources"], json!(["header:x-key", "json:/key"]));
+    assert_eq!(published["key"]["header"], json!("x-key"));
+    assert!(published["operations"][0].get("key_sources").is_none());
+    assert_eq!(published["operations"][1]["key_sources"], json!(["json:/b/key"]));
+    assert_eq!(published["operations"][1]["key_length"], json!({ "min": 1, "max": 255 }));
+    let page = page(routes);
+    assert!(
+        page.contains("<code>x-key</code>, or as the string at <code>/key</code> in the JSON body"),
+        "{page}"
+    );
+    assert!(page.contains("the key is sent as the string at <code>/b/key</code>"), "{page}");
+    assert_eq!(document("")["key"]["sources"], json!(["header:idempotency-key"]));
+    assert_eq!(document("")["key"]["header"], json!("Idempotency-Key"));
+}
+
+#[test]
 fn a_catch_all_without_a_name_is_published_with_the_rule_of_precedence() {
     let routes = "[[route]]\nmatch = \"DELETE /**\"\n[[route]]\noperation = \"a\"\nmatch = \"PUT /a/{id}\"\n";
     let operations = &document(routes)["operations"];

@@ -16,4 +16,4 @@ pub(crate) use hop_by_hop::{
     ConnectionOptions, announce, clean_answered_trailers, clean_trailers, drop_claims, drop_hop_by_hop,
     drop_ours, remove_all,
 };
-pub(crate) use names::{Decisive, TARGETS, folded, is_method_override, is_misspelt_key};
+pub(crate) use names::{Decisive, TARGETS, folded, is_method_override, misspelt_key};

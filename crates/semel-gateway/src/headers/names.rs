@@ -30,10 +30,11 @@ pub(crate) fn is_mistakable(name: &str) -> bool {
     }
 }
 
-/// Whether a field is the key under a name that we do not read, and that a service behind CGI would.
-pub(crate) fn is_misspelt_key(name: &str) -> bool {
-    let key = IDEMPOTENCY_KEY;
-    name.len() == key.as_str().len() && name != key && folded(name) == key.as_str()
+/// The header of a key that a field is under a name that we do not read, and that a service behind CGI would.
+pub(crate) fn misspelt_key<'k>(name: &str, key_headers: &'k [HeaderName]) -> Option<&'k HeaderName> {
+    let is_meant =
+        |key: &&HeaderName| name.len() == key.as_str().len() && name != **key && folded(name) == key.as_str();
+    key_headers.iter().find(is_meant)
 }
 
 /// Whether a field tells a service of another method than the request's own. Some frameworks believe it unless told not to.
@@ -136,10 +137,13 @@ mod tests {
 
     #[test]
     fn a_name_is_known_under_every_spelling_that_cgi_has_for_it() {
+        let keys = [IDEMPOTENCY_KEY, HeaderName::from_static("x-key")];
+        let is_misspelt_key = |name: &str| misspelt_key(name, &keys).is_some();
         for name in ["idempotency_key", "idempotency.key", "idempotency~key"] {
             assert!(is_misspelt_key(name) && is_mistakable(name), "{name}");
         }
         assert!(!is_misspelt_key(IDEMPOTENCY_KEY.as_str()) && !is_misspelt_key("idempotency_keys"));
+        assert!(is_misspelt_key("x_key") && !is_misspelt_key("x-key"));
         for name in
             ["x_real_ip", "x-forwarded_for", "semel_attempt", "x_api_key", "transfer_encoding", "proxy_x"]
         {

@@ -22,9 +22,12 @@ impl PathAliases {
 
 impl Filter for PathAliases {
     fn apply(&self, accepted: &mut AcceptedRequest) -> Result<(), Box<Response<Bytes>>> {
-        match self.routes.ambiguity(&accepted.parts) {
-            Some(ambiguity) => Err(Box::new(ambiguity.into_response())),
-            None => Ok(()),
+        if let Some(ambiguity) = self.routes.ambiguity(&accepted.parts) {
+            return Err(Box::new(ambiguity.into_response()));
         }
+        if self.routes.has_key_elsewhere(&accepted.parts) {
+            accepted.under_way.has_key();
+        }
+        Ok(())
     }
 }

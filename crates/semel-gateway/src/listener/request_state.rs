@@ -229,6 +229,11 @@ impl UnderWay {
         self.in_flight.as_ref()
     }
 
+    /// It has, or may have, a key that its head did not show.
+    pub(crate) fn has_key(&self) {
+        let _ = self.state.0.stage.compare_exchange(UNDER_WAY, KEYED, Relaxed, Relaxed);
+    }
+
     /// There is an answer: from now on only its sending is left, and that is pointless without a client.
     pub(crate) fn answered(&self) {
         self.state.pass_through();

@@ -33,6 +33,7 @@ pub(crate) fn changed(process: Process, old: &Config, new: &Config) -> Vec<&'sta
         encryption: _,
         profile: _,
         key_rules: _,
+        key_sources: _,
         docs: _,
         scope: _,
         routes: _,

@@ -7,7 +7,6 @@ use crate::headers::{TARGETS, folded, is_method_override};
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
-use semel::headers::IDEMPOTENCY_KEY;
 use semel::problem::plain;
 use semel_tower::{KeyRequirement, Protection};
 use std::borrow::Cow;
@@ -62,7 +61,7 @@ fn unconfigured(protection: &Protection, parts: &Parts, others: &Others<'_>) -> 
 
 /// Whether anything is promised of a request: not if it brings no key and needs none.
 fn is_promised(protection: &Protection, parts: &Parts) -> bool {
-    protection.key == KeyRequirement::Required || parts.headers.contains_key(IDEMPOTENCY_KEY)
+    protection.key == KeyRequirement::Required || protection.may_have_key(parts)
 }
 
 impl Declared {

@@ -23,6 +23,8 @@ use http::request::Parts;
 use http::{HeaderName, Method};
 use semel::Policy;
 use semel::fingerprint::Recipe;
+use semel::headers::IDEMPOTENCY_KEY;
+use semel::key::KeySources;
 use semel_tower::{KeyRequirement, Protected, ValidProtection};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -82,6 +84,8 @@ struct Declared {
     /// In the order of [`METHODS`].
     by_method: [ByPath; METHODS.len()],
     by_name: HashMap<String, usize>,
+    /// Some route's key is not in the usual header.
+    keys_elsewhere: bool,
     /// Some path has capital letters, so that a request without any may mean it.
     upper_case: bool,
 }
@@ -118,6 +122,7 @@ impl Routes {
         let mut declared = Declared {
             by_method: Default::default(),
             by_name: HashMap::new(),
+            keys_elsewhere: routes.iter().any(|route| route.protection.key_sources != KeySources::default()),
             upper_case: routes.iter().any(|route| route.pattern.has_upper_case()),
             routes,
         };
@@ -181,6 +186,34 @@ impl Routes {
                 Some((operation, route.protection.clone()))
             }
         }
+    }
+
+    /// The headers in which keys are looked for, the usual one among them.
+    pub(crate) fn key_headers(&self) -> Vec<HeaderName> {
+        let mut headers = vec![IDEMPOTENCY_KEY];
+        let for_all = self.for_all().map(|rules| &rules.protection);
+        for protection in self.routes().iter().map(|route| &route.protection).chain(for_all) {
+            for name in protection.key_sources.headers() {
+                if !headers.contains(name) {
+                    headers.push(name.clone());
+                }
+            }
+        }
+        headers
+    }
+
+    /// Whether a request is protected by a key that is not in the usual header.
+    pub(crate) fn has_key_elsewhere(&self, parts: &Parts) -> bool {
+        let protection = match &self.0 {
+            RouteSet::Unconfigured(rules) => is_for_all(&parts.method).then_some(&rules.protection),
+            RouteSet::Declared(declared) if declared.keys_elsewhere => {
+                declared.select(&parts.method, parts.uri.path()).map(|route| &route.protection)
+            }
+            RouteSet::Declared(_) => None,
+        };
+        protection.is_some_and(|protection| {
+            protection.key_sources != KeySources::default() && protection.may_have_key(parts)
+        })
     }
 
     /// The route that an operation of this name is of: the one that is called so, or, for a method and a path, the one without a name that

@@ -35,6 +35,7 @@ store_timeout = "500ms"
 docs     = "https://docs.example.com/errors/"
 
 [key]
+from = ["header:x-idempotency-key", "json:/idempotency_key"]
 syntax = "structured"
 min_length = 20
 max_length = 100
@@ -407,6 +408,25 @@ fn defaults_hold_where_a_route_says_nothing() {
         (&own.fingerprint.ignore, &own.fingerprint.headers),
         (&vec!["/trace".into()], &vec!["api-version".into()])
     );
+}
+
+#[test]
+fn a_route_may_have_its_key_elsewhere() {
+    let config = right(&format!(
+        "{UPSTREAM}[key]\nfrom = [\"header:X-Key\"]\nmin_length = 3\n[defaults.key]\nfrom = [\"json:/key\"]\nneed = \"optional\"\n\
+         [[route]]\nmatch = \"POST /a\"\nkey = \"required\"\n[[route]]\nmatch = \"POST /b\"\n\
+         [route.key]\nfrom = [\"header:x-b\", \"json:/b/key\"]\nmax_length = 40\n"
+    ));
+    let sources =
+        |sources: &semel::key::KeySources| sources.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(sources(&config.key_sources), ["header:x-key"]);
+    let [a, b] = config.routes.routes() else { panic!("two routes") };
+    assert_eq!((a.protection.key, b.protection.key), (KeyRequirement::Required, KeyRequirement::Optional));
+    assert_eq!(sources(&a.protection.key_sources), ["json:/key"]);
+    assert_eq!(sources(&b.protection.key_sources), ["header:x-b", "json:/b/key"]);
+    assert_eq!(a.protection.key_rules, None);
+    let rules = b.protection.key_rules.unwrap();
+    assert_eq!((rules.min, rules.max), (3, 40));
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod hanging_up;
 mod http2_clients;
 mod http2_lengths;
 mod http2_service;
+mod keys;
 mod limits;
 mod outcomes;
 mod passing;

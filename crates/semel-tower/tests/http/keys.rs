@@ -1,6 +1,7 @@
 //! Which requests need a key, and what a key looks like.
 
 use crate::support::{Ask, KEY, Shop};
+use semel::key::KeySources;
 use semel::key::{KeyRules, KeySyntax};
 use semel_tower::{KeyRequirement, Protection};
 
@@ -159,4 +160,123 @@ async fn strict_syntaxes_take_their_own_spelling_alone() {
     let shop = strict(KeySyntax::Opaque).await;
     assert_eq!(shop.send(&Ask::payment()).await.text(), "effect 1");
     assert_eq!(shop.send(&Ask::payment().key(&format!("\"{KEY}\""))).await.text(), "effect 2", "another key");
+}
+
+fn sources(texts: &[&str]) -> KeySources {
+    KeySources::new(texts.iter().map(|text| text.parse().unwrap())).unwrap()
+}
+
+async fn keys_from(texts: &[&str], key: KeyRequirement) -> Shop {
+    Shop::protected(Protection { key, key_sources: sources(texts), ..Protection::default() }).await
+}
+
+fn with_body(body: impl Into<bytes::Bytes>) -> Ask {
+    Ask::payment()
+        .without("idempotency-key")
+        .without("content-type")
+        .header("Content-Type", "application/json")
+        .body(body)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_in_the_body_is_the_key_however_it_is_escaped_and_however_large_the_body_is() {
+    let shop = keys_from(&["header:x-key", "json:/order/key"], KeyRequirement::Required).await;
+    for (number, length) in [10, 200_000].into_iter().enumerate() {
+        let key = format!("key-in-the-body-{number}");
+        let padding = "x".repeat(length);
+        let first =
+            shop.send(&with_body(format!(r#"{{"order":{{"key":"{key}"}},"note":"{padding}"}}"#))).await;
+        assert_eq!((first.status, first.is_replay()), (201, false), "{}", first.text());
+        // Another spelling of the same.
+        let escaped = key.replace("key", r"\u006bey");
+        let again = shop
+            .send(&with_body(format!(r#"{{"note": "{padding}", "order": {{"key": "{escaped}"}}}}"#)))
+            .await;
+        assert_eq!((again.status, &again.body, again.is_replay()), (201, &first.body, true));
+        let both = with_body(format!(r#"{{"order":{{"key":"{key}"}},"note":"{padding}"}}"#))
+            .header("X-Key", format!("\"{key}\""));
+        assert!(shop.send(&both).await.is_replay(), "the same key in both places");
+        let other = shop.send(&with_body(format!(r#"{{"order":{{"key":"{key}"}},"note":"other"}}"#))).await;
+        assert_eq!(other.code(), "idempotency_key_reused_with_different_payload");
+        let different =
+            with_body(format!(r#"{{"order":{{"key":"{key}"}}}}"#)).header("X-Key", "another-key-of-one");
+        assert_eq!(shop.send(&different).await.code(), "idempotency_key_invalid");
+    }
+    assert_eq!(shop.till.effects(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_in_which_no_key_can_be_found_is_refused_even_where_none_is_needed() {
+    let shop = keys_from(&["json:/key", "header:idempotency-key"], KeyRequirement::Optional).await;
+    for (what, body) in [
+        ("truncated", r#"{"key":"0123456789abcdef""#),
+        ("nothing", ""),
+        ("a batch", r#"[{"key":"0123456789abcdef"}]"#),
+        ("a string", r#""0123456789abcdef""#),
+        ("two keys", r#"{"key":"0123456789abcdef","key":"fedcba9876543210"}"#),
+        ("two keys, one escaped", r#"{"key":"0123456789abcdef","\u006bey":"fedcba9876543210"}"#),
+        ("a duplicate elsewhere", r#"{"key":"0123456789abcdef","a":{"b":1,"b":1}}"#),
+        ("null", r#"{"key":null}"#),
+        ("a number", r#"{"key":12345678901234567}"#),
+        ("too short", r#"{"key":"short"}"#),
+        ("not ASCII", r#"{"key":"0123456789abcdé"}"#),
+    ] {
+        for ask in [with_body(body), with_body(body).key(KEY)] {
+            let answer = shop.send(&ask).await;
+            assert_eq!((answer.status, answer.code().as_str()), (400, "idempotency_key_invalid"), "{what}");
+            assert!(!answer.text().contains("0123456789"), "the key is not repeated: {}", answer.text());
+        }
+    }
+    let encoded = |name: &str, value: &str| {
+        with_body(r#"{"key":"0123456789abcdef"}"#).without(name).header(name, value)
+    };
+    for ask in [
+        encoded("content-encoding", "gzip"),
+        encoded("content-type", "application/json; charset=utf-16"),
+        encoded("content-type", "application/json; charset"),
+    ] {
+        let answer = shop.send(&ask).await;
+        assert_eq!((answer.status, answer.code().as_str()), (400, "idempotency_key_invalid"));
+    }
+    assert_eq!((shop.till.requests(), shop.records().await.len()), (0, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_no_key_in_its_body_passes_whole_where_none_is_needed_and_is_refused_where_one_is() {
+    let optional = keys_from(&["json:/key"], KeyRequirement::Optional).await;
+    for ask in [
+        with_body(r#"{"amount":"10.00"}"#),
+        with_body(r#"{"amount":"10.00"}"#).chunked(),
+        with_body("key=0123456789abcdef").without("content-type").header("Content-Type", "text/plain"),
+    ] {
+        let answer = optional.send(&ask).await;
+        assert_eq!((answer.status, answer.header("semel-operation-id")), (201, None));
+    }
+    assert_eq!((optional.till.effects(), optional.records().await.len()), (3, 0));
+    let required = keys_from(&["json:/key"], KeyRequirement::Required).await;
+    for ask in [with_body("{}"), with_body("{}").key(KEY)] {
+        let answer = required.send(&ask).await;
+        assert_eq!((answer.status, answer.code().as_str()), (400, "idempotency_key_missing"));
+        let detail = answer.json()["detail"].as_str().unwrap().to_owned();
+        assert!(detail.contains("requires the member /key in its JSON body"), "{detail}");
+    }
+    assert_eq!(required.till.requests(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_header_and_shorter_keys_are_for_the_operation_to_say() {
+    let rules = KeyRules { min: 3, ..KeyRules::default() };
+    let shop = Shop::protected(Protection {
+        key_sources: sources(&["header:PayPal-Request-Id"]),
+        key_rules: Some(rules),
+        ..Protection::default()
+    })
+    .await;
+    let ask = |key: &str| Ask::payment().without("idempotency-key").header("PayPal-Request-Id", key);
+    assert_eq!(shop.send(&ask("abc")).await.status, 201);
+    assert!(shop.send(&ask("abc")).await.is_replay());
+    let short = shop.send(&ask("ab")).await;
+    assert_eq!(short.code(), "idempotency_key_invalid");
+    assert!(short.text().contains("The paypal-request-id is too short"), "{}", short.text());
+    assert_eq!(shop.send(&Ask::payment()).await.code(), "idempotency_key_missing");
 }

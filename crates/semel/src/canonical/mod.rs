@@ -24,6 +24,7 @@
 //! # Ok::<(), semel::canonical::NotCanonical>(())
 //! ```
 
+mod checked;
 mod normal_form;
 mod number;
 mod pointer;
@@ -39,8 +40,9 @@ mod timestamp;
 mod vectors;
 mod write;
 
+pub use checked::{CheckedJson, Value};
 pub use normal_form::NormalForm;
-pub use pointer::PointerError;
+pub use pointer::{Pointer, PointerError};
 pub use shape::{Shape, ShapeError};
 
 /// The deepest nesting of arrays and objects that has a canonical form.
@@ -75,14 +77,18 @@ pub fn canonical(text: &[u8]) -> Result<String, NotCanonical> {
 /// # Errors
 /// [`NotCanonical`] where it has none; then nothing was written.
 pub fn write_canonical(text: &[u8], shape: &Shape, sink: &mut impl Sink) -> Result<(), NotCanonical> {
-    if u32::try_from(text.len()).is_err() {
-        return Err(NotCanonical::TooLarge);
-    }
-    let text =
-        core::str::from_utf8(text).map_err(|error| NotCanonical::InvalidUtf8 { at: error.valid_up_to() })?;
+    let text = readable(text)?;
     let objects = scan::objects(text)?;
     write::Writer::new(text, &objects, shape, sink).run();
     Ok(())
+}
+
+/// The text, if it is one and not too large.
+fn readable(text: &[u8]) -> Result<&str, NotCanonical> {
+    if u32::try_from(text.len()).is_err() {
+        return Err(NotCanonical::TooLarge);
+    }
+    core::str::from_utf8(text).map_err(|error| NotCanonical::InvalidUtf8 { at: error.valid_up_to() })
 }
 
 /// Why a text has no canonical form. Offsets are in bytes; the text itself is never repeated.

@@ -23,6 +23,40 @@ pub enum PointerError {
     },
 }
 
+/// A JSON Pointer (RFC 6901) to a part of a text.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Pointer {
+    text: Box<str>,
+    names: Box<[String]>,
+}
+
+impl Pointer {
+    /// The pointer that a text is.
+    ///
+    /// # Errors
+    /// [`PointerError`] where it is none, or means the whole text.
+    pub fn parse(text: &str) -> Result<Self, PointerError> {
+        Ok(Self { text: text.into(), names: tokens(text)?.into() })
+    }
+
+    /// The pointer as it is written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The unescaped names, outermost first.
+    pub(super) fn names(&self) -> &[String] {
+        &self.names
+    }
+}
+
+impl core::fmt::Display for Pointer {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
 /// The unescaped names that a pointer consists of, outermost first.
 pub(super) fn tokens(pointer: &str) -> Result<Vec<String>, PointerError> {
     if pointer.is_empty() {

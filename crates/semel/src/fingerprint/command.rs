@@ -44,7 +44,7 @@ fn hash(
 fn add(parts: &mut Parts, recipe: &Recipe, name: &str, text: &[u8]) -> Result<(), RecipeUnavailable> {
     parts.part("command", name.as_bytes());
     // The text was found canonical when the command was taken.
-    let digest = json_digest(text, recipe.shape()).ok_or(RecipeUnavailable::Damaged)?;
+    let digest = json_digest(text, recipe.shape(), None).ok_or(RecipeUnavailable::Damaged)?;
     parts.part("json", &digest);
     Ok(())
 }

@@ -50,7 +50,7 @@ fn add_body(parts: &mut Parts, shape: &Shape, media_type: &[u8], request: &HttpR
         if is_json(media_type) && !media_type.contains(&b',') {
             // What has no canonical form goes by its bytes and under a name of its own: it matches a retry of itself,
             // and never a clean body, whatever its bytes are.
-            return match json_digest(request.body, shape) {
+            return match json_digest(request.body, shape, None) {
                 Some(digest) => parts.part("json", &digest),
                 None => parts.part("unclean json", &Sha256::digest(request.body)),
             };

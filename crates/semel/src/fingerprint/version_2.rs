@@ -6,6 +6,7 @@ use super::media_type::MediaType;
 use super::parts::Parts;
 use super::request::{add_headers, is_json, json_digest};
 use super::{HttpRequest, Recipe, host, multipart};
+use crate::canonical::CheckedJson;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use sha2::{Digest, Sha256};
 
@@ -20,7 +21,12 @@ enum Content {
 }
 
 /// Adds what counts of a request.
-pub(super) fn add(parts: &mut Parts, recipe: &Recipe, request: &HttpRequest<'_>) {
+pub(super) fn add(
+    parts: &mut Parts,
+    recipe: &Recipe,
+    request: &HttpRequest<'_>,
+    checked: Option<&CheckedJson>,
+) {
     parts.piece(b"query");
     add_form(parts, request.query.unwrap_or_default().as_bytes());
     add_headers(parts, recipe, request);
@@ -35,7 +41,7 @@ pub(super) fn add(parts: &mut Parts, recipe: &Recipe, request: &HttpRequest<'_>)
         (Some(line), None) => MediaType::parse(line.as_bytes()),
         _ => None,
     };
-    let content = content(recipe, media_type.as_ref(), request);
+    let content = content(recipe, media_type.as_ref(), request, checked);
     match &media_type {
         Some(media_type) => add_media_type(parts, media_type, &content),
         // None, several, or one that is not written as it should be: by its bytes.
@@ -56,7 +62,12 @@ pub(super) fn add(parts: &mut Parts, recipe: &Recipe, request: &HttpRequest<'_>)
     }
 }
 
-fn content(recipe: &Recipe, media_type: Option<&MediaType<'_>>, request: &HttpRequest<'_>) -> Content {
+fn content(
+    recipe: &Recipe,
+    media_type: Option<&MediaType<'_>>,
+    request: &HttpRequest<'_>,
+    checked: Option<&CheckedJson>,
+) -> Content {
     let bytes = || Content::Bytes(Sha256::digest(request.body).into());
     if recipe.compares_bytes() {
         return bytes();
@@ -68,7 +79,7 @@ fn content(recipe: &Recipe, media_type: Option<&MediaType<'_>>, request: &HttpRe
         return bytes();
     }
     match media_type.essence() {
-        essence if is_json(essence) => match json_digest(request.body, recipe.shape()) {
+        essence if is_json(essence) => match json_digest(request.body, recipe.shape(), checked) {
             Some(digest) => Content::Json(digest),
             None => Content::UncleanJson(Sha256::digest(request.body).into()),
         },

@@ -6,7 +6,7 @@ mod headers;
 mod names;
 
 pub(crate) use headers::{ConnectionOptions, clean_trailers, drop_claims, drop_hop_by_hop};
-pub(crate) use names::{Decisive, is_identity, is_method_override, is_misspelt_key};
+pub(crate) use names::{Decisive, is_identity, is_method_override, misspelt_key};
 
 use http::{HeaderMap, Version};
 

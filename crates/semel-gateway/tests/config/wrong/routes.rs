@@ -396,6 +396,66 @@ error: `**` is not the last segment
 }
 
 #[test]
+fn places_where_no_key_can_be() {
+    assert_errors(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[scope]
+tenant = ["header:x-account"]
+[key]
+from = ["query:key", "header:authorization", "json:key", "header:X-Account", "json:/key", "json:/key"]
+[[route]]
+operation = "a"
+match = "POST /a"
+max_request_body = "0B"
+"#,
+        r#"
+error: "query:key" is not a place where a key could be
+ --> semel.toml:5:9
+  |
+5 | from = ["query:key", "header:authorization", "json:key", "header:X-Account", "json:/key", "json:/key"]
+  |         ^^^^^^^^^^^
+  = help: write "header:idempotency-key" or "json:/idempotency_key"
+
+error: `authorization` cannot hold the key: it is a credential
+ --> semel.toml:5:22
+  |
+5 | from = ["query:key", "header:authorization", "json:key", "header:X-Account", "json:/key", "json:/key"]
+  |                      ^^^^^^^^^^^^^^^^^^^^^^
+  = help: name the header that clients send the key in: "header:x-idempotency-key"
+
+error: "key" is not a JSON Pointer: it must start with a slash, such as "/metadata/trace_id"
+ --> semel.toml:5:46
+  |
+5 | from = ["query:key", "header:authorization", "json:key", "header:X-Account", "json:/key", "json:/key"]
+  |                                              ^^^^^^^^^^
+  = help: write a pointer to a string in the body: "json:/idempotency_key"
+
+error: `x-account` tells tenants apart, so it cannot hold the key
+ --> semel.toml:5:58
+  |
+5 | from = ["query:key", "header:authorization", "json:key", "header:X-Account", "json:/key", "json:/key"]
+  |                                                          ^^^^^^^^^^^^^^^^^^
+  = help: name the header that clients send the key in
+
+error: "json:/key" is in the list twice
+ --> semel.toml:5:91
+  |
+5 | from = ["query:key", "header:authorization", "json:key", "header:X-Account", "json:/key", "json:/key"]
+  |                                                                                           ^^^^^^^^^^^
+  = help: remove one of the two
+
+error: the key is in the body, and no request may have one
+ --> semel.toml:9:20
+  |
+9 | max_request_body = "0B"
+  |                    ^^^^
+  = help: raise `max_request_body`, or take "json:…" out of `from`
+"#,
+    );
+}
+
+#[test]
 fn defaults_are_wrong_where_they_are_written_and_once() {
     assert_errors(
         r#"

@@ -6,8 +6,10 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::thread::{self, JoinHandle};
 
-/// At the versions that the tests were written with: what tries the admin API, and OpenTelemetry's own types.
-const PACKAGES: [&str; 2] = ["schemathesis==4.32.5", "opentelemetry-proto==1.45.2"];
+/// At the versions that the tests were written with: what tries the admin API, OpenTelemetry's own types, and a
+/// client for gRPC.
+const PACKAGES: [&str; 4] =
+    ["schemathesis==4.32.5", "opentelemetry-proto==1.45.2", "grpcio==1.85.1", "grpcio-status==1.85.1"];
 
 /// What says that all of them are there, at these versions.
 const DONE: &str = "semel-packages";
@@ -20,7 +22,7 @@ pub(crate) fn provide() -> Outcome {
     if std::fs::read_to_string(&done).is_ok_and(|installed| installed == wanted) {
         return Ok(());
     }
-    let missing = format!("{wanted} is missing: the admin API and the traces are tested with it");
+    let missing = format!("{wanted} is missing: the admin API, traces and gRPC are tested with it");
     if !may_install() {
         let python = place.display();
         return Err(format!(

@@ -14,6 +14,7 @@ const PAGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("docs/start/rust.md", &["examples/minimal-axum/src/main.rs"]),
+    ("docs/guides/grpc.md", &["examples/grpc/src/main.rs"]),
     (
         "docs/guides/operations-with-outside-effects.md",
         &["examples/guides/src/operations_with_outside_effects.rs"],

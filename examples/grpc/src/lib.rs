@@ -1,0 +1,3 @@
+//! The messages and the service of `proto/shop.proto`.
+
+pub mod shop;

@@ -61,7 +61,7 @@ impl Answer {
         json_text::at(std::str::from_utf8(&self.body).ok()?, pointer)
     }
 
-    /// Whether it says that nobody knows what happened.
+    /// Whether it says that the outcome is unknown.
     pub(crate) fn is_doubt(&self, words: &[&str]) -> bool {
         let text = self.text();
         !self.is_success() && words.iter().any(|word| text.contains(word))

@@ -125,6 +125,15 @@ impl<'p> Check<'p> {
         !self.state().identities.places.is_empty()
     }
 
+    /// Whether a replay can be told from a second execution that has the same answer.
+    pub(crate) fn can_tell_replays(&self) -> Result<(), Ended> {
+        if self.effects.is_some() || self.answers_name_things() {
+            return Ok(());
+        }
+        let words = "a replay cannot be distinguished from a second execution: use --count or --identity";
+        Err(Ended::Inconclusive(words.into()))
+    }
+
     pub(crate) fn learn_varied(&self, is_accepted: bool) {
         self.state().varied_is_accepted = Some(is_accepted);
     }

@@ -72,7 +72,7 @@ impl Plan {
         let readings = match &settings.counter {
             // Of each reference before anything is sent, at the end of its case, and at the end of the run.
             Some(Counter::Http { .. } | Counter::Command(_)) => counts * (READINGS + 3),
-            // A file is read without asking anybody.
+            // Reading a file is not a request.
             Some(Counter::Ledger(_)) | None => 0,
         };
         self.most_effects() + readings + polls + PUBLISHED

@@ -33,7 +33,7 @@ pub enum Corrected {
     Either,
 }
 
-/// What a key gets whose window is over.
+/// What a request with an expired key gets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AfterWindow {
     /// It is executed again, as the protocol tells its clients.
@@ -63,7 +63,7 @@ pub struct Profile {
     pub after_window: AfterWindow,
     /// Whether the protocol lets a key execute again after a 5xx.
     pub executes_after_5xx: bool,
-    /// Texts in an answer that say: nobody knows whether it happened.
+    /// Texts in an answer that say that the outcome is unknown.
     pub doubt: &'static [&'static str],
 }
 

@@ -24,7 +24,7 @@ pub(crate) enum Caller {
     Other,
     /// The same account with a refreshed credential.
     Refreshed,
-    /// Nobody: without credentials.
+    /// Without credentials.
     Anonymous,
 }
 

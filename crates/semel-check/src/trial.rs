@@ -22,7 +22,7 @@ pub(crate) enum Moment {
 pub(crate) enum End {
     /// A retry was answered.
     Answered,
-    /// A retry was told that nobody knows.
+    /// A retry was told that the outcome is unknown.
     Doubt,
     /// Neither, for as long as we waited. The last reply.
     Stuck(String),

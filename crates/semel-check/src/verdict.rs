@@ -16,7 +16,7 @@ pub enum Severity {
     Stuck,
     /// What was done cannot be learned by a retry.
     LostAnswer,
-    /// Somebody saw what belongs to another caller.
+    /// A caller saw data of another caller.
     Leak,
     /// Another request got the first request's answer, or was dropped without a word.
     WrongAnswer,

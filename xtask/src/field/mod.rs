@@ -29,7 +29,7 @@ pub(crate) fn run(names: &[String]) -> Outcome {
     let target = step::target().ok_or("this program does not know where it is")?;
     let postgres = Cluster::start(&["fsync = off"])?;
     let place = target.join("tools/field");
-    // A copy: whoever builds while this runs must not change what is run.
+    // A copy: a build in the meantime must not change what is run.
     let semel = place.join("semel");
     let copied = fs::create_dir_all(&place).and_then(|()| fs::copy(target.join("debug/semel"), &semel));
     copied.map_err(|error| format!("{}: {error}", semel.display()))?;

@@ -13,7 +13,7 @@ pub(super) struct Seen {
 }
 
 const HEAD: &str = "\
-# Field report: `semel check` on software that nobody here wrote
+# Field report: `semel check` on third-party software
 
 *Made by `cargo xtask prove check`, {run}. The services are in `proof/check`.*
 

@@ -26,7 +26,11 @@ async fn run(check: &Check<'_>) -> Outcome {
     let subject = check.subject().await?;
     let request = check.request(check.draft(&subject))?;
     let begun = check.target.begin(&request, Partly::Half).await;
-    drop(begun.map_err(|error| Ended::Inconclusive(error.to_string()))?);
+    let begun = begun.map_err(|error| Ended::Inconclusive(error.to_string()))?;
+    if begun.is_answered() {
+        return Err(Ended::Inconclusive("the API answered before the body was complete".into()));
+    }
+    drop(begun);
     let mut judge = Judge::default();
     let replies = check.until_answered(|| check.draft(&subject)).await;
     check.at_most_once(&mut judge, &subject, &replies).await?;

@@ -7,7 +7,7 @@ use crate::body::Body;
 use crate::check::Check;
 use crate::profile::Sameness;
 use crate::verdict::{Ended, Judge, Outcome, Severity};
-use super::shared::one_effect_if_counted;
+use super::shared::{one_effect_if_counted, replayed};
 use super::{Case, Need};
 
 pub(super) const CASE: Case = Case {
@@ -18,12 +18,13 @@ pub(super) const CASE: Case = Case {
     severity: Some(Severity::ClientPain),
     fix: "Compare JSON by meaning, not byte by byte.",
     needs: &[Need::Json],
-    writes: |_| 2,
+    writes: |_| 3,
     counts: |_| 1,
     run: |check| Box::pin(run(check)),
 };
 
 async fn run(check: &Check<'_>) -> Outcome {
+    check.can_tell_replays()?;
     let subject = check.subject().await?;
     let first = check.first(&subject).await?;
     let respelled = check.draft(&subject).change(Body::respelled);
@@ -33,8 +34,12 @@ async fn run(check: &Check<'_>) -> Outcome {
     one_effect_if_counted(check, &mut judge, &subject).await?;
     match &reply {
         Ok(again) if check.is_first_again(&first, again) => {
-            // Where the protocol compares bytes, this is more than it asks for, and harms nobody.
+            // If the protocol compares bytes, this is more than it asks for, and does no harm.
             judge.remark("bodies are compared by meaning");
+        }
+        // A refusal of every retry is another fault.
+        Ok(again) if again.is_refusal() && replayed(check, &subject, &first).await.is_err() => {
+            judge.unseen("retries are not replayed: see `retry`");
         }
         Ok(again) if again.is_refusal() => match check.plan.profile.same {
             Sameness::Meaning => {

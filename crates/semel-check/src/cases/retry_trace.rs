@@ -23,6 +23,7 @@ pub(super) const CASE: Case = Case {
 };
 
 async fn run(check: &Check<'_>) -> Outcome {
+    check.can_tell_replays()?;
     let subject = check.subject().await?;
     let traced = |parent: &str, agent: &str| {
         check.draft(&subject).header("traceparent", parent).header("user-agent", agent).header("x-request-id", &parent[3..35])

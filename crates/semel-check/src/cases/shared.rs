@@ -22,6 +22,7 @@ pub(super) fn unseen<'a>(check: &Check<'_>, why: &'a str) -> &'a str {
 
 /// The answer to the same request sent again, if it is a replay. What is no replay cannot be compared.
 pub(super) async fn replayed(check: &Check<'_>, subject: &Subject, first: &Answer) -> Result<Answer, Ended> {
+    check.can_tell_replays()?;
     match check.send(check.draft(subject)).await {
         Ok(again) if check.is_first_again(first, &again) => Ok(again),
         other => {

@@ -1,4 +1,4 @@
-//! Text for people: the worst first, and how to reproduce each. Colours are for terminals: whoever prints it takes them out elsewhere.
+//! Text for people: the worst first, and how to reproduce each. Colours are for terminals: the caller strips them elsewhere.
 
 use super::{CaseResult, Report, visible};
 use crate::verdict::{Severity, Verdict};

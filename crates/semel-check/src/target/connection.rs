@@ -13,7 +13,7 @@ use rustls::pki_types::ServerName;
 use semel_http::Endpoint;
 use semel_http::tls::{ClientTls, ClientTlsFiles, HTTP1, HTTP2, TlsError};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -195,19 +195,19 @@ impl Connection {
     pub(super) async fn begin(mut self, request: &Request, how_much: Partly) -> Result<Begun, NoAnswer> {
         let (body, written) = HeldBody::in_parts(&request.body, how_much);
         let answering = self.dispatch(request, body)?;
-        let answered = Arc::new(AtomicBool::new(false));
-        let noted = Arc::clone(&answered);
+        let status = Arc::new(AtomicU16::new(0));
+        let noted = Arc::clone(&status);
         // Continues after this returns, for as long as the connection lives.
         tokio::spawn(async move {
-            if answering.await.is_ok() {
-                noted.store(true, Ordering::SeqCst);
+            if let Ok(answer) = answering.await {
+                noted.store(answer.status().as_u16(), Ordering::SeqCst);
             }
         });
         // The connection's task has taken the bytes; a moment for the system to send them.
         let _gone = tokio::time::timeout(Duration::from_secs(5), written).await;
         let moment = if how_much == Partly::Whole { 1 } else { 5 };
         tokio::time::sleep(Duration::from_millis(moment)).await;
-        Ok(Begun { _connection: self, answered })
+        Ok(Begun { _connection: self, status })
     }
 
     fn dispatch(
@@ -250,13 +250,19 @@ impl Connection {
 /// A request that was sent, or a part of it. Dropped, it closes the connection.
 pub(crate) struct Begun {
     _connection: Connection,
-    answered: Arc<AtomicBool>,
+    /// 0 as long as there is no answer.
+    status: Arc<AtomicU16>,
 }
 
 impl Begun {
     /// Whether the answer has begun to come.
     pub(crate) fn is_answered(&self) -> bool {
-        self.answered.load(Ordering::SeqCst)
+        self.status.load(Ordering::SeqCst) != 0
+    }
+
+    /// Whether it succeeded. When an API dies, a proxy in front of it answers with an error.
+    pub(crate) fn has_succeeded(&self) -> bool {
+        (200..400).contains(&self.status.load(Ordering::SeqCst))
     }
 }
 

@@ -66,7 +66,7 @@ impl Gate {
     /// Waits until it is open.
     pub(super) async fn pass(mut self) {
         self.count.waiting.fetch_add(1, Ordering::SeqCst);
-        // An opener that is gone holds nobody back.
+        // Without an opener, nothing is held back.
         let _opened = self.opened.wait_for(|is_open| *is_open).await;
         self.count.passed.fetch_add(1, Ordering::SeqCst);
     }
@@ -124,7 +124,7 @@ impl HeldBody {
 
     fn tell(&mut self) {
         if let Some(tell) = self.written.take() {
-            // Whoever asked may have gone.
+            // The receiver may have been dropped.
             let _gone = tell.send(());
         }
     }

@@ -68,7 +68,7 @@ impl Target {
         self.dialer.open(request.node).await?.begin(request, how_much).await
     }
 
-    /// Whether somebody accepts connections.
+    /// Whether the port accepts connections.
     pub(crate) async fn accepts(&self) -> bool {
         self.dialer.accepts().await
     }

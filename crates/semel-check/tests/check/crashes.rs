@@ -137,7 +137,11 @@ async fn each_fault_of_a_crash_is_found_and_the_correct_api_survives_them() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crash_after_the_answer_is_none_of_a_running_request() {
-    let ignored = |options: &mut Options| options.slow = Some("X-Not-Slow: 1".into());
+    let ignored = |options: &mut Options| {
+        options.slow = Some("X-Not-Slow: 1".into());
+        // The answer is always there before the API dies.
+        options.kill = options.kill.take().map(|kill| format!("sleep 0.5; {kill}"));
+    };
     let report = Process::in_style(Style::WarmsUp, None).checked(ignored).await;
     for name in ["crash.effect", "crash.race"] {
         let case = report.cases.iter().find(|case| case.name == name).unwrap();

@@ -56,6 +56,31 @@ async fn keys_in_odd_forms_are_not_judged_without_a_count() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replay_has_to_be_told_from_a_second_execution() {
+    let report = in_style(Style::NoIds, Some(Fault::NoIdempotency), uncounted(&["retry"])).await;
+    for name in ["retry", "retry.headers", "retry.marker", "retry.spelling", "retry.trace"] {
+        assert_verdict(&report, name, Verdict::Inconclusive);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_every_retry_is_refused_nothing_is_said_of_spellings() {
+    let report = checked(Some(Fault::RetryRefused), |options| options.only = vec!["retry".into()]).await;
+    assert_verdict(&report, "retry.spelling", Verdict::Inconclusive);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn late_effects_of_a_control_belong_to_retry() {
+    let report = checked(Some(Fault::ExecutesAgainLater), |options| {
+        // Slowed requests take seconds: the second effects come before the run ends.
+        options.only = vec!["retry".into(), "race".into(), "hangup".into()];
+    })
+    .await;
+    assert_found(Fault::ExecutesAgainLater, &report, &[("retry", Severity::DoubleExecution)]);
+    assert_verdict(&report, "control.count", Verdict::Pass);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_query_that_the_user_gives_is_another_request() {
     let report = checked(Some(Fault::QueryIgnored), |options| {
         options.other_send = vec!["POST /payments?dry_run=true".into()];

@@ -54,7 +54,7 @@ impl Node {
     /// How long the work takes before the effect, and after it.
     fn pause(&self) -> Duration {
         match (self.style, self.ledger.count(None)) {
-            (Style::WarmsUp, 0) => Duration::from_millis(400),
+            (Style::WarmsUp, 0) => Duration::from_secs(1),
             (Style::WarmsUp, _) => Duration::ZERO,
             _ => Duration::from_millis(3),
         }

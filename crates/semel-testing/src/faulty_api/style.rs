@@ -26,7 +26,7 @@ pub enum Style {
     Serial,
     /// One stream of an HTTP/2 connection at a time.
     OneStream,
-    /// The first request takes 400 ms; every later one is answered at once, whatever `X-Delay` says.
+    /// The first request takes a second; every later one is answered at once, whatever `X-Delay` says.
     WarmsUp,
     /// Serves everybody as the same caller.
     Open,

@@ -3,7 +3,9 @@
 mod admin;
 mod encryption;
 mod file;
+mod fingerprints;
 mod outbox;
+mod polls;
 mod profiles;
 mod routes;
 mod scope;

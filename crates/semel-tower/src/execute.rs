@@ -4,7 +4,7 @@ use crate::body::{Body, BoxError, Collected, Resumed, Stop, collect};
 use crate::grpc::{self, Framing};
 use crate::handler::{FinishedInside, Operation};
 use crate::headers::{self, OUTCOME, operation_id_value};
-use crate::identification::{self, add_expiry};
+use crate::identification::{FirstRequest, add_expiry};
 use crate::outcome::OutcomeClass;
 use crate::protection::{Protection, ValidProtection};
 use crate::state::LayerState;
@@ -13,7 +13,7 @@ use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, Response};
 use semel::catch_panic::catch_panic;
-use semel::headers::{GRPC_ACCEPT_ENCODING, ORIGINAL_REQUEST_ID};
+use semel::headers::GRPC_ACCEPT_ENCODING;
 use semel::problem::GrpcStatus;
 use semel::{Finish, Interruption, Outcome, RecordKey, Resource, RightEnded, StoredResponse, Ticket};
 use std::future::poll_fn;
@@ -46,8 +46,8 @@ where
     R::Error: Into<BoxError>,
 {
     let Execution { state, protection, ticket, key, answer } = execution;
-    let operation = Operation::new(ticket, key, protection.max_stored_response);
-    let request_id = headers::request_id(&parts.headers);
+    let request = FirstRequest::of(&parts.headers);
+    let operation = Operation::new(ticket, key, protection.max_stored_response, request);
     headers::tell_service(&mut parts.headers, operation.id(), operation.attempt());
     let is_call = grpc::is_call(&parts.method, parts.version, &parts.headers);
     if is_call {
@@ -95,13 +95,13 @@ where
     let served = match served {
         Ok(Served { parts, body: ServedBody::More(body), .. }) => {
             let left = (!timed_out).then(|| protection.timeout.saturating_sub(begun.elapsed()));
-            let passing = pass_on(&state, &protection, &operation, request_id, parts, body, left, answer);
+            let passing = pass_on(&state, &protection, &operation, parts, body, left, answer);
             // In a box, as what is seldom done is: every request's future would have the room for it.
             return Box::pin(passing).await;
         }
         served => served,
     };
-    let response = conclude(&state, &protection, &operation, request_id, served, timed_out).await;
+    let response = conclude(&state, &protection, &operation, served, timed_out).await;
     respond(&mut answer, response);
 }
 
@@ -112,7 +112,6 @@ async fn pass_on(
     state: &LayerState,
     protection: &Protection,
     operation: &Operation,
-    request_id: Option<HeaderValue>,
     parts: http::response::Parts,
     mut body: Body,
     left: Option<Duration>,
@@ -137,7 +136,7 @@ async fn pass_on(
     let timed_out = client.is_none();
     let body = ended.map_or_else(ServedBody::Broken, ServedBody::PassedOn);
     let served = Ok(Served { parts, body, is_call: true });
-    let mut response = conclude(state, protection, operation, request_id, served, timed_out).await;
+    let mut response = conclude(state, protection, operation, served, timed_out).await;
     if let Some(client) = client {
         grpc::refuse_call(&mut response);
         client.end(response).await;
@@ -220,17 +219,17 @@ async fn conclude(
     state: &LayerState,
     protection: &Protection,
     operation: &Operation,
-    request_id: Option<HeaderValue>,
     served: Result<Served, Unserved>,
     timed_out: bool,
 ) -> Response<Body> {
-    let (ticket, declared, resource, schema_version, finished) = {
+    let (ticket, declared, resource, schema_version, request, finished) = {
         let mut slot = operation.slot();
         (
             slot.ticket.take(),
             slot.outcome,
             slot.resource.take(),
             slot.schema_version.take(),
+            std::mem::take(&mut slot.request),
             slot.finished.take(),
         )
     };
@@ -238,7 +237,7 @@ async fn conclude(
     match finished {
         // What the handler's transaction stored is the answer, whatever the handler made of it afterwards.
         Some(FinishedInside::Committed(stored, expires)) => {
-            let mut response = state.stored(stored, id);
+            let mut response = state.first_stored(stored, id);
             add_expiry(response.headers_mut(), expires);
             state.identify_first(response.headers_mut(), id);
             return response;
@@ -296,12 +295,11 @@ async fn conclude(
         .or_else(|| headers::resource(&parts.headers))
         .or_else(|| trailers.and_then(headers::resource));
     let mut kept_headers = match call {
-        None => protection.kept_headers.of(&parts.headers),
-        Some(_) => protection.kept_headers.of_call(&parts.headers, trailers),
+        None => protection.kept_headers.of(&parts.headers, request.is_for_page()),
+        Some(_) => protection.kept_headers.of_call(&parts.headers, trailers, request.is_for_page()),
     };
-    if let Some(id) = identification::to_keep(&parts.headers, request_id.as_ref()) {
-        kept_headers.push((ORIGINAL_REQUEST_ID.as_str().to_owned(), Bytes::copy_from_slice(id.as_bytes())));
-    }
+    let given = headers::request_id(&parts.headers);
+    request.keep(given.as_ref().map(HeaderValue::as_bytes), &mut kept_headers);
     let kept = StoredResponse {
         status: status.as_u16(),
         headers: kept_headers,
@@ -333,7 +331,9 @@ async fn conclude(
             passed_on(state, parts, with_trailers(Bytes::new(), trailers), operation)
         }
         (Ok(Finish::Stored), ServedBody::Passing(body)) => passed_on(state, parts, body, operation),
-        (Ok(Finish::Fenced(record)), _) => state.fenced(record, id),
+        (Ok(Finish::Fenced(record)), _) => {
+            state.fenced(record, id, request.origin(), &protection.kept_headers)
+        }
         _ => state.unknown_to_first(id, Some(&parts)),
     }
 }

@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use http::header::{
     ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName,
-    HeaderValue, LINK, LOCATION, RETRY_AFTER,
+    HeaderValue, LINK, LOCATION, RETRY_AFTER, VARY,
 };
 use semel::headers::{GRPC_ENCODING, GRPC_MESSAGE, GRPC_STATUS, GRPC_STATUS_DETAILS};
-use semel::headers::{is_hop_by_hop, is_own};
+use semel::headers::{IDEMPOTENCY_KEY_EXPIRES, ORIGINAL_REQUEST_ID, is_hop_by_hop, is_own};
 use semel::{OperationId, Resource};
 
 pub use semel::headers::{ATTEMPT, OPERATION_ID, OUTCOME, RESOURCE, SCHEMA_VERSION};
@@ -62,25 +62,44 @@ impl KeptHeaders {
         Ok(self)
     }
 
-    pub(crate) fn of(&self, headers: &HeaderMap) -> Vec<(String, Bytes)> {
+    /// Whether the policy names the field.
+    pub(crate) fn names(&self, name: &HeaderName) -> bool {
+        self.more.contains(name)
+    }
+
+    /// What is kept of an answer. `for_page`: the request came from a page that has an origin.
+    pub(crate) fn of(&self, headers: &HeaderMap, for_page: bool) -> Vec<(String, Bytes)> {
         headers
             .iter()
-            .filter(|(name, _)| KEPT.contains(name) || self.more.contains(name))
+            .filter(|(name, _)| {
+                KEPT.contains(name) || self.more.contains(name) || (for_page && is_for_origin(name))
+            })
             .map(|(name, value)| (name.as_str().to_owned(), Bytes::copy_from_slice(value.as_bytes())))
             .collect()
     }
 
     /// The same of the answer to a gRPC call: of its head, and of its trailers.
-    pub(crate) fn of_call(&self, head: &HeaderMap, trailers: Option<&HeaderMap>) -> Vec<(String, Bytes)> {
+    pub(crate) fn of_call(
+        &self,
+        head: &HeaderMap,
+        trailers: Option<&HeaderMap>,
+        for_page: bool,
+    ) -> Vec<(String, Bytes)> {
         let of_calls = |fields: &HeaderMap| -> Vec<(String, Bytes)> {
             let kept = fields.iter().filter(|(name, _)| KEPT_OF_CALLS.contains(name));
             kept.map(|(name, value)| (name.as_str().to_owned(), Bytes::copy_from_slice(value.as_bytes())))
                 .collect()
         };
-        let trailing = trailers.map(|trailers| [self.of(trailers), of_calls(trailers)]).into_iter().flatten();
+        let trailing =
+            trailers.map(|trailers| [self.of(trailers, false), of_calls(trailers)]).into_iter().flatten();
         let trailing = trailing.flatten().map(|(name, value)| (format!("{TRAILER_PREFIX}{name}"), value));
-        self.of(head).into_iter().chain(of_calls(head)).chain(trailing).collect()
+        self.of(head, for_page).into_iter().chain(of_calls(head)).chain(trailing).collect()
     }
+}
+
+/// Whether a field says which pages may read an answer, or that it depends on them.
+pub(crate) fn is_for_origin(name: &HeaderName) -> bool {
+    *name == VARY || name.as_str().starts_with("access-control-")
 }
 
 /// Whether a field may ever be replayed.
@@ -89,10 +108,11 @@ pub(crate) fn may_be_kept(name: &HeaderName) -> bool {
 }
 
 fn is_ours(name: &HeaderName) -> bool {
-    is_own(name.as_str()) || *name == IDEMPOTENT_REPLAYED
+    is_own(name.as_str())
+        || [IDEMPOTENT_REPLAYED, IDEMPOTENCY_KEY_EXPIRES, ORIGINAL_REQUEST_ID].contains(name)
 }
 
-/// Drops every `Semel-*` field: what a client sends under such a name must not be taken for ours, and what a service sends us is
+/// Drops every `Semel-*` field, and what the layer alone says of a key: what a client sends under such a name must not be taken for ours, and what a service sends us is
 /// not the client's business.
 pub(crate) fn drop_ours(headers: &mut HeaderMap) {
     let ours: Vec<HeaderName> = headers.keys().filter(|name| is_ours(name)).cloned().collect();

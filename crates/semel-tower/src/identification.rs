@@ -1,8 +1,10 @@
 //! Header fields by which a client knows what an answer is of: which request, which key, and how long the key is remembered.
 
 use crate::body::Body;
+use crate::cross_origin::Origin;
 use crate::headers::{self, IDEMPOTENCY_KEY, OPERATION_ID};
 use crate::state::LayerState;
+use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Response};
 use semel::headers::{IDEMPOTENCY_KEY_EXPIRES, ORIGINAL_REQUEST, ORIGINAL_REQUEST_ID, REQUEST_ID};
@@ -61,9 +63,49 @@ pub(crate) fn add_expiry(headers: &mut HeaderMap, expires: Option<Timestamp>) {
     }
 }
 
-/// The id by which the request that executes is known, to be kept for its replays: the service's, else the client's.
-pub(crate) fn to_keep(answered: &HeaderMap, asked: Option<&HeaderValue>) -> Option<HeaderValue> {
-    headers::request_id(answered).or_else(|| asked.cloned())
+/// What is kept of the request that executes, for its replays.
+#[derive(Default)]
+pub(crate) struct FirstRequest {
+    id: Option<HeaderValue>,
+    origin: Origin,
+}
+
+impl FirstRequest {
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
+        Self { id: headers::request_id(headers), origin: Origin::of(headers) }
+    }
+
+    /// Whether it comes from a page that has an origin.
+    pub(crate) fn is_for_page(&self) -> bool {
+        matches!(self.origin, Origin::Named(_))
+    }
+
+    /// The page that it comes from.
+    pub(crate) fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// Keeps with the answer which request it is of: by the id that the service gave it, else by the client's.
+    pub(crate) fn keep(&self, answered: Option<&[u8]>, kept: &mut Vec<(String, Bytes)>) {
+        if let Some(id) = answered.or(self.id.as_ref().map(HeaderValue::as_bytes)) {
+            kept.push((ORIGINAL_REQUEST_ID.as_str().to_owned(), Bytes::copy_from_slice(id)));
+        }
+        self.origin.keep(kept);
+    }
+}
+
+/// The id that an application gave a request, in the answer that it made.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(crate) fn id_given(answer: &[(String, Bytes)]) -> Option<Bytes> {
+    let given = |wanted: &str| answer.iter().find(|(name, id)| name == wanted && !id.is_empty());
+    let (_, id) = given(REQUEST_ID.as_str()).or_else(|| given(semel::headers::X_REQUEST_ID.as_str()))?;
+    Some(id.clone())
+}
+
+/// The id under which the request of a stored answer was kept.
+pub(crate) fn id_kept(answer: &[(String, Bytes)]) -> Option<HeaderValue> {
+    let (_, id) = answer.iter().find(|(name, _)| name == ORIGINAL_REQUEST_ID.as_str())?;
+    HeaderValue::from_bytes(id).ok()
 }
 
 impl LayerState {

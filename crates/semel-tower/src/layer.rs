@@ -2,6 +2,7 @@
 
 use crate::body::BodyBudget;
 use crate::protection::{InvalidProtection, Protection, ValidProtection};
+use crate::replay_check::ReplayCheck;
 use crate::service::Idempotency;
 use crate::state::{LayerState, Protected, Select, path};
 use crate::tenant::{TenantLookup, TenantSource};
@@ -46,6 +47,7 @@ impl IdempotencyLayer {
         let state = LayerState {
             engine,
             tenants: TenantLookup::default(),
+            replay_check: None,
             select: select_writes(ValidProtection::default()),
             host_of: Arc::new(host),
             key_rules: KeyRules::default(),
@@ -73,6 +75,34 @@ impl IdempotencyLayer {
     #[must_use]
     pub fn tenant_from(self, sources: impl IntoIterator<Item = Arc<dyn TenantSource>>) -> Self {
         self.with(|state| state.tenants = TenantLookup::Sources(sources.into_iter().collect()))
+    }
+
+    /// Asks before every replay whether the caller may still have the answer.
+    ///
+    /// Without this, a credential that was revoked gets replays until the window is over: the service, which would refuse it, is not asked.
+    ///
+    /// ```
+    /// # use semel_tower::{IdempotencyLayer, ReplayCheck, ReplayCheckFuture, ReplayVerdict};
+    /// struct Sessions;
+    /// # impl Sessions { async fn is_valid(&self, _: Option<&http::HeaderValue>) -> bool { true } }
+    ///
+    /// impl ReplayCheck for Sessions {
+    ///     fn check<'a>(&'a self, request: &'a http::request::Parts) -> ReplayCheckFuture<'a> {
+    ///         Box::pin(async move {
+    ///             match self.is_valid(request.headers.get("authorization")).await {
+    ///                 true => ReplayVerdict::Allowed,
+    ///                 false => ReplayVerdict::Refused { challenges: Vec::new() },
+    ///             }
+    ///         })
+    ///     }
+    /// }
+    /// # fn layer(layer: IdempotencyLayer) -> IdempotencyLayer {
+    /// layer.replay_check(Sessions)
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn replay_check(self, check: impl ReplayCheck + 'static) -> Self {
+        self.with(|state| state.replay_check = Some(Arc::new(check)))
     }
 
     /// Protects every POST and PATCH like this. The operation is the method and the matched route (without axum: the path).

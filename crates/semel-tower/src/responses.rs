@@ -2,16 +2,19 @@
 
 use crate::body::Body;
 use crate::body::NoRoom;
-use crate::headers::{self, IDEMPOTENT_REPLAYED, OPERATION_ID, TRAILER_PREFIX, operation_id_value};
+use crate::cross_origin::{Origin, is_internal};
+use crate::headers::{
+    self, IDEMPOTENT_REPLAYED, KeptHeaders, OPERATION_ID, TRAILER_PREFIX, is_for_origin, operation_id_value,
+};
 use crate::identification;
+use crate::protection::Protection;
 use crate::state::LayerState;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use semel::headers::ORIGINAL_REQUEST_ID;
 use semel::problem::{Code, PlainProblem, Problem, Profile};
-use semel::{
-    BeginError, Decision, InFlight, OperationId, Policy, Record, State, StoreError, StoredResponse, Ticket,
-};
+use semel::{BeginError, Decision, InFlight, OperationId, Record, State, StoreError, StoredResponse, Ticket};
 use std::time::Duration;
 
 /// `Retry-After` when the tenant could not be determined.
@@ -24,10 +27,17 @@ pub(crate) enum Decided {
 }
 
 impl LayerState {
-    pub(crate) fn decided(&self, decision: Decision, policy: &Policy) -> Decided {
+    /// What comes of a decision about a request with these `headers`.
+    pub(crate) fn decided(
+        &self,
+        decision: Decision,
+        protection: &Protection,
+        headers: &HeaderMap,
+    ) -> Decided {
+        let policy = &protection.policy;
         Decided::Answer(match decision {
             Decision::Execute(ticket) => return Decided::Execute(ticket),
-            Decision::Replay(record) => self.replay_if_there_is_room(*record),
+            Decision::Replay(record) => self.replay_if_there_is_room(*record, &Origin::of(headers), &protection.kept_headers),
             Decision::NotStored(record) => self.not_stored(*record),
             Decision::InProgress { operation_id, retry_after } => {
                 self.in_progress(operation_id, retry_after, policy.in_flight)
@@ -80,7 +90,12 @@ impl LayerState {
     }
 
     /// A replay can be had later as well.
-    fn replay_if_there_is_room(&self, mut record: Record) -> Response<Body> {
+    fn replay_if_there_is_room(
+        &self,
+        mut record: Record,
+        origin: &Origin,
+        asked_for: &KeptHeaders,
+    ) -> Response<Body> {
         if let Some(StoredResponse { body: semel::Body::Stored(bytes), .. }) = &mut record.response {
             match self.body_budget.keep(std::mem::take(bytes)) {
                 Ok(kept) => *bytes = kept,
@@ -92,14 +107,17 @@ impl LayerState {
                 }
             }
         }
-        self.replay(record)
+        self.replay(record, origin, asked_for)
     }
 
-    pub(crate) fn replay(&self, record: Record) -> Response<Body> {
+    /// `asked_for`: what the policy keeps whichever page asks.
+    pub(crate) fn replay(&self, record: Record, origin: &Origin, asked_for: &KeptHeaders) -> Response<Body> {
         let (operation_id, expires) = (record.operation_id, record.times.expires);
         match record.response {
             Some(stored) => {
-                let mut response = self.stored(stored, operation_id);
+                let is_for_page = origin.is_of(&stored.headers);
+                let goes = |name: &HeaderName| is_for_page || !is_for_origin(name) || asked_for.names(name);
+                let mut response = self.stored(stored, operation_id, goes);
                 let headers = response.headers_mut();
                 headers.insert(IDEMPOTENT_REPLAYED, HeaderValue::from_static("true"));
                 identification::add_expiry(headers, expires);
@@ -110,8 +128,19 @@ impl LayerState {
         }
     }
 
-    /// A stored answer as it went out the first time; without its body if that was not stored.
-    pub(crate) fn stored(&self, stored: StoredResponse, operation_id: OperationId) -> Response<Body> {
+    /// The answer that the handler's transaction stored, for the request that executed it.
+    pub(crate) fn first_stored(&self, stored: StoredResponse, operation_id: OperationId) -> Response<Body> {
+        // Read back after a lost commit, it has what is kept for replays.
+        self.stored(stored, operation_id, |name| *name != ORIGINAL_REQUEST_ID)
+    }
+
+    /// A stored answer as it went out the first time, with the fields that go; without its body if that was not stored.
+    fn stored(
+        &self,
+        stored: StoredResponse,
+        operation_id: OperationId,
+        goes: impl Fn(&HeaderName) -> bool,
+    ) -> Response<Body> {
         let bytes = match stored.body {
             semel::Body::Stored(bytes) => bytes,
             // It could not be decrypted, which was logged.
@@ -125,6 +154,9 @@ impl LayerState {
         *response.status_mut() = status;
         let mut trailers: Option<HeaderMap> = None;
         for (name, value) in stored.headers {
+            if is_internal(&name) {
+                continue;
+            }
             let (trailer, name) = match name.strip_prefix(TRAILER_PREFIX) {
                 Some(name) => (true, HeaderName::try_from(name)),
                 None => (false, HeaderName::try_from(name)),
@@ -132,6 +164,9 @@ impl LayerState {
             let (Ok(name), Ok(value)) = (name, HeaderValue::from_maybe_shared(value)) else {
                 return self.problem(self.damaged());
             };
+            if !goes(&name) {
+                continue;
+            }
             let fields = if trailer { trailers.get_or_insert_default() } else { response.headers_mut() };
             fields.append(name, value);
         }
@@ -148,10 +183,17 @@ impl LayerState {
         if let Some(resource) = record.resource {
             problem = problem.with_resource(resource);
         }
+        let mut original = None;
         if let Some(stored) = record.response {
+            original = identification::id_kept(&stored.headers);
             problem = problem.with_upstream_status(stored.status);
         }
-        self.problem(problem)
+        let mut response = self.problem(problem);
+        if let Some(original) = original {
+            response.headers_mut().insert(ORIGINAL_REQUEST_ID, original);
+        }
+        self.identify_replay(response.headers_mut(), record.operation_id);
+        response
     }
 
     fn answer_is_gone(&self, operation_id: OperationId) -> Problem {
@@ -232,13 +274,19 @@ impl LayerState {
     }
 
     /// For an owner that came too late: what its retries will get.
-    pub(crate) fn fenced(&self, record: Option<Box<Record>>, operation_id: OperationId) -> Response<Body> {
+    pub(crate) fn fenced(
+        &self,
+        record: Option<Box<Record>>,
+        operation_id: OperationId,
+        origin: &Origin,
+        asked_for: &KeptHeaders,
+    ) -> Response<Body> {
         match record {
             Some(record)
                 if record.operation_id == operation_id
                     && matches!(record.state, State::Completed | State::FailedReplayable) =>
             {
-                self.replay(*record)
+                self.replay(*record, origin, asked_for)
             }
             _ => self.unknown_to_first(operation_id, None),
         }
@@ -277,12 +325,20 @@ impl LayerState {
     }
 
     pub(crate) fn scope_unresolved(&self, challenges: Vec<HeaderValue>) -> Response<Body> {
-        let mut response = self.problem(Problem::new(
-            Code::ScopeUnresolved,
-            self.profile,
-            "The caller could not be identified, so the key cannot be looked up. Authenticate, and send the \
-             request again with the same key.",
-        ));
+        let detail = "The caller could not be identified, so the key cannot be looked up. Authenticate, and send the \
+                      request again with the same key.";
+        self.unauthenticated(detail, challenges)
+    }
+
+    /// For a caller who may not have the stored answer any more.
+    pub(crate) fn replay_refused(&self, challenges: Vec<HeaderValue>) -> Response<Body> {
+        let detail = "These credentials are not accepted any more, so the stored response is not sent. Authenticate, and \
+                      send the request again with the same key.";
+        self.unauthenticated(detail, challenges)
+    }
+
+    fn unauthenticated(&self, detail: &'static str, challenges: Vec<HeaderValue>) -> Response<Body> {
+        let mut response = self.problem(Problem::new(Code::ScopeUnresolved, self.profile, detail));
         // A 401 has to name a scheme; which one the application wants, only it knows.
         response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         for (number, challenge) in challenges.into_iter().enumerate() {
@@ -296,14 +352,24 @@ impl LayerState {
 
     /// For a tenant source that cannot answer: the request is not at fault, and can be retried.
     pub(crate) fn scope_undecided(&self) -> Response<Body> {
-        let mut problem = Problem::new(
-            Code::ScopeUnresolved,
-            self.profile,
+        self.undecided(
             "The caller cannot be identified at the moment; nothing was executed. Send the same request again \
              later.",
         )
-        .with_retryable(true)
-        .with_retry_after(RETRY_SCOPE);
+    }
+
+    /// For a replay check that cannot answer.
+    pub(crate) fn replay_undecided(&self) -> Response<Body> {
+        self.undecided(
+            "It cannot be checked at the moment whether these credentials are still accepted, so the stored \
+             response is not sent. Send the same request again later.",
+        )
+    }
+
+    fn undecided(&self, detail: &'static str) -> Response<Body> {
+        let mut problem = Problem::new(Code::ScopeUnresolved, self.profile, detail)
+            .with_retryable(true)
+            .with_retry_after(RETRY_SCOPE);
         problem.status = StatusCode::SERVICE_UNAVAILABLE;
         self.problem(problem)
     }
@@ -324,12 +390,13 @@ impl LayerState {
     }
 
     fn problem(&self, problem: Problem) -> Response<Body> {
-        let operation_id = problem.operation_id;
+        let (operation_id, expires) = (problem.operation_id, problem.expires_at);
         semel::trace::note(|noted| noted.problem = Some(problem.code.as_str()));
         let (mut parts, bytes): (_, Bytes) = self.format.problem(&problem, &self.docs).into_parts();
         if let Some(operation_id) = operation_id {
             parts.headers.insert(OPERATION_ID, operation_id_value(operation_id));
         }
+        identification::add_expiry(&mut parts.headers, expires);
         // gRPC has words of its own for it.
         parts.extensions.insert(problem);
         Response::from_parts(parts, Body::from(bytes))

@@ -210,7 +210,12 @@ where
         let policy = Arc::clone(&subject.protection.policy);
         let incoming = Incoming { key: key.clone(), subject: &subject, policy };
         let decided = match state.engine.begin(incoming).await {
-            Ok(decision) => state.decided(decision, &subject.protection.policy),
+            Ok(decision) => {
+                match state.withheld(&decision, &subject.parts, subject.protection.timeout).await {
+                    Some(refusal) => Decided::Answer(refusal),
+                    None => state.decided(decision, &subject.protection, &subject.parts.headers),
+                }
+            }
             Err(error) => Decided::Answer(state.begin_error(&error)),
         };
         match decided {

@@ -2,6 +2,7 @@
 
 use crate::body::BodyBudget;
 use crate::protection::ValidProtection;
+use crate::replay_check::ReplayCheck;
 use crate::tenant::TenantLookup;
 use http::request::Parts;
 use semel::fingerprint::FingerprintSecret;
@@ -23,6 +24,8 @@ pub(crate) type HostOf = Arc<dyn for<'a> Fn(&'a Parts) -> Option<Cow<'a, [u8]>> 
 pub(crate) struct LayerState {
     pub(crate) engine: Engine,
     pub(crate) tenants: TenantLookup,
+    /// Who is asked before a replay.
+    pub(crate) replay_check: Option<Arc<dyn ReplayCheck>>,
     pub(crate) select: Select,
     pub(crate) host_of: HostOf,
     pub(crate) key_rules: KeyRules,

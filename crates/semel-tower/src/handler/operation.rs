@@ -1,5 +1,8 @@
 //! What a handler holds of the operation that it executes.
 
+use crate::identification::FirstRequest;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+use crate::identification::id_given;
 use crate::outcome::OutcomeClass;
 use semel::{OperationId, RecordKey, Resource, Right, StoredResponse, Ticket, Timestamp, downstream_key};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -39,6 +42,8 @@ pub(crate) struct Slot {
     pub(crate) outcome: Option<OutcomeClass>,
     pub(crate) resource: Option<Resource>,
     pub(crate) schema_version: Option<String>,
+    /// What is kept of the request beside its answer.
+    pub(crate) request: FirstRequest,
     /// What retries get, where a transaction of the handler's finished the operation.
     pub(crate) finished: Option<FinishedInside>,
 }
@@ -56,14 +61,19 @@ pub(crate) enum FinishedInside {
 }
 
 impl Operation {
-    pub(crate) fn new(ticket: Ticket, key: RecordKey, max_stored_response: usize) -> Self {
+    pub(crate) fn new(
+        ticket: Ticket,
+        key: RecordKey,
+        max_stored_response: usize,
+        request: FirstRequest,
+    ) -> Self {
         Self {
             id: ticket.operation_id(),
             attempt: ticket.attempt(),
             key: Arc::new(key),
             max_stored_response,
             right: ticket.right(),
-            slot: Arc::new(Mutex::new(Slot { ticket: Some(ticket), ..Slot::default() })),
+            slot: Arc::new(Mutex::new(Slot { ticket: Some(ticket), request, ..Slot::default() })),
         }
     }
 
@@ -148,15 +158,18 @@ impl Operation {
         }
     }
 
-    /// An answer as it is kept: without its body if that is too long.
+    /// An answer as it is kept: with what retries need to know of the request, and without its body if that is too long.
     #[cfg(any(feature = "sqlite", feature = "postgres"))]
     pub(crate) fn kept(&self, answer: &StoredResponse) -> StoredResponse {
-        match &answer.body {
+        let mut kept = match &answer.body {
             semel::Body::Stored(bytes) if bytes.len() > self.max_stored_response => {
                 StoredResponse { body: semel::Body::NotStored, ..answer.clone() }
             }
             _ => answer.clone(),
-        }
+        };
+        let given = id_given(&kept.headers);
+        self.slot().request.keep(given.as_deref(), &mut kept.headers);
+        kept
     }
 
     pub(crate) fn slot(&self) -> MutexGuard<'_, Slot> {

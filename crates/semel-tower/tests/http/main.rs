@@ -8,6 +8,7 @@ mod support;
 
 mod commands;
 mod costs;
+mod cross_origin;
 mod deploys;
 mod doubts;
 mod grpc;
@@ -21,6 +22,7 @@ mod phases;
 mod profiles;
 mod races;
 mod replay;
+mod replay_check;
 mod same_transaction;
 mod scope;
 mod sealing;

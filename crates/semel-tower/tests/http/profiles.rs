@@ -139,6 +139,40 @@ async fn answers_say_how_long_the_key_is_remembered_and_replays_which_request_wa
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn refusals_about_a_known_key_say_how_long_it_is_remembered_and_which_request_was_first() {
+    let kept = Protection { max_stored_response: 4, ..Protection::default() };
+    let shop = Shop::protected(kept).await;
+    let ask = Ask::payment().header("x-request-id", "the-first-one");
+    let first = shop.send(&ask).await;
+    let until = first.header("idempotency-key-expires");
+    assert!(until.is_some());
+    let gone = shop.send(&Ask::payment()).await;
+    assert_eq!(gone.code(), "idempotency_response_not_stored");
+    assert_eq!(gone.header("original-request-id"), Some("the-first-one"));
+    let reused = shop.send(&Ask::payment().json("{}")).await;
+    assert_eq!(reused.code(), "idempotency_key_reused_with_different_payload");
+    assert_eq!(
+        [gone.header("idempotency-key-expires"), reused.header("idempotency-key-expires")],
+        [until; 2]
+    );
+    let missing = shop.send(&Ask::payment().without("idempotency-key")).await;
+    assert_eq!(missing.header("idempotency-key-expires"), None, "no key, no window");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_cannot_say_how_long_a_key_is_remembered_or_which_request_was_first() {
+    let shop = Shop::open().await;
+    let ask = Ask::payment()
+        .answered_with("idempotency-key-expires", "@1")
+        .answered_with("original-request-id", "made-up");
+    let (first, replay) = (shop.send(&ask).await, shop.send(&ask).await);
+    assert_eq!((first.header("original-request-id"), first.all("idempotency-key-expires").len()), (None, 1));
+    assert_ne!(first.header("idempotency-key-expires"), Some("@1"));
+    assert_eq!(replay.all("original-request-id"), first.all("semel-operation-id"));
+    assert_eq!(replay.all("idempotency-key-expires"), first.all("idempotency-key-expires"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_problem_document_links_to_a_page_that_answers() {
     let shop = Shop::layered(|layer| layer).await;
     let refused = shop.send(&Ask::payment().without("idempotency-key")).await;

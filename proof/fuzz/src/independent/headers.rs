@@ -150,7 +150,8 @@ pub(crate) fn may_be_kept(name: &str) -> bool {
 
 /// What only Semel says, to a service or to a client.
 fn is_semels_own(name: &str) -> bool {
-    name.starts_with("semel-") || name == "idempotent-replayed"
+    name.starts_with("semel-")
+        || ["idempotent-replayed", "idempotency-key-expires", "original-request-id"].contains(&name)
 }
 
 /// What is kept of an answer.

@@ -5,8 +5,9 @@
 use crate::capacity::Shares;
 use crate::contract::Contract;
 use crate::layers::{
-    BodyErrors, BodyErrorsLayer, FilterLayer, Filtered, FormatRefusals, FormatRefusalsLayer, HopByHop,
-    LimitInFlight, Normalize, PathAliases, PublishContract, TraceLayer, TraceRequests, UntrustedHeaders,
+    BodyErrors, BodyErrorsLayer, Cors, CorsLayer, CorsRules, FilterLayer, Filtered, FormatRefusals,
+    FormatRefusalsLayer, HopByHop, LimitInFlight, Normalize, PathAliases, PublishContract, TraceLayer,
+    TraceRequests, UntrustedHeaders,
 };
 use crate::listener::{Trusts, UnderWayHolder};
 use crate::otlp::Tracing;
@@ -31,6 +32,8 @@ pub(crate) struct Parts {
     pub(crate) routes: Arc<Routes>,
     /// Permits for requests in flight. They outlive a reload.
     pub(crate) in_flight: Arc<Shares<UnderWayHolder>>,
+    /// Which pages of other origins may read answers; `None`: the service says so itself.
+    pub(crate) cors: Option<Arc<CorsRules>>,
     /// How refusals look.
     pub(crate) format: Format,
     /// Decides what is executed, and stores it.
@@ -52,6 +55,8 @@ impl Parts {
         ServiceBuilder::new()
             // Continues the client's trace. Outermost, so that a span covers everything that a client waits for.
             .layer(TraceLayer::new(self.tracing))
+            // Answers preflights, and says which page may read an answer: of refusals and replays too, so above whatever makes them.
+            .layer(CorsLayer::new(self.cors))
             // Puts what the gateway refuses into the profile's format, whichever layer refuses it.
             .layer(FormatRefusalsLayer::new(self.format))
             // One host, one form of target, HTTP/1.1's spelling: whatever follows reads the request in one way only.
@@ -76,6 +81,7 @@ impl Parts {
 }
 
 /// The whole stack. Cheap to clone: each connection has a clone of its own.
-pub(crate) type Stack = TraceRequests<FormatRefusals<Filtered<Normalize, Filtered<HopByHop, AfterHopByHop>>>>;
+pub(crate) type Stack =
+    TraceRequests<Cors<FormatRefusals<Filtered<Normalize, Filtered<HopByHop, AfterHopByHop>>>>>;
 type AfterHopByHop = Filtered<PublishContract, Filtered<UntrustedHeaders, Filtered<PathAliases, Admitted>>>;
 type Admitted = Filtered<LimitInFlight, BodyErrors<Idempotency<Upstream>>>;

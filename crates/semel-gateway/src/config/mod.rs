@@ -6,6 +6,7 @@
 mod address;
 mod admin;
 mod clock;
+mod cors;
 mod encryption;
 mod error;
 mod fingerprint;
@@ -27,6 +28,7 @@ mod template;
 mod tls;
 
 pub(crate) use address::port_of;
+pub use cors::{AllowedOrigins, CorsConfig};
 pub use error::{ConfigError, ConfigErrors, Location};
 pub use from_flags::{QuickStart, QuickStartErrors};
 pub use outbox::{OutboxConfig, SinkConfig};
@@ -92,6 +94,8 @@ pub struct Config {
     pub clock: Terms,
     /// How much of the gateway one tenant may take.
     pub quota: QuotaConfig,
+    /// Which pages of other origins may use the API; `None`: the service answers for itself.
+    pub cors: Option<CorsConfig>,
     /// Which requests are protected, and how.
     pub routes: Routes,
     /// Who may tell by webhook what became of an operation.
@@ -258,6 +262,7 @@ impl Config {
             scope: ScopeConfig::default(),
             clock: Terms::default(),
             quota: QuotaConfig::default(),
+            cors: None,
             routes: Routes::unconfigured(false),
             webhooks: Vec::new(),
             worker: WorkerConfig::default(),
@@ -317,6 +322,7 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
     let scope = scope::read(top.section("scope", "[scope]"));
     let keys = key::read(top.section("key", "[key]"), profile.profile().min_key_length(), &scope);
     let quota = quota::read(top.section("quota", "[quota]"));
+    let cors = cors::read(top.section("cors", "[cors]"));
     let webhooks = read_webhooks(top.sections("webhook", "[[webhook]]"));
     let compared = fingerprint::Common::read(top.section("fingerprint", "[fingerprint]"), profile.profile());
     let declared = top.has("route");
@@ -381,6 +387,7 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
         scope,
         clock,
         quota,
+        cors,
         // Without a route, a file protects as much as no file: what is sent with a key is never let through unprotected for
         // want of a line.
         routes: match declared {

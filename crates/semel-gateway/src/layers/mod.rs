@@ -6,6 +6,7 @@
 
 mod body_errors;
 mod contract;
+mod cors;
 mod filter;
 mod format_refusals;
 mod future;
@@ -18,6 +19,7 @@ mod untrusted_headers;
 
 pub(crate) use body_errors::{BodyErrors, BodyErrorsLayer};
 pub(crate) use contract::PublishContract;
+pub(crate) use cors::{Cors, CorsLayer, CorsRules};
 pub(crate) use filter::{FilterLayer, Filtered};
 pub(crate) use format_refusals::{FormatRefusals, FormatRefusalsLayer};
 pub(crate) use hop_by_hop::HopByHop;

@@ -6,6 +6,7 @@ use super::start_error::StartError;
 use super::state::ProcessState;
 use crate::config::Config;
 use crate::contract::Contract;
+use crate::layers::CorsRules;
 use crate::tenant::external_host;
 use crate::tls::{ClientTls, ServerTls};
 use crate::upstream::{Transport, Upstream};
@@ -44,6 +45,7 @@ pub(crate) fn gateway_of(state: &ProcessState, config: &Config) -> Result<Gatewa
         .contract(Contract::new(config))
         .tenants(config.scope.clone())
         .routes(routes)
+        .cors(CorsRules::of(config))
         .format(config.profile.clone())
         .traced(state.tracing.clone());
     Ok(match tls {

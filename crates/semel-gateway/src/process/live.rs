@@ -2,6 +2,7 @@
 
 use crate::capacity::Shares;
 use crate::contract::Contract;
+use crate::layers::CorsRules;
 use crate::limits::Limits;
 use crate::listener::core_threads::CoreThreads;
 use crate::listener::{AcceptedRequest, AnswerBody, Connections};
@@ -55,6 +56,7 @@ impl Gateway {
             tenants: Arc::default(),
             routes: Arc::new(Routes::unconfigured(false)),
             in_flight: Shares::new(limits.requests_in_flight),
+            cors: None,
             format: Format::default(),
             idempotency: layer,
             upstream,
@@ -95,6 +97,12 @@ impl Gateway {
     #[must_use]
     pub fn format(mut self, format: Format) -> Self {
         self.parts.format = format;
+        self
+    }
+
+    /// Lets these pages read answers.
+    pub(crate) fn cors(mut self, rules: Option<Arc<CorsRules>>) -> Self {
+        self.parts.cors = rules;
         self
     }
 

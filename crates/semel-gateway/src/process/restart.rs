@@ -40,6 +40,7 @@ pub(crate) fn changed(process: Process, old: &Config, new: &Config) -> Vec<&'sta
         webhooks: _,
         worker: _,
         outbox: _,
+        cors: _,
         limits: _,
         body_memory: _,
     } = old;

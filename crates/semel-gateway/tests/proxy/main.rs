@@ -7,6 +7,7 @@ mod support;
 
 mod ambiguous;
 mod capacity;
+mod cors;
 mod framing;
 mod grpc;
 mod hanging_up;

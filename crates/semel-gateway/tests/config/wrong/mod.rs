@@ -1,6 +1,7 @@
 //! Every wrong configuration is told with its place and what would be right, word for word.
 
 mod admin;
+mod cors;
 mod encryption;
 mod file;
 mod fingerprints;

@@ -6,7 +6,8 @@ use semel::InFlight;
 use semel::problem::Format;
 use semel::seal::Keyring;
 use semel_gateway::Config;
-use semel_gateway::config::{LoadError, show_duration};
+use semel_gateway::config::{AllowedOrigins, LoadError, show_duration};
+use semel_gateway::tenant::REFRESHED;
 use semel_gateway::tls::{ClientCertificates, ServerTlsFiles};
 use semel_gateway::upstream::UpstreamProtocol;
 use semel_tower::KeyRequirement;
@@ -25,7 +26,8 @@ const FAINT: Style = Style::new().dimmed();
 /// Shows every error in the file with its line and a fix, or a summary of a valid file's
 /// settings. Opens no store and calls nothing, but the environment variables,
 /// keys and certificates that the file names must exist; with --without-secrets
-/// they need not, for checks in CI.
+/// they need not, for checks in CI. With --strict, a file whose tenants are bearer
+/// credentials fails too.
 ///
 /// Exit status: 0 valid, 1 invalid or not readable, 2 usage error.
 #[derive(Args)]
@@ -37,6 +39,10 @@ pub(crate) struct Arguments {
     /// Do not look for the environment variables, keys and certificates that the file names
     #[arg(long)]
     without_secrets: bool,
+
+    /// Also fail where tenants come from bearer credentials, which a refreshed token changes
+    #[arg(long)]
+    strict: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Box<dyn Error>> {
@@ -49,6 +55,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Box<dyn Error>> {
         Ok(config) => {
             // Whoever reads along may have had enough (`| head`); the status says the rest.
             let _ = write!(anstream::stdout(), "{STRONG}{file}: OK{STRONG:#}{note}\n\n{}", summary(&config));
+            if arguments.strict && config.scope.by_credential() {
+                let _ = writeln!(
+                    anstream::stderr(),
+                    "error: tenants come from bearer credentials. {REFRESHED}\n = help: name a source that stays: \
+                     [scope] tenant = [\"header:x-account-id\"], [\"jwt:sub\"] or [\"forward-auth\"]"
+                );
+                return Ok(ExitCode::FAILURE);
+            }
             Ok(ExitCode::SUCCESS)
         }
         Err(LoadError::Wrong(errors)) => {
@@ -114,6 +128,7 @@ fn overview(config: &Config) -> Vec<(&'static str, String)> {
         lines.push(("sealing", sealing(keyring)));
     }
     lines.extend(quota(config).map(|quota| ("quota", quota)));
+    lines.extend(cors(config).map(|cors| ("cors", cors)));
     lines.extend(settling(config));
     if let Some(telemetry) = &config.telemetry {
         let metrics =
@@ -160,6 +175,17 @@ fn quota(config: &Config) -> Option<String> {
         several => words.push(format!("{several} tenants with their own quotas")),
     }
     (!words.is_empty()).then(|| words.join(", "))
+}
+
+/// Whose pages may use the API from a browser.
+fn cors(config: &Config) -> Option<String> {
+    let cors = config.cors.as_ref()?;
+    let origins = match &cors.origins {
+        AllowedOrigins::Any => "every origin".to_owned(),
+        AllowedOrigins::Listed(origins) => origins.join(", "),
+    };
+    let credentials = if cors.credentials { "; browsers send credentials along" } else { "" };
+    Some(format!("{origins}{credentials}"))
 }
 
 fn told_of_tls(tls: &ServerTlsFiles) -> &'static str {

@@ -80,7 +80,8 @@ semel.toml: OK
   store     postgres://app@db/payments
   profile   ietf (application/problem+json)
   tenant    header:x-account-id, credential
-            a refreshed bearer token is another tenant
+            A refreshed bearer token is another tenant: a retry with it executes again.
+            A revoked credential still gets replays until the window is over.
   worker    in the gateway
   poll      refund: http://127.0.0.1:9000/operations/{operation_id} after 5s, 12 times at most
   webhook   /v1/webhooks/provider (1 secret)
@@ -132,6 +133,38 @@ role = "operator"
     // What stands in the file itself is checked all the same.
     let output = without(&file.replace("env:SEMEL_WEBHOOK_SECRET", "whsec_short"));
     assert!(err(&output).contains("a webhook secret is whsec_ and 24 to 64 bytes"), "{}", err(&output));
+}
+
+#[test]
+fn strictly_checked_tenants_must_not_come_from_bearer_credentials() {
+    let strictly = |scope: &str| {
+        let directory = tempfile::tempdir().unwrap();
+        let file = format!("upstream = \"http://127.0.0.1:9000\"\n{scope}");
+        std::fs::write(directory.path().join("semel.toml"), file).unwrap();
+        let arguments = ["check-config", "semel.toml", "--strict"];
+        semel(&[]).current_dir(directory.path()).args(arguments).output().unwrap()
+    };
+    for scope in ["", "[scope]\ntenant = [\"header:x-account-id\", \"credential\"]\n"] {
+        let output = strictly(scope);
+        assert_eq!(output.status.code(), Some(1), "{}", out(&output));
+        assert_eq!(
+            err(&output),
+            "error: tenants come from bearer credentials. A refreshed bearer token is another tenant: a retry with it executes again.\n \
+             = help: name a source that stays: [scope] tenant = [\"header:x-account-id\"], [\"jwt:sub\"] or [\"forward-auth\"]\n"
+        );
+    }
+    let output = strictly("[scope]\ntenant = [\"header:x-account-id\"]\n");
+    assert_eq!((output.status.code(), err(&output)), (Some(0), ""));
+}
+
+#[test]
+fn the_readme_says_what_a_credential_as_the_tenant_means() {
+    use semel_gateway::tenant::{REFRESHED, REVOKED};
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
+    let readme = readme.split_whitespace().collect::<Vec<_>>().join(" ");
+    for sentence in [REFRESHED, REVOKED] {
+        assert!(readme.contains(sentence), "{sentence}");
+    }
 }
 
 #[test]

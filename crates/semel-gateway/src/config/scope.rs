@@ -5,11 +5,13 @@ mod jwt;
 
 use super::section::{Given, Section, TextForm};
 use crate::setting::InvalidValue;
-use crate::tenant::{Network, ScopeConfig, TenantFrom};
+use crate::tenant::{Network, ReplayCheckConfig, ScopeConfig, TenantFrom};
 use http::HeaderName;
 use semel::headers::{IDEMPOTENCY_KEY, is_own};
+use semel_http::Endpoint;
 
 const SOURCE: TextForm = TextForm { what: "a source of the tenant", example: "header:x-account-id" };
+const AUTHORITY: TextForm = TextForm { what: "who is asked", example: "forward-auth" };
 const PEER: TextForm = TextForm { what: "an address or a network", example: "127.0.0.0/8" };
 
 pub(super) fn read(mut section: Section<'_, '_>) -> ScopeConfig {
@@ -31,8 +33,17 @@ pub(super) fn read(mut section: Section<'_, '_>) -> ScopeConfig {
     let by_token = sourced(|source| matches!(source, TenantFrom::Jwt(_)));
     let by_asking = sourced(|source| *source == TenantFrom::ForwardAuth);
     scope.jwt = jwt::read(section.section("jwt", "[scope.jwt]"), by_token);
-    scope.forward_auth =
-        forward_auth::read(section.section("forward_auth", "[scope.forward_auth]"), by_asking);
+    section.hide_credentials("replay_check");
+    let replay_check = section.parsed("replay_check", AUTHORITY, authority);
+    let before_replays = replay_check.as_ref().filter(|given| given.value.is_none());
+    let wanted = by_asking
+        .map(|at| (at, "a source"))
+        .or(before_replays.map(|given| (given.at.clone(), "to be asked before replays")));
+    scope.forward_auth = forward_auth::read(section.section("forward_auth", "[scope.forward_auth]"), wanted);
+    scope.replay_check = replay_check.and_then(|given| match given.value {
+        Some(url) => Some(ReplayCheckConfig::at(url)),
+        None => scope.forward_auth.as_ref().map(ReplayCheckConfig::as_forward_auth),
+    });
     if let Some(sources) = sources {
         if sources.empty {
             let cure = "remove `tenant` to tell callers apart by their credential (callers without one share a tenant), or \
@@ -57,6 +68,18 @@ pub(super) fn read(mut section: Section<'_, '_>) -> ScopeConfig {
     }
     section.end();
     scope
+}
+
+/// Who is asked before replays; `None`: whoever forward-auth asks.
+fn authority(text: &str) -> Result<Option<Endpoint>, InvalidValue> {
+    match text {
+        "forward-auth" => Ok(None),
+        url if url.contains("://") => forward_auth::address(url).map(Some),
+        other => Err(InvalidValue::new(
+            format!("`replay_check` cannot be \"{other}\""),
+            "write \"forward-auth\" for whom [scope.forward_auth] names, or an address such as \"http://127.0.0.1:9200/auth\"",
+        )),
+    }
 }
 
 /// The word for a source.

@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use crate::route::{FingerprintConfig, ForAll, Route};
-use crate::tenant::{ScopeConfig, TenantFrom};
+use crate::tenant::{REFRESHED, REVOKED, ScopeConfig, TenantFrom};
 use http::header::{CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE, ETAG, LINK, LOCATION};
 use http::{HeaderName, StatusCode};
 use semel::canonical::NormalForm;
@@ -230,8 +230,8 @@ fn texts(sources: &KeySources) -> Vec<String> {
     sources.iter().map(ToString::to_string).collect()
 }
 
-const BY_CREDENTIAL: &str = "A key belongs to the credential that it is sent with (Authorization, X-Api-Key). A refreshed bearer token is \
-                             another tenant: a retry with a new token does not meet the first request, and executes again.";
+const BY_CREDENTIAL: &str =
+    "A key belongs to the credential that it is sent with (Authorization, X-Api-Key).";
 
 const BY_TOKEN: &str = "A key belongs to the caller that your bearer token names. A refreshed token of the same caller is \
                         the same tenant. A token that has expired, or cannot be verified, gets 401, whatever else the \
@@ -240,6 +240,17 @@ const BY_ASKING: &str = "A key belongs to the account that your credentials iden
                          retries included; while they cannot be checked, requests get 503 idempotency_scope_unresolved with \
                          Retry-After, and nothing is executed.";
 
+const ASKED_BEFORE_REPLAYS: &str =
+    "Before every replay it is checked that the credential is still accepted; one that was revoked gets 401.";
+
+/// What becomes of a credential that was revoked.
+fn of_revoked(scope: &ScopeConfig) -> Option<&'static str> {
+    match scope.replay_check {
+        Some(_) => Some(ASKED_BEFORE_REPLAYS),
+        None => scope.replays_to_revoked().then_some(REVOKED),
+    }
+}
+
 impl Tenant {
     fn of(scope: &ScopeConfig) -> Self {
         let mut rules = Vec::new();
@@ -247,6 +258,8 @@ impl Tenant {
         if scope.tenant.is_empty() {
             sources.push("credential");
             rules.push(BY_CREDENTIAL);
+            rules.push(REFRESHED);
+            rules.extend(of_revoked(scope));
             rules.push(
                 "All callers without a credential share one tenant, and with it their keys: use keys that no \
                         other caller could choose, such as UUIDs.",
@@ -268,6 +281,10 @@ impl Tenant {
                 rules.push(rule);
             }
         }
+        if scope.by_credential() {
+            rules.push(REFRESHED);
+        }
+        rules.extend(of_revoked(scope));
         if sources.len() > 1 {
             rules.push("Of these, the first one that is present decides.");
         }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::tenant::{REFRESHED, REVOKED};
 use semel::problem::Code;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -168,7 +169,6 @@ fn the_key_that_is_shown_is_one_that_would_be_taken() {
 
 #[test]
 fn whose_key_it_is_is_said_and_what_a_refreshed_token_does() {
-    const REFRESHED: &str = "A refreshed bearer token is another tenant";
     for (toml, refreshed, sources) in [
         ("", true, json!(["credential"])),
         ("[scope]\ntenant = [\"credential\"]", true, json!(["credential"])),
@@ -188,12 +188,18 @@ fn whose_key_it_is_is_said_and_what_a_refreshed_token_does() {
         let (page, document) = (page(toml), document(toml));
         assert_eq!(page.contains(REFRESHED), refreshed, "{toml}");
         assert_eq!(document["tenant"]["rules"].to_string().contains(REFRESHED), refreshed, "{toml}");
+        let revoked = refreshed || toml.contains("jwt:");
+        assert_eq!(page.contains(REVOKED), revoked, "{toml}");
+        assert_eq!(document["tenant"]["rules"].to_string().contains(REVOKED), revoked, "{toml}");
         assert_eq!(document["tenant"]["sources"], sources);
         for inside in ["x-account-id", "9200", "a-secret"] {
             assert!(!page.contains(inside) && !document.to_string().contains(inside), "{inside}");
         }
         assert_eq!(page.contains("share one tenant"), toml.is_empty());
     }
+    let asked = "[scope]\nreplay_check = \"http://127.0.0.1:9200/auth\"";
+    let rules = document(asked)["tenant"]["rules"].to_string();
+    assert!(rules.contains("Before every replay") && !rules.contains(REVOKED) && !rules.contains("9200"));
 }
 
 #[test]

@@ -6,11 +6,13 @@ mod external_host;
 mod forward_auth;
 mod jwt;
 mod peers;
+mod replay_check;
 
 pub(crate) use external_host::external_host;
 pub use forward_auth::ForwardAuthConfig;
 pub use jwt::{JwtConfig, JwtKeys, KeyError, KeyFile, KeyFileError, KeySet, KeySetError, KeyUrl};
 pub use peers::Network;
+pub use replay_check::ReplayCheckConfig;
 
 use crate::PeerAddress;
 use crate::headers::remove_all;
@@ -21,6 +23,7 @@ use forward_auth::ForwardAuth;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName};
 use jwt::VerifiedToken;
+use replay_check::AskedBeforeReplays;
 use semel::{Engine, MAX_TENANT};
 use semel_tower::{ByCredential, IdempotencyLayer, TenantClaim, TenantFuture, TenantSource};
 use std::fmt;
@@ -39,7 +42,15 @@ pub struct ScopeConfig {
     pub jwt: Option<JwtConfig>,
     /// Who is asked. There is one if [`TenantFrom::ForwardAuth`] is among the sources.
     pub forward_auth: Option<ForwardAuthConfig>,
+    /// Who is asked before every replay. `None`: whoever finds the operation gets its answer.
+    pub replay_check: Option<ReplayCheckConfig>,
 }
+
+/// What renewing a credential does where it is the tenant, for clients and operators.
+pub const REFRESHED: &str = "A refreshed bearer token is another tenant: a retry with it executes again.";
+
+/// What revoking a credential does not do where nobody is asked before replays.
+pub const REVOKED: &str = "A revoked credential still gets replays until the window is over.";
 
 /// One source of the tenant.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -57,7 +68,13 @@ pub enum TenantFrom {
 
 impl Default for ScopeConfig {
     fn default() -> Self {
-        Self { tenant: Vec::new(), trusted_peers: Network::LOOPBACK.into(), jwt: None, forward_auth: None }
+        Self {
+            tenant: Vec::new(),
+            trusted_peers: Network::LOOPBACK.into(),
+            jwt: None,
+            forward_auth: None,
+            replay_check: None,
+        }
     }
 }
 
@@ -65,8 +82,14 @@ impl ScopeConfig {
     /// Lets the layer find tenants so. To be called within a runtime.
     ///
     /// # Errors
-    /// What forward-auth is asked with over TLS cannot be used.
+    /// What forward-auth, or whoever is asked before replays, is asked with over TLS cannot be used.
     pub fn apply(&self, layer: IdempotencyLayer) -> Result<IdempotencyLayer, TlsError> {
+        let layer = match &self.replay_check {
+            Some(config) => {
+                layer.replay_check(AskedBeforeReplays::new(config, Arc::clone(&self.trusted_peers))?)
+            }
+            None => layer,
+        };
         if self.tenant.is_empty() {
             return Ok(layer);
         }
@@ -115,7 +138,8 @@ impl ScopeConfig {
             TenantFrom::Header(name) => Some(name),
             _ => None,
         });
-        named.chain(self.forward_auth.iter().flat_map(|asked| &asked.headers))
+        let sent = self.forward_auth.iter().flat_map(|asked| &asked.headers);
+        named.chain(sent).chain(self.replay_check.iter().flat_map(|asked| &asked.headers))
     }
 
     /// Whether what this peer says of others is believed.
@@ -166,9 +190,23 @@ impl ScopeConfig {
             words.push("tokens for any audience are accepted (dangerous_any_audience)".into());
         }
         if self.by_credential() {
-            words.push("a refreshed bearer token is another tenant".into());
+            words.push(REFRESHED.into());
+        }
+        if let Some(asked) = &self.replay_check {
+            let url = asked.url.to_string();
+            let url = url.split('?').next().unwrap_or_default();
+            words.push(format!("{url} is asked before every replay: a revoked credential gets none"));
+        } else if self.replays_to_revoked() {
+            words.push(REVOKED.into());
         }
         words
+    }
+
+    /// Whether a credential that was revoked still gets replays: nobody who would know is asked.
+    #[must_use]
+    pub fn replays_to_revoked(&self) -> bool {
+        let by_token = self.tenant.iter().any(|source| matches!(source, TenantFrom::Jwt(_)));
+        self.replay_check.is_none() && (self.by_credential() || by_token)
     }
 
     /// Whether a renewed credential makes another tenant of a caller.

@@ -6,7 +6,9 @@ use semel::key::KeySyntax;
 use semel::problem::{Code, Profile};
 use semel::{Expired, InFlight, OperationId, Policy, Quota, Rate, Settling, Stale, StoreResponse};
 use semel_gateway::Limits;
-use semel_gateway::config::{Config, Forget, LogFormat, WorkerConfig, show_duration};
+use semel_gateway::config::{
+    AllowedOrigins, Config, CorsConfig, Forget, LogFormat, WorkerConfig, show_duration,
+};
 use semel_gateway::route::Route;
 use semel_gateway::tenant::ScopeConfig;
 use semel_tower::{KeyRequirement, OutcomeClass, Protection};
@@ -57,6 +59,7 @@ trusted_peers = ["10.0.0.5"]
 
 [scope]
 tenant = ["header:X-Account-Id", "jwt:sub", "forward-auth"]
+replay_check = "forward-auth"
 trusted_peers = ["10.0.0.0/8", "::1"]
 [scope.jwt]
 secret = "env:SET"
@@ -84,6 +87,13 @@ waiters_per_tenant = 8
 [[quota.tenant]]
 name = "acme"
 live_keys = 1000000
+
+[cors]
+allow_origins = ["https://app.example", "http://localhost:3000", "capacitor://localhost"]
+allow_methods = ["POST", "PURGE"]
+allow_headers = ["X-Mine"]
+allow_credentials = true
+max_age = "1h"
 
 [[route]]
 operation = "create_payment"
@@ -275,6 +285,7 @@ fn every_setting_is_taken() {
         [
             "a bearer token is verified with 1 key (HS256), and its claim `sub` names the tenant",
             "http://127.0.0.1:9200/auth identifies callers; without its answer nothing is executed; its answers are cached for 10s",
+            "http://127.0.0.1:9200/auth is asked before every replay: a revoked credential gets none",
         ]
     );
     let peers: Vec<_> = config.scope.trusted_peers.iter().map(ToString::to_string).collect();
@@ -283,6 +294,17 @@ fn every_setting_is_taken() {
     assert_eq!(config.quota.keys.of("anybody"), Quota { live_keys: Some(100_000), new_keys: rate });
     assert_eq!(config.quota.keys.of("acme"), Quota { live_keys: Some(1_000_000), new_keys: rate });
     assert_eq!((config.quota.waiters, config.quota.waiters_per_tenant), (64, 8));
+    let origins = ["https://app.example", "http://localhost:3000", "capacitor://localhost"];
+    assert_eq!(
+        config.cors,
+        Some(CorsConfig {
+            origins: AllowedOrigins::Listed(origins.map(str::to_owned).into()),
+            methods: Some(vec![http::Method::POST, "PURGE".parse().unwrap()]),
+            headers: Some(vec![http::HeaderName::from_static("x-mine")]),
+            credentials: true,
+            max_age: Duration::from_secs(60 * 60),
+        })
+    );
     let webhook = &config.webhooks[0];
     assert_eq!((webhook.source.as_str(), webhook.secrets.len()), ("provider", 2));
     assert_eq!(config.worker, WorkerConfig { in_gateway: false, forget: Forget::Soft });

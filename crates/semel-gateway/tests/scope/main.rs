@@ -9,6 +9,7 @@
 mod flood;
 mod forward_auth;
 mod key_url;
+mod replay_check;
 mod sources;
 mod support;
 mod tokens;

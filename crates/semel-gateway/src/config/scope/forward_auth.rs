@@ -16,8 +16,11 @@ const URL: TextForm = TextForm { what: "an address", example: "http://127.0.0.1:
 const SENT: TextForm = TextForm { what: "the name of a header", example: "authorization" };
 const TENANT: TextForm = TextForm { what: "the name of a header", example: "x-account-id" };
 
-/// `wanted`: where a source asks for it, if one does.
-pub(super) fn read(mut section: Section<'_, '_>, wanted: Option<Range<usize>>) -> Option<ForwardAuthConfig> {
+/// `wanted`: where the file asks for it, if it does, and as what.
+pub(super) fn read(
+    mut section: Section<'_, '_>,
+    wanted: Option<(Range<usize>, &'static str)>,
+) -> Option<ForwardAuthConfig> {
     section.hide_credentials("url");
     let url = section.parsed("url", URL, address);
     let tenant_header = section.parsed("tenant_header", TENANT, |text| header_name(text, TENANT.example));
@@ -25,9 +28,9 @@ pub(super) fn read(mut section: Section<'_, '_>, wanted: Option<Range<usize>>) -
     let deadline = section.duration("deadline", "2s", Duration::from_millis(10)..=Duration::from_secs(60));
     let cache = section.duration("cache", "10s", Duration::from_millis(10)..=Duration::from_secs(60 * 60));
     match (&wanted, section.is_there()) {
-        (Some(at), false) => {
+        (Some((at, what)), false) => {
             let cure = "add a section [scope.forward_auth] with `url` and `tenant_header`";
-            section.wrong(at, "`forward-auth` is a source, and [scope.forward_auth] is missing", cure);
+            section.wrong(at, format!("`forward-auth` is {what}, and [scope.forward_auth] is missing"), cure);
         }
         (None, true) => not_wanted(&section, "forward-auth"),
         (Some(_), true) => {
@@ -55,7 +58,7 @@ pub(super) fn read(mut section: Section<'_, '_>, wanted: Option<Range<usize>>) -
     })
 }
 
-fn address(text: &str) -> Result<Endpoint, InvalidValue> {
+pub(super) fn address(text: &str) -> Result<Endpoint, InvalidValue> {
     let wrong =
         |problem: &str| InvalidValue::new(problem, format!("write an address such as \"{}\"", URL.example));
     if text.contains('#') {

@@ -12,12 +12,12 @@ mod question;
 
 use super::{Network, is_trusted, name_of};
 use crate::tls::{ClientTlsFiles, TlsError};
-use authority::Authority;
+pub(super) use authority::Authority;
 use cache::Cache;
 use http::header::WWW_AUTHENTICATE;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, StatusCode};
-use question::Question;
+pub(super) use question::Question;
 use semel::Engine;
 use semel_http::Endpoint;
 use semel_tower::{TenantClaim, TenantFuture, TenantSource};
@@ -61,7 +61,7 @@ pub(super) struct ForwardAuth {
 impl ForwardAuth {
     pub(super) fn new(config: ForwardAuthConfig, trusted_peers: Arc<[Network]>) -> Result<Self, TlsError> {
         Ok(Self {
-            authority: Authority::new(&config)?,
+            authority: Authority::new(&config.url, &config.tls, config.deadline)?,
             cache: config.cache.map(Cache::new),
             config,
             trusted_peers,

@@ -15,11 +15,15 @@ use std::net::IpAddr;
 const INTRODUCED: [HeaderName; 3] = [X_FORWARDED_FOR, X_FORWARDED_PROTO, X_FORWARDED_HOST];
 
 /// The header fields of the question, in the order in which they are sent.
-pub(super) struct Question(HeaderMap);
+pub(in crate::tenant) struct Question(HeaderMap);
 
 impl Question {
     /// Asks about a request, with these headers of it, none of which is a name that is used here.
-    pub(super) fn about(parts: &Parts, sent: &[HeaderName], trusts: impl Fn(IpAddr) -> bool) -> Self {
+    pub(in crate::tenant) fn about(
+        parts: &Parts,
+        sent: &[HeaderName],
+        trusts: impl Fn(IpAddr) -> bool,
+    ) -> Self {
         let mut fields = HeaderMap::new();
         let copy = |name: &HeaderName, fields: &mut HeaderMap| {
             for value in parts.headers.get_all(name) {

@@ -290,3 +290,37 @@ error: `header:x-account-id` would never be trusted: `trusted_peers` is empty
 "#,
     );
 }
+
+#[test]
+fn who_is_asked_before_replays() {
+    assert_errors(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[scope]
+replay_check = "forward_auth"
+"#,
+        r#"
+error: `replay_check` cannot be "forward_auth"
+ --> semel.toml:3:16
+  |
+3 | replay_check = "forward_auth"
+  |                ^^^^^^^^^^^^^^
+  = help: write "forward-auth" for whom [scope.forward_auth] names, or an address such as "http://127.0.0.1:9200/auth"
+"#,
+    );
+    assert_errors(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[scope]
+replay_check = "forward-auth"
+"#,
+        r#"
+error: `forward-auth` is to be asked before replays, and [scope.forward_auth] is missing
+ --> semel.toml:3:16
+  |
+3 | replay_check = "forward-auth"
+  |                ^^^^^^^^^^^^^^
+  = help: add a section [scope.forward_auth] with `url` and `tenant_header`
+"#,
+    );
+}

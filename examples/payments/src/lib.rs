@@ -40,6 +40,7 @@ pub use bookkeeping::{BOOKKEEPING_FAIL_POINTS, Bookkeeping, BookkeepingOptions, 
 pub use database::DatabaseError;
 pub use demo::{DELAY, HOLD, PROVIDER_MODE};
 pub use fail_point::FAIL_POINTS;
+pub use payment::Status;
 pub use provider::{ProviderOptions, ProviderPromise};
 pub use service::{PaymentsOptions, PaymentsService, StartError};
 pub use settling::SettlingOptions;

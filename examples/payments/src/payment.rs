@@ -30,7 +30,7 @@ pub(crate) struct Payment {
 /// could disagree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Status {
+pub enum Status {
     /// It is asked for, and nothing is written yet.
     Received,
     /// Its row is there.

@@ -11,4 +11,5 @@ mod answers;
 mod fail_points;
 mod instances;
 mod settling;
+mod states;
 mod support;

@@ -17,6 +17,7 @@ mod peers;
 mod planted;
 mod prove;
 mod python;
+mod sdks;
 mod servers;
 mod side_by_side;
 mod step;

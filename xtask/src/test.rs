@@ -2,7 +2,7 @@
 
 use crate::step::{self, FEATURES, Outcome, cargo};
 use crate::suite::Suite;
-use crate::{book, counts, planted, python, tools};
+use crate::{book, counts, planted, python, sdks, tools};
 use semel_testing::servers::{Host, Server};
 use std::env;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::time::Instant;
 pub(crate) fn run() -> Outcome {
     let start = Instant::now();
     step::timed("tools", "what the steps need besides cargo", tools::ensure)?;
-    let python = python::begin();
+    let (python, sdks) = (python::begin(), sdks::begin());
     // They start beside the next steps; the tests need them.
     let host = Arc::new(Host::start()?);
     let starting = Server::ALL.map(|server| {
@@ -33,6 +33,7 @@ pub(crate) fn run() -> Outcome {
         "a private PostgreSQL with a PgBouncer in front of it, NATS and RabbitMQ",
         || {
             python.join().map_err(|_| "installing Python packages went wrong")??;
+            sdks.join().map_err(|_| "installing the SDKs went wrong")??;
             starting
                 .into_iter()
                 .try_for_each(|start| start.join().map_err(|_| "starting a server panicked")?)

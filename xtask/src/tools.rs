@@ -92,6 +92,13 @@ const PROMTOOL: Tool = Tool {
     present: || succeeds(Command::new("promtool").arg("--version")),
 };
 
+const CHROMIUM: Tool = Tool {
+    name: "Chromium with chromedriver",
+    purpose: "is the browser in which pages of other origins use the gateway",
+    packages: &["chromium", "chromium-driver"],
+    present: || ["chromium", "chromedriver"].iter().all(|name| succeeds(Command::new(name).arg("--version"))),
+};
+
 /// For whatever comes as a Python package.
 const VENV: Tool = Tool {
     name: "Python's venv with pip (`python3 -m venv`)",
@@ -131,7 +138,7 @@ const REDIS: Tool = Tool {
 
 const NPM: Tool = Tool {
     name: "npm",
-    purpose: "is how Restate's server comes here",
+    purpose: "is how packages for Node come here: SDKs that the gateway is tested with, and Restate's server",
     packages: &["npm"],
     present: || succeeds(Command::new("npm").arg("--version")),
 };
@@ -175,7 +182,7 @@ const CXX_COMPILER: Tool = Tool {
 pub(crate) fn ensure() -> Outcome {
     component("rustfmt", "fmt")?;
     component("clippy", "clippy")?;
-    let mut tools = vec![&PYTHON, &NODE, &KILL, &CURL, &H2LOAD, &NGINX, &YAML];
+    let mut tools = vec![&PYTHON, &NODE, &NPM, &KILL, &CURL, &H2LOAD, &NGINX, &YAML];
     tools.extend(WATCHING);
     // On Windows the build scripts find Microsoft's compiler by themselves, under no name that could be tried here.
     if !cfg!(windows) {
@@ -234,7 +241,7 @@ pub(crate) fn brokers() -> Outcome {
     nats::provide()
 }
 
-const WATCHING: [&Tool; 2] = [&PROMTOOL, &VENV];
+const WATCHING: [&Tool; 3] = [&PROMTOOL, &CHROMIUM, &VENV];
 
 /// Checks for what looks at gateways from outside.
 pub(crate) fn watching() -> Outcome {

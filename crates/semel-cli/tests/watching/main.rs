@@ -1,4 +1,4 @@
-//! What can be seen of a gateway from outside: its admin API by its own description, its traces and metrics by a collector, and the
+//! What can be seen of a gateway from outside: its admin API by its own description, its traces and metrics by a collector, a page of another origin in a browser, and the
 //! alert rules and the dashboard that ship with it.
 #![allow(
     clippy::unwrap_used,
@@ -9,6 +9,7 @@
 #![cfg(unix)]
 
 mod admin_api;
+mod browser;
 mod rules;
 mod support;
 mod tracing;

@@ -18,8 +18,8 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use pin_project_lite::pin_project;
 use semel::headers::{
-    IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_EXPIRES, IDEMPOTENT_REPLAYED, OPERATION_ID, ORIGINAL_REQUEST,
-    ORIGINAL_REQUEST_ID, REQUEST_ID,
+    IDEMPOTENCY_KEY_EXPIRES, IDEMPOTENT_REPLAYED, OPERATION_ID, ORIGINAL_REQUEST, ORIGINAL_REQUEST_ID,
+    REQUEST_ID,
 };
 use semel::problem::Profile;
 use std::convert::Infallible;
@@ -60,7 +60,11 @@ impl CorsRules {
     pub(crate) fn of(config: &Config) -> Option<Arc<Self>> {
         let CorsConfig { origins, methods, headers, credentials, max_age } = config.cors.as_ref()?;
         let methods = methods.clone().unwrap_or_else(|| methods_of(config));
-        let headers = headers.clone().unwrap_or_else(|| vec![CONTENT_TYPE, AUTHORIZATION, IDEMPOTENCY_KEY]);
+        let headers = headers.clone().unwrap_or_else(|| {
+            let mut headers = vec![CONTENT_TYPE, AUTHORIZATION];
+            headers.extend(config.routes.key_headers());
+            headers
+        });
         let mut exposed = EXPOSED.to_vec();
         if config.profile.profile() == Profile::Stripe {
             exposed.extend(EXPOSED_BY_STRIPE);

@@ -34,7 +34,7 @@ impl Pointer {
     /// The pointer that a text is.
     ///
     /// # Errors
-    /// [`PointerError`] where it is none, or means the whole text.
+    /// [`PointerError`] where the text is not a JSON Pointer, or means the whole document.
     pub fn parse(text: &str) -> Result<Self, PointerError> {
         Ok(Self { text: text.into(), names: tokens(text)?.into() })
     }

@@ -24,6 +24,8 @@ mod postgres;
 mod retention;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+#[cfg(feature = "postgres")]
+mod watch;
 
 pub use identity::{InvalidIdentity, MessageId};
 pub use outcome::{Handled, InboxError};

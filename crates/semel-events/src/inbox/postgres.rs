@@ -3,7 +3,9 @@
 use super::identity::{self, InvalidIdentity, MessageId};
 use super::outcome::{Handled, InboxError};
 use super::retention::{BATCH, Forgotten, PAUSE, Retention, millis};
+use super::watch::Watch;
 use semel::StoreError;
+use semel::clock::{Clock as _, SystemClock};
 use sha2::{Digest as _, Sha256};
 use sqlx::postgres::{PgArguments, PgConnection};
 use sqlx::query::Query;
@@ -33,6 +35,7 @@ pub struct PgInbox {
     pool: PgPool,
     consumer: Arc<str>,
     retention: Retention,
+    watch: Arc<Watch>,
 }
 
 /// The one table or the other.
@@ -44,7 +47,7 @@ enum Mark {
 
 /// The lock first: where it is held, nothing is inserted, and so nothing is waited for. An insert that meets a committed mark does
 /// nothing, whatever its snapshot shows. A transaction that is told as committed before it is on disk could be lost after the message
-/// was acknowledged: nothing is marked in such a one.
+/// was acknowledged: nothing is marked in such a one. It is stamped by the latest time that it may be, as the row about the server's clock has it.
 macro_rules! insert {
     ($table:literal, $id:literal) => {
         concat!(
@@ -56,7 +59,9 @@ macro_rules! insert {
             " (consumer, ",
             $id,
             ", marked_at)
-               SELECT $2, $3, (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM mine WHERE locked AND durable
+               SELECT $2, $3, greatest(c.claimed + coalesce(greatest(b.hold - b.behind, 0), 0), b.trusted_at)
+               FROM mine, (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS claimed) AS c LEFT JOIN semel_clock b ON b.id = 1
+               WHERE locked AND durable
                ON CONFLICT DO NOTHING RETURNING 1)
              SELECT locked, durable, EXISTS (SELECT 1 FROM marked) FROM mine"
         )
@@ -72,7 +77,7 @@ macro_rules! forget {
             " WHERE ctid = ANY (ARRAY(
                SELECT ctid FROM ",
             $table,
-            " WHERE consumer = $1 AND marked_at <= (extract(epoch FROM clock_timestamp()) * 1000)::bigint - $2
+            " WHERE consumer = $1 AND marked_at <= $2
                ORDER BY marked_at LIMIT $3 FOR UPDATE SKIP LOCKED))"
         )
     };
@@ -82,6 +87,13 @@ const MARK_MESSAGE: &str = insert!("semel_inbox", "message_id");
 const MARK_EFFECT: &str = insert!("semel_inbox_effects", "effect");
 const FORGET_MESSAGES: &str = forget!("semel_inbox");
 const FORGET_EFFECTS: &str = forget!("semel_inbox_effects");
+
+/// What the server's clock claims, and what the stores in this database believe of it: the row is there once one was opened.
+const CLOCK: &str = "SELECT claimed, b.trusted_at, b.behind, greatest(b.hold, b.behind) > 0
+FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS claimed) AS clock LEFT JOIN semel_clock b ON b.id = 1";
+
+/// How old the newest mark of a store that lives may be: it leaves one every minute.
+const SINCE_MARK: Duration = Duration::from_secs(120);
 
 /// `in_failed_sql_transaction`, what every statement gets after one that failed in the same transaction.
 const ABORTED: &str = "25P02";
@@ -94,7 +106,7 @@ impl PgInbox {
     pub fn new(pool: PgPool, consumer: impl Into<String>) -> Result<Self, InvalidIdentity> {
         let consumer = consumer.into();
         identity::check("a consumer's name", &consumer)?;
-        Ok(Self { pool, consumer: consumer.into(), retention: Retention::default() })
+        Ok(Self { pool, consumer: consumer.into(), retention: Retention::default(), watch: Arc::default() })
     }
 
     /// Keeps marks for so long.
@@ -146,7 +158,8 @@ impl PgInbox {
         Ok((!handled).then(|| PgSteps { inbox: self, message: message.clone() }))
     }
 
-    /// Forgets marks whose time is over, in small batches.
+    /// Forgets marks whose time is over, in small batches; during a clock hold, none. Time is what the stores in this database believe it to be: where
+    /// one was opened once, and none is open now, it stands still, and nothing more is forgotten.
     ///
     /// # Errors
     /// The store did not answer. What was forgotten before stays so.
@@ -229,13 +242,33 @@ impl PgInbox {
         i64::from_be_bytes(first)
     }
 
+    /// The earliest time that it may be; `None` during a clock hold, when nothing is forgotten. A jump of the server's clock forgets nothing by
+    /// itself: stores leave a mark in their row once a minute, and time goes no further than that. Without any store, it goes no
+    /// further than this process has seen pass.
+    async fn earliest(&self, transaction: &mut PgConnection) -> Result<Option<i64>, sqlx::Error> {
+        let row = query(CLOCK).fetch_one(transaction).await?;
+        let (claimed, trusted): (i64, Option<i64>) = (row.try_get(0)?, row.try_get(1)?);
+        let (Some(trusted), Some(behind)) = (trusted, row.try_get::<Option<i64>, _>(2)?) else {
+            return Ok(Some(self.watch.judge(claimed, SystemClock.boottime())));
+        };
+        let is_held = row.try_get::<Option<bool>, _>(3)?.unwrap_or_default();
+        let newest = trusted.saturating_add(millis(SINCE_MARK));
+        Ok((!is_held).then(|| claimed.saturating_sub(behind).min(newest)))
+    }
+
     async fn forget_from(&self, mark: Mark, kept: Duration) -> Result<u64, StoreError> {
         let mut forgotten = 0;
         loop {
             let begun = Instant::now();
             let transaction = semel_postgres::begin(&self.pool).await;
             let mut transaction = transaction.map_err(|error| unavailable(&error))?;
-            let forgetting = query(mark.forget()).bind(&*self.consumer).bind(millis(kept)).bind(BATCH);
+            let now = self.earliest(&mut transaction).await.map_err(|error| unavailable(&error))?;
+            let Some(now) = now else {
+                let _ended = transaction.rollback().await;
+                return Ok(forgotten);
+            };
+            let until = now.saturating_sub(millis(kept));
+            let forgetting = query(mark.forget()).bind(&*self.consumer).bind(until).bind(BATCH);
             let done = forgetting.execute(&mut *transaction).await.map_err(|error| unavailable(&error))?;
             transaction.commit().await.map_err(|error| StoreError::Lost(error.to_string()))?;
             forgotten += done.rows_affected();

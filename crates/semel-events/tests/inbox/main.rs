@@ -5,8 +5,11 @@
 mod broker;
 mod killed;
 mod ledger;
+mod moved_clock;
 mod nats;
 mod on_postgres;
 mod on_sqlite;
 mod rabbitmq;
+#[path = "../../../semel-postgres/tests/server_clock/mod.rs"]
+mod server_clock;
 mod sinks;

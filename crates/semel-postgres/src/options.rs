@@ -128,7 +128,10 @@ impl PgOptions {
     }
 
     /// How far, and on whose word, the server's clock is believed. Default: jumps of more than an hour open a clock hold, which ends once this
-    /// machine's kernel has reported a synchronised clock, with which the server's agrees, for a quarter of an hour.
+    /// machine's kernel has reported a synchronised clock, with which the server's agrees, for a quarter of an hour. A step of less than
+    /// [`Terms::max_step`] is followed, and ends windows by as much: it must be no more than a quarter of the shortest time for which any operation here
+    /// [remembers](semel::Policy::remembered) a key. Where that is less than four hours, pass `Terms::default().within(policy.remembered())`; a gateway does
+    /// so by itself. All processes on one store need the same.
     #[must_use]
     pub fn clock_terms(mut self, terms: Terms) -> Self {
         self.clock_terms = terms;

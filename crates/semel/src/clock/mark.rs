@@ -39,8 +39,8 @@ impl Terms {
     /// The shortest [`max_step`](Self::max_step): less than that is clock discipline, not a jump.
     pub const SHORTEST_STEP: Duration = Duration::from_secs(1);
 
-    /// The terms, with a [`max_step`](Self::max_step) that takes no more than a quarter of the shortest time for which a key is remembered:
-    /// a jump that is just below it is followed.
+    /// The terms, with a [`max_step`](Self::max_step) that takes no more than a quarter of the shortest time for which a key is
+    /// [remembered](crate::Policy::remembered): a jump that is just below it is followed.
     #[must_use]
     pub fn within(mut self, shortest_memory: Duration) -> Self {
         self.max_step = self.max_step.min(shortest_memory / 4).max(Self::SHORTEST_STEP);

@@ -3,7 +3,6 @@
 use crate::plan::BRIEF;
 use crate::profile::Profile;
 use semel::clock::Terms;
-use semel::{Expired, Policy};
 use std::fmt;
 use std::time::Duration;
 
@@ -82,11 +81,10 @@ impl StoreTime {
     }
 }
 
-/// `clock.max_step` of a gateway with this profile's routes: their tombstone is the usual one.
+/// `clock.max_step`: an hour, and at most a quarter of the shortest time for which a key is remembered, which is the brief window where keys are new after
+/// it. No step is shorter than a second. Not by the gateway's own formula, whose mistakes are to be noticed.
 fn most_followed(profile: Profile) -> Duration {
-    let expired = if profile.renews() { Expired::New } else { Expired::Refuse };
-    let brief = Policy { retention: BRIEF, expired, ..Policy::default() };
-    Terms::default().within(brief.remembered()).max_step
+    if profile.renews() { (BRIEF / 4).max(Terms::SHORTEST_STEP) } else { Duration::from_secs(60 * 60) }
 }
 
 #[cfg(test)]

@@ -268,6 +268,13 @@ async fn nobody_drops_what_says_whose_request_it_is() {
         }
         is_refused(&gateway, &service, &Ask::new("GET /").field(&format!("Connection: {name}"))).await;
     }
+    for sections in ["", ROUTES] {
+        let gateway = Configured::before(&service, sections).await;
+        for named in ["Idempotency-Key", "idempotency-key", "idempotency_key"] {
+            let ask = keyed("POST /payments").field(&format!("Connection: close, {named}"));
+            is_refused(&gateway, &service, &ask).await;
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -121,18 +121,21 @@ LEFT JOIN (SELECT 'completed' AS of, 201 AS status, '[[\"content-type\",\"applic
 UPDATE semel_records SET body_kind = 'dropped', body = NULL WHERE key = 'dropped'";
 
 #[tokio::test]
-async fn a_database_of_the_version_before_gets_answers_apart_and_keeps_what_it_has() {
-    for by_script in [true, false] {
+async fn a_database_of_a_version_before_gets_what_it_lacks_and_keeps_what_it_has() {
+    for (version, by_script) in [(2, true), (2, false), (3, true), (3, false), (4, false)] {
         let database = Database::new().await;
         let pool = database.pool().await;
         for migration in &migrations()[..2] {
             raw_sql(migration.sql).execute(&pool).await.unwrap();
         }
-        raw_sql("INSERT INTO semel_meta (name, value) VALUES ('schema_version', 2), ('compatible_with', 1)")
-            .execute(&pool)
-            .await
-            .unwrap();
         raw_sql(RECORDS_OF_VERSION_2).execute(&pool).await.unwrap();
+        for migration in &migrations()[2..version] {
+            raw_sql(migration.sql).execute(&pool).await.unwrap();
+        }
+        let meta = format!(
+            "INSERT INTO semel_meta (name, value) VALUES ('schema_version', {version}), ('compatible_with', 1)"
+        );
+        raw_sql(AssertSqlSafe(meta)).execute(&pool).await.unwrap();
         raw_sql("CREATE VIEW mine AS SELECT key, state FROM semel_operations").execute(&pool).await.unwrap();
         if by_script {
             raw_sql(AssertSqlSafe(migration_script())).execute(&pool).await.unwrap();

@@ -368,3 +368,33 @@ async fn a_mark_is_left_though_nobody_asks_for_anything_and_is_never_older_than_
     .await
     .expect("a mark is left");
 }
+
+#[tokio::test]
+async fn a_file_whose_time_an_earlier_build_led_ahead_serves_nothing_until_that_is_accepted() {
+    let place = Place::new();
+    let conn = rusqlite::Connection::open(place.path()).unwrap();
+    for schema in [
+        include_str!("../../src/schema_1.sql"),
+        include_str!("../../src/schema_2.sql"),
+        include_str!("../../src/schema_3.sql"),
+    ] {
+        conn.execute_batch(schema).unwrap();
+    }
+    // It went by the highest time that it had ever seen.
+    conn.execute("UPDATE semel_clock SET now = ?1", [NOON + 30 * DAY]).unwrap();
+    conn.execute_batch(
+        "INSERT INTO semel_meta (name, value) VALUES ('schema_version', 3), ('compatible_with', 3)",
+    )
+    .unwrap();
+    let hands = Hands::at(NOON);
+    let store = open(&place, &hands).await;
+    let refused = store.create(vec![draft("a")]).await.unwrap_err();
+    assert!(
+        matches!(&refused, StoreError::Unavailable(why) if why.contains("semel clock accept")),
+        "{refused}"
+    );
+    store.clock(ClockRequest::Accept).await.unwrap();
+    hands.pass(1_000);
+    let now = write_now(&store, "a").await;
+    assert!((NOON + 30 * DAY..=NOON + 30 * DAY + 1_000).contains(&now), "{}", now - NOON);
+}

@@ -68,7 +68,7 @@ async fn a_secret_is_replaced_by_way_of_both() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_old_or_from_the_future_is_refused_by_the_stores_clock() {
+async fn what_is_old_or_from_the_future_is_refused_by_the_time_of_day() {
     let sender = Sender::new().await;
     let id = sender.shop.doubted(1).await;
     let body = Bytes::from(completed(id).to_string());

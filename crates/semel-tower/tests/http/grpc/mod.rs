@@ -12,6 +12,9 @@ use semel_tower::{Body, KeptHeaders, KeyRequirement, Protection};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Fields that a service says.
+type Lines = &'static [(&'static str, &'static str)];
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_is_executed_once_and_replayed_with_its_trailers() {
     let trailers = &[
@@ -88,7 +91,7 @@ async fn an_answer_that_is_nothing_but_its_end_is_replayed_as_such() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_status_of_a_call_decides_and_not_that_of_http() {
     // What the service says, the state, and what a retry gets.
-    let cases: [(&'static [(&'static str, &'static str)], Option<State>, &str); 11] = [
+    let cases: [(Lines, Option<State>, &str); 11] = [
         (&[("grpc-status", "0")], Some(State::Completed), "0"),
         (&[("grpc-status", "6")], Some(State::FailedReplayable), "6"),
         (&[("grpc-status", "9")], Some(State::FailedReplayable), "9"),

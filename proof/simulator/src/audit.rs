@@ -1,6 +1,6 @@
 //! Looks at every write that the store commits: whether the state machine allows it, and what follows from it.
 
-use crate::book::Book;
+use crate::book::{Book, Pages};
 use crate::invariants;
 use crate::lock::locked;
 use crate::machine::EPOCH;
@@ -163,8 +163,7 @@ impl Auditor {
     }
 
     /// Whether anything was damaged that never started: nobody may have heard of it before.
-    pub(crate) fn was_unseen_damaged(&self) -> bool {
-        let pages = self.book.pages();
+    pub(crate) fn was_unseen_damaged(&self, pages: &Pages) -> bool {
         locked(&self.known).ever_damaged.iter().any(|id| pages.order(*id, 1).is_none())
     }
 

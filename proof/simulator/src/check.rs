@@ -239,7 +239,7 @@ impl<'a> Case<'a> {
                 .into_iter()
                 .filter_map(|(_, answer)| answer.operation_id.as_ref()?.parse().ok());
             started.chain(heard).any(|id| self.world.auditor.was_damaged(id))
-                || self.world.auditor.was_unseen_damaged()
+                || self.world.auditor.was_unseen_damaged(self.pages)
         };
         let wrong = match answer.meaning {
             Meaning::Undocumented => Some(format!("{} {text}", answer.status)),

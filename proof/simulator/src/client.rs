@@ -2,7 +2,7 @@
 
 use crate::fault::Fault;
 use crate::log::{Meaning, Told, Variant};
-use crate::network::Host;
+use crate::network::{About, Host, Way};
 use crate::plan::Operation;
 use crate::world::World;
 use bytes::Bytes;
@@ -63,7 +63,7 @@ pub(crate) async fn send(
     let sent = world.trace.now();
     world.trace.note(format_args!("#{number} {variant:?} to gateway {}", gateway.number));
     let request = request(operation, variant, &rule.name);
-    let way = (Host::Clients, Host::Gateway(gateway.number));
+    let way = Way::new(Host::Clients, Host::Gateway(gateway.number), About::Number(operation.number));
     let hangs_up = world.faults.strikes(Fault::HangUp).then(|| world.chance.millis(1, 1_500));
     let serving = async move {
         let serving = gateway.serve(request, &rule);

@@ -3,7 +3,7 @@
 use crate::handler::Handler;
 use crate::life::Life;
 use crate::lock::locked;
-use crate::network::{Host, NoAnswer};
+use crate::network::{About, Host, NoAnswer, Way};
 use crate::plan::TENANTS;
 use crate::process::{Inner, Process};
 use crate::provider::{self, SECRET};
@@ -131,7 +131,7 @@ fn rules(world: &Arc<World>, life: &Arc<Life>, gateway: usize, is_other: &Arc<At
                 let about = (question.operation_id, question.attempt);
                 world.auditor.note_question(about.0, about.1);
                 let finding = provider::find(Arc::clone(&world), about, tenant.unwrap_or(0), rule);
-                let way = (Host::Gateway(gateway), Host::Provider);
+                let way = Way::new(Host::Gateway(gateway), Host::Provider, About::Id(about.0));
                 let finding = world.network.ask(way, Duration::from_secs(3), finding).await;
                 life.pass().await;
                 match finding {

@@ -2,7 +2,7 @@
 
 use crate::book::{Charged, Order};
 use crate::life::Life;
-use crate::network::{Broken, Host, NoAnswer};
+use crate::network::{About, Broken, Host, NoAnswer, Way};
 use crate::plan::field;
 use crate::provider::{self, Said, declined, paid};
 use crate::rules::{Rule, Work};
@@ -83,8 +83,8 @@ impl Handler {
         operation.right().check()?;
         let patience = rule.protection.timeout + Duration::from_secs(2);
         let serving = service::serve(Arc::clone(&self.world), order.clone(), rule);
-        let served =
-            self.world.network.ask((Host::Gateway(self.gateway), Host::Service), patience, serving).await;
+        let way = Way::new(Host::Gateway(self.gateway), Host::Service, About::Number(order.number));
+        let served = self.world.network.ask(way, patience, serving).await;
         self.life.pass().await;
         match served {
             Ok(response) => Ok(response),
@@ -146,11 +146,11 @@ impl Handler {
     }
 
     async fn call(&self, order: &Order, rule: &Rule, attempt: u32) -> Result<bool, Silent> {
-        let order = Order { attempt, ..order.clone() };
+        let (order, number) = (Order { attempt, ..order.clone() }, order.number);
         self.life.pass().await;
         self.world.note_start(&order);
         let charging = provider::charge(Arc::clone(&self.world), order, rule.clone());
-        let said = self.ask_provider(charging).await;
+        let said = self.ask_provider(number, charging).await;
         self.life.pass().await;
         match said {
             Ok(Said::Done(Charged::Done)) => Ok(true),
@@ -170,7 +170,7 @@ impl Handler {
         async move {
             let about = (order.id, inquiry.up_to_attempt);
             let finding = provider::find(Arc::clone(&this.world), about, order.tenant, rule);
-            let finding = this.ask_provider(finding).await;
+            let finding = this.ask_provider(order.number, finding).await;
             this.life.pass().await;
             match finding {
                 Ok(semel_worker::Finding::Completed { .. }) => Ok(Found::Happened(true)),
@@ -184,9 +184,10 @@ impl Handler {
 
     async fn ask_provider<T: Send + 'static>(
         &self,
+        number: u32,
         serving: impl Future<Output = Result<T, Broken>> + Send + 'static,
     ) -> Result<T, NoAnswer> {
-        let way = (Host::Gateway(self.gateway), Host::Provider);
+        let way = Way::new(Host::Gateway(self.gateway), Host::Provider, About::Number(number));
         self.world.network.ask(way, Duration::from_secs(4), serving).await
     }
 }

@@ -271,3 +271,6 @@ fn has_come(moment: Timestamp, now: Now) -> bool {
 fn require(holds: bool, otherwise: &str) -> Verdict {
     if holds { Ok(()) } else { Err(otherwise.into()) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,7 @@ use crate::dice::Dice;
 use crate::fault::Fault;
 use crate::faults::Faults;
 use crate::trace::Trace;
+use semel::OperationId;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,6 +30,47 @@ impl fmt::Display for Host {
             Self::Service => f.write_str("service"),
             Self::Provider => f.write_str("provider"),
         }
+    }
+}
+
+/// Whose message it is: so that its lines are found with the others of that operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum About {
+    /// The operation of this number in the plan.
+    Number(u32),
+    Id(OperationId),
+}
+
+impl fmt::Display for About {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "#{number}"),
+            Self::Id(id) => id.fmt(f),
+        }
+    }
+}
+
+/// The way of a message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Way {
+    pub(crate) from: Host,
+    pub(crate) to: Host,
+    pub(crate) about: About,
+}
+
+impl Way {
+    pub(crate) fn new(from: Host, to: Host, about: About) -> Self {
+        Self { from, to, about }
+    }
+
+    fn back(self) -> Self {
+        Self { from: self.to, to: self.from, ..self }
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} -> {}", self.about, self.from, self.to)
     }
 }
 
@@ -62,7 +104,7 @@ impl Network {
         self.cuts.lock().unwrap_or_else(PoisonError::into_inner).insert((from, to), Instant::now() + span);
     }
 
-    fn is_cut(&self, from: Host, to: Host) -> bool {
+    fn is_cut(&self, Way { from, to, .. }: Way) -> bool {
         let cuts = self.cuts.lock().unwrap_or_else(PoisonError::into_inner);
         cuts.get(&(from, to)).is_some_and(|until| *until > Instant::now()) && !self.faults.are_healed()
     }
@@ -71,33 +113,33 @@ impl Network {
     /// anybody waits.
     pub(crate) async fn ask<T: Send + 'static>(
         self: &Arc<Self>,
-        (from, to): (Host, Host),
+        way: Way,
         patience: Duration,
         serve: impl Future<Output = Result<T, Broken>> + Send + 'static,
     ) -> Result<T, NoAnswer> {
         if self.faults.strikes(Fault::Refused) {
             self.pause().await;
-            self.trace.note(format_args!("{from} -> {to}: connection refused"));
+            self.trace.note(format_args!("{way}: connection refused"));
             return Err(NoAnswer::NotSent);
         }
-        let is_lost = self.faults.strikes(Fault::MessageLost) || self.is_cut(from, to);
+        let is_lost = self.faults.strikes(Fault::MessageLost) || self.is_cut(way);
         if is_lost {
-            self.trace.note(format_args!("{from} -> {to}: message lost"));
+            self.trace.note(format_args!("{way}: message lost"));
             tokio::time::sleep(patience).await;
             return Err(NoAnswer::Silence);
         }
         let (reply, answer) = oneshot::channel();
         let network = Arc::clone(self);
         tokio::spawn(async move {
-            network.travel(from, to).await;
+            network.travel(way).await;
             let Ok(served) = serve.await else { return };
-            if network.faults.strikes(Fault::AnswerLost) || network.is_cut(to, from) {
-                network.trace.note(format_args!("{to} -> {from}: answer lost"));
+            if network.faults.strikes(Fault::AnswerLost) || network.is_cut(way.back()) {
+                network.trace.note(format_args!("{}: answer lost", way.back()));
                 // The connection is open still, as far as the other side knows.
                 tokio::time::sleep(patience).await;
                 return;
             }
-            network.travel(to, from).await;
+            network.travel(way.back()).await;
             let _ = reply.send(served);
         });
         match tokio::time::timeout(patience, answer).await {
@@ -106,10 +148,10 @@ impl Network {
         }
     }
 
-    async fn travel(&self, from: Host, to: Host) {
+    async fn travel(&self, way: Way) {
         if self.faults.strikes(Fault::MessageLate) {
             let late = self.dice.millis(500, 8_000);
-            self.trace.note(format_args!("{from} -> {to}: late by {} ms", late.as_millis()));
+            self.trace.note(format_args!("{way}: late by {} ms", late.as_millis()));
             tokio::time::sleep(late).await;
         }
         self.pause().await;

@@ -2,7 +2,7 @@
 
 use crate::book::{Charged, Known, Order};
 use crate::fault::Fault;
-use crate::network::{Broken, Host};
+use crate::network::{About, Broken, Host, Way};
 use crate::plan::canary;
 use crate::rules::{Rule, Work};
 use crate::world::World;
@@ -196,7 +196,7 @@ async fn deliver_once(
     let now = SystemTime::UNIX_EPOCH + Duration::from_millis(world.machine.true_millis().unsigned_abs());
     let Some(headers) = signed(now, number, &body) else { return false };
     let gateway = world.gateway(gateway);
-    let way = (Host::Provider, Host::Gateway(gateway.number));
+    let way = Way::new(Host::Provider, Host::Gateway(gateway.number), About::Id(id));
     let taking_in = async move { gateway.take_in(headers, body).await };
     let answer = world.network.ask(way, Duration::from_secs(5), taking_in).await;
     if let Ok(status) = answer {

@@ -2,7 +2,7 @@
 
 use crate::book::{Charged, Order};
 use crate::fault::Fault;
-use crate::network::{Broken, Host, NoAnswer};
+use crate::network::{About, Broken, Host, NoAnswer, Way};
 use crate::provider::{self, Said, declined, paid};
 use crate::rules::Rule;
 use crate::world::World;
@@ -35,7 +35,8 @@ pub(crate) async fn serve(world: Arc<World>, order: Order, rule: Rule) -> Result
             return come_again();
         }
         let charging = provider::charge(Arc::clone(&world), order.clone(), rule);
-        let said = world.network.ask((Host::Service, Host::Provider), PATIENCE, charging).await;
+        let way = Way::new(Host::Service, Host::Provider, About::Number(order.number));
+        let said = world.network.ask(way, PATIENCE, charging).await;
         match said {
             Ok(Said::Done(Charged::Done)) => answer(paid(order.id, order.tenant, "service")),
             Ok(Said::Done(Charged::Declined)) => answer(declined(order.id, order.tenant, "service")),

@@ -85,9 +85,9 @@ pub fn timeline(report: &Report) -> String {
         .filter(|word| word.starts_with('#') || is_id(word))
         .map(str::to_owned)
         .collect();
-    // Lines that have one of the names may tell others.
+    // Lines that have one of the names may tell others, unless they are of many operations: those have no number.
     for _ in 0..2 {
-        for line in text.lines() {
+        for line in text.lines().filter(|line| line.contains('#')) {
             let words: Vec<&str> = line.split([' ', ':', ',']).collect();
             if words.iter().any(|word| names.contains(*word)) {
                 names.extend(

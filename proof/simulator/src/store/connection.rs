@@ -2,7 +2,7 @@
 
 use super::contents::Contents;
 use super::disk::{Disk, Write};
-use super::weather::Weather;
+use super::weather::{Call, Weather};
 use crate::machine::Machine;
 use bytes::Bytes;
 use semel::clock::{Clock as _, ClockReport, ClockRequest, Keeper, Mark, Told};
@@ -70,7 +70,7 @@ impl SimulatedStore {
 
     fn call<'a, T: Send + 'static>(
         &'a self,
-        name: &'static str,
+        name: impl Into<Call>,
         work: impl FnOnce(&Self, &mut Contents, Now) -> Result<T, StoreError> + Send + 'static,
     ) -> StoreFuture<'a, T> {
         let store = self.clone();
@@ -80,12 +80,12 @@ impl SimulatedStore {
     /// Has something carried out at the store, with whatever happens to it on the way.
     fn through<'a, T: Send + 'static>(
         &'a self,
-        name: &'static str,
+        call: impl Into<Call>,
         carry_out: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
     ) -> StoreFuture<'a, T> {
         match &self.weather {
             None => Box::pin(async move { carry_out() }),
-            Some(weather) => Box::pin(weather.clone().around(self.disk.clone(), name, carry_out)),
+            Some(weather) => Box::pin(weather.clone().around(self.disk.clone(), call.into(), carry_out)),
         }
     }
 
@@ -157,7 +157,8 @@ impl SimulatedStore {
 
 impl Store for SimulatedStore {
     fn create(&self, batch: Vec<Draft>) -> StoreFuture<'_, Answer<Created>> {
-        self.call("create", move |store, contents, now| {
+        let ids = batch.iter().map(|draft| draft.operation_id).collect();
+        self.call(Call::about("create", ids), move |store, contents, now| {
             batch.iter().try_for_each(check_draft)?;
             batch.iter().try_for_each(|draft| contents.check_format(draft))?;
             let create = |draft: Draft| {
@@ -176,7 +177,8 @@ impl Store for SimulatedStore {
     }
 
     fn swap(&self, batch: Vec<Swap>) -> StoreFuture<'_, Answer<Swapped>> {
-        self.call("swap", move |store, contents, now| {
+        let ids = batch.iter().map(|swap| swap.expected.operation_id).collect();
+        self.call(Call::about("swap", ids), move |store, contents, now| {
             batch.iter().try_for_each(Swap::check)?;
             let swap = |swap: Swap| {
                 if store.is_locked() {
@@ -198,7 +200,8 @@ impl Store for SimulatedStore {
     }
 
     fn remove(&self, batch: Vec<Expected>) -> StoreFuture<'_, Answer<Swapped>> {
-        self.call("remove", move |store, contents, now| {
+        let ids = batch.iter().map(|expected| expected.operation_id).collect();
+        self.call(Call::about("remove", ids), move |store, contents, now| {
             let remove = |expected: Expected| {
                 if store.is_locked() {
                     return Swapped::Locked;
@@ -223,13 +226,13 @@ impl Store for SimulatedStore {
     }
 
     fn find(&self, ids: Vec<OperationId>) -> StoreFuture<'_, Answer<Option<Record>>> {
-        self.call("find", move |_, contents, now| {
+        self.call(Call::about("find", ids.clone()), move |_, contents, now| {
             Ok(Answer::at(now, ids.iter().map(|id| contents.find(*id)).collect::<Result<_, _>>()?))
         })
     }
 
     fn history(&self, id: OperationId) -> StoreFuture<'_, Vec<HistoryLine>> {
-        self.call("history", move |_, contents, _| Ok(contents.history(id)))
+        self.call(Call::about("history", vec![id]), move |_, contents, _| Ok(contents.history(id)))
     }
 
     fn list(&self, filter: Filter, from: Option<Cursor>, limit: usize) -> StoreFuture<'_, Page> {

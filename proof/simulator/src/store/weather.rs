@@ -6,7 +6,8 @@ use crate::fault::Fault;
 use crate::faults::Faults;
 use crate::life::Life;
 use crate::trace::Trace;
-use semel::StoreError;
+use semel::{OperationId, StoreError};
+use std::fmt;
 use std::future::pending;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -67,6 +68,31 @@ impl Outage {
     }
 }
 
+/// One call of the store, and the operations that it is about: so that its lines are found with the others of those.
+pub(super) struct Call {
+    name: &'static str,
+    ids: Vec<OperationId>,
+}
+
+impl Call {
+    pub(super) fn about(name: &'static str, ids: Vec<OperationId>) -> Self {
+        Self { name, ids }
+    }
+}
+
+impl From<&'static str> for Call {
+    fn from(name: &'static str) -> Self {
+        Self::about(name, Vec::new())
+    }
+}
+
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)?;
+        self.ids.iter().try_for_each(|id| write!(f, " {id}"))
+    }
+}
+
 impl Weather {
     pub(super) fn max_concurrent_batches(&self) -> usize {
         self.max_concurrent_batches
@@ -86,30 +112,30 @@ impl Weather {
     pub(super) async fn around<T: Send + 'static>(
         self,
         disk: Disk,
-        call: &'static str,
+        call: Call,
         carry_out: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.life.pass().await;
         self.pause().await;
         self.life.pass().await;
         if self.outage.is_on() || self.faults.strikes(Fault::StoreUnavailable) {
-            self.note(call, "unavailable");
+            self.note(&call, "unavailable");
             return Err(StoreError::Unavailable("simulated".into()));
         }
         let cut = self.link.is_cut();
         if let Some(way) = cut {
-            self.note(call, "the link is cut");
+            self.note(&call, "the link is cut");
             if way == Cut::Calls {
                 return pending().await;
             }
         }
         if self.faults.strikes(Fault::StoreLostBefore) {
-            self.note(call, "lost before it was carried out");
-            return Err(lost(call));
+            self.note(&call, "lost before it was carried out");
+            return Err(lost(&call));
         }
         let crashes = disk.contents().crashes();
         if self.faults.strikes(Fault::StoreLate) {
-            self.note(call, "carried out when nobody waits any more");
+            self.note(&call, "carried out when nobody waits any more");
             let late = self.patience + self.dice.millis(1, 3_000);
             tokio::spawn(async move {
                 tokio::time::sleep(late).await;
@@ -126,14 +152,14 @@ impl Weather {
             return pending().await;
         }
         if self.faults.strikes(Fault::StoreAnswerLate) {
-            self.note(call, "its answer comes when nobody waits any more");
+            self.note(&call, "its answer comes when nobody waits any more");
             return pending().await;
         }
         self.pause().await;
         self.life.pass().await;
         if disk.contents().crashes() != crashes || self.faults.strikes(Fault::StoreLostAfter) {
-            self.note(call, "carried out, and its answer lost");
-            return Err(lost(call));
+            self.note(&call, "carried out, and its answer lost");
+            return Err(lost(&call));
         }
         if done.is_ok() {
             disk.contents().acknowledge(position);
@@ -150,15 +176,15 @@ impl Weather {
         }
     }
 
-    fn note(&self, call: &str, what: &str) {
+    fn note(&self, call: &Call, what: &str) {
         self.trace.note(format_args!("{} store {call}: {what}", self.name));
     }
 }
 
 /// A read whose answer is lost has changed nothing.
-fn lost(call: &str) -> StoreError {
+fn lost(call: &Call) -> StoreError {
     let reads = ["read", "find", "history", "list", "count_live", "due", "recall"];
-    if reads.contains(&call) {
+    if reads.contains(&call.name) {
         StoreError::Unavailable("simulated: the answer was lost".into())
     } else {
         StoreError::Lost("simulated".into())

@@ -53,7 +53,7 @@ pub(crate) enum Subject {
     ///
     /// Without arguments: a minute of new seeds. A run that fails is reduced to its smallest form and explained.
     Simulate {
-        /// Passed on to the simulator: --seed, --minutes, --total, --operations, --only, --keep-going, --trace.
+        /// Passed on to the simulator: --seed, --minutes, --total, --operations, --only, --density, --keep-going, --trace.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
@@ -98,8 +98,11 @@ pub(crate) fn run(prove: &Prove) -> Outcome {
 
 fn simulate(arguments: &[String]) -> Outcome {
     let mut simulator = step::cargo(["run", "--release", "-p", "semel-simulator", "--"]);
-    let default = ["--minutes", "1"].map(str::to_owned);
-    step::run("simulator", simulator.args(if arguments.is_empty() { &default[..] } else { arguments }))
+    let extents = ["--seed", "--minutes", "--total", "--help"];
+    let has_extent =
+        arguments.iter().any(|argument| extents.contains(&argument.split('=').next().unwrap_or_default()));
+    let default = ["--minutes", "1"].into_iter().filter(|_| !has_extent);
+    step::run("simulator", simulator.args(default).args(arguments))
 }
 
 /// Both halves: requests, and what is told of them.

@@ -3,6 +3,7 @@
 use super::built::Built;
 use super::campaign::Campaign;
 use super::patch::Test;
+use super::simulator::Simulator;
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::PathBuf;
@@ -84,34 +85,26 @@ impl Runner<'_> {
         Ok(Noticed::NotWithin(campaign.within))
     }
 
-    /// Makes sure that the simulator finds nothing in so many operations where no bug is planted.
-    pub(crate) fn simulator_passes(&self, built: &Built, within: u64) -> Result<(), String> {
-        match self.simulator(built, within)? {
+    /// Makes sure that the simulator finds nothing by these settings where no bug is planted.
+    pub(crate) fn simulator_passes(&self, built: &Built, simulator: &Simulator) -> Result<(), String> {
+        match self.simulator(built, simulator)? {
             Noticed::NotWithin(_) => Ok(()),
-            _ => {
-                Err("the simulator does not pass without a bug: try `cargo xtask prove simulate --seed 1`"
-                    .into())
-            }
+            _ => Err(format!(
+                "the simulator does not pass without a bug: `{}`",
+                simulator.arguments().join(" ")
+            )),
         }
     }
 
     /// Runs the simulator's first seeds until it notices.
-    pub(crate) fn simulator(&self, built: &Built, within: u64) -> Result<Noticed, String> {
+    pub(crate) fn simulator(&self, built: &Built, simulator: &Simulator) -> Result<Noticed, String> {
         let mut command = Command::new(built.program("semel-simulator")?);
-        command.args([
-            "--seed",
-            "1",
-            "--operations",
-            "150",
-            "--no-shrinking",
-            "--total",
-            &within.to_string(),
-        ]);
+        command.args(simulator.arguments());
         let ran = self.run(command.current_dir(&self.root), CAMPAIGN_PATIENCE)?;
         let mut invariants: Vec<String> = violated(&ran.said).collect();
         invariants.sort();
         invariants.dedup();
-        let limit = u32::try_from(within).unwrap_or(u32::MAX);
+        let limit = simulator.within;
         let after =
             ran.said.lines().find_map(|line| line.strip_suffix(" operations until then")?.parse().ok());
         Ok(match after {

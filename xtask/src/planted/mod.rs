@@ -10,6 +10,7 @@ mod check;
 mod of_the_day;
 mod patch;
 mod refresh;
+mod simulator;
 mod table;
 mod tree;
 
@@ -22,6 +23,7 @@ use check::{Noticed, Runner};
 use patch::{Patch, Test};
 pub(crate) use refresh::refresh;
 use semel_testing::servers::{Host, Server};
+use simulator::Simulator;
 use std::collections::HashSet;
 use std::thread;
 use std::time::Duration;
@@ -52,7 +54,8 @@ pub(crate) fn run(names: &[String], quick: bool) -> Outcome {
     tools::planted()?;
     let campaigns: HashSet<&Campaign> =
         patches.iter().filter_map(|patch| patch.campaign.as_ref()).filter(|_| !quick).collect();
-    let simulated = patches.iter().filter_map(|patch| patch.simulator).max();
+    let simulated =
+        Simulator::largest(patches.iter().filter_map(|patch| patch.simulator.as_ref()).filter(|_| !quick));
     if !campaigns.is_empty() {
         tools::campaign()?;
     }
@@ -64,15 +67,15 @@ pub(crate) fn run(names: &[String], quick: bool) -> Outcome {
     tests.sort();
     tests.dedup();
     step::timed("planted: none", "every check passes while no bug is planted", || {
-        let built = Built::of(&tree, &tests, !campaigns.is_empty(), simulated.is_some())?;
+        let built = Built::of(&tree, &tests, !campaigns.is_empty(), !simulated.is_empty())?;
         side_by_side(at_once(), &tests, |test| runner.passes(&built, test))?;
-        simulated.map_or(Ok(()), |within| runner.simulator_passes(&built, within))?;
+        simulated.iter().try_for_each(|simulator| runner.simulator_passes(&built, simulator))?;
         campaigns.iter().try_for_each(|campaign| runner.campaign_passes(&built, campaign))
     })?;
     let mut verdicts = Vec::new();
     for patch in patches {
         step::timed(&format!("planted: {}", patch.name), &patch.what.clone(), || {
-            let verdict = tree.with(&patch, || tried(&tree, &runner, &patch, &patch.tests, !quick, true))?;
+            let verdict = tree.with(&patch, || tried(&tree, &runner, &patch, &patch.tests, !quick))?;
             println!("{}", table::lines(&verdict));
             // After each, so that a run that is broken off leaves what it has found out. Also what was missed: the page says so.
             table::write(&verdict)?;
@@ -89,26 +92,24 @@ pub(crate) fn of_the_day(settings: &[(&'static str, String)]) -> Outcome {
     let runner = Runner { root: tree.root().to_owned(), settings };
     let mut verdicts = Vec::new();
     for (patch, test) in of_the_day::choose(&patch::all()?, of_the_day::today()) {
-        let verdict =
-            tree.with(patch, || tried(&tree, &runner, patch, std::slice::from_ref(test), false, false))?;
+        let verdict = tree.with(patch, || tried(&tree, &runner, patch, std::slice::from_ref(test), false))?;
         println!("{}", table::lines(&verdict));
         verdicts.push(verdict);
     }
     judge(&verdicts)
 }
 
-/// What these tests, and the campaign, say of a bug that is in the copy.
+/// What these tests say of a bug that is in the copy; `at_large`: and the campaign and the simulator.
 fn tried(
     tree: &Tree,
     runner: &Runner<'_>,
     patch: &Patch,
     tests: &[Test],
-    with_campaign: bool,
-    with_simulator: bool,
+    at_large: bool,
 ) -> Result<Verdict, String> {
-    let campaign = patch.campaign.as_ref().filter(|_| with_campaign);
+    let campaign = patch.campaign.as_ref().filter(|_| at_large);
     let tests: Vec<&Test> = tests.iter().collect();
-    let simulator = patch.simulator.filter(|_| with_simulator);
+    let simulator = patch.simulator.as_ref().filter(|_| at_large);
     let built = Built::of(tree, &tests, campaign.is_some(), simulator.is_some())?;
     let failed = side_by_side(at_once(), &tests, |test| runner.fails(&built, test))?;
     let mut verdict = Verdict::of(patch.clone());
@@ -118,7 +119,7 @@ fn tried(
             None => verdict.missed.push(test.clone()),
         }
     }
-    verdict.simulator = simulator.map(|within| runner.simulator(&built, within)).transpose()?;
+    verdict.simulator = simulator.map(|simulator| runner.simulator(&built, simulator)).transpose()?;
     verdict.campaign = campaign.map(|campaign| runner.campaign(&built, campaign)).transpose()?;
     Ok(verdict)
 }
@@ -134,8 +135,10 @@ fn judge(verdicts: &[Verdict]) -> Outcome {
     for Verdict { patch, missed: tests, campaign, simulator, .. } in verdicts {
         let name = &patch.name;
         missed.extend(tests.iter().map(|test| format!("{name}: {test} passes all the same")));
-        if let Some(noticed @ (Noticed::NotWithin(_) | Noticed::NoVerdict(_))) = simulator {
-            missed.push(format!("{name}: the simulator {}", table::told(noticed)));
+        if let (Some(settings), Some(noticed @ (Noticed::NotWithin(_) | Noticed::NoVerdict(_)))) =
+            (&patch.simulator, simulator)
+        {
+            missed.push(format!("{name}: the simulator {} ({settings})", table::told(noticed)));
         }
         if let (Some(settings), Some(noticed @ (Noticed::NotWithin(_) | Noticed::NoVerdict(_)))) =
             (&patch.campaign, campaign)

@@ -1,6 +1,7 @@
 //! A planted bug: `proof/planted/NAME.patch`, a patch of production sources with a header that says what it breaks and who notices.
 
 use super::campaign::Campaign;
+use super::simulator::Simulator;
 use crate::step;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,8 +12,10 @@ const NOTICED_BY: &str = "Noticed-by: ";
 const CAMPAIGN: &str = "Campaign: ";
 /// Before the reason why no campaign can notice the bug.
 const NO_CAMPAIGN: &str = "No-campaign: ";
-/// Before the number of operations within which the simulator notices the bug.
+/// Before the number of operations within which the simulator notices the bug, and its settings.
 const SIMULATOR: &str = "Simulator: ";
+/// Before the reason why the simulator cannot notice the bug.
+const NO_SIMULATOR: &str = "No-simulator: ";
 
 /// One planted bug.
 #[derive(Clone, Debug)]
@@ -26,8 +29,10 @@ pub(crate) struct Patch {
     pub(crate) campaign: Option<Campaign>,
     /// Why no campaign can notice it.
     pub(crate) no_campaign: Option<String>,
-    /// Within how many operations the simulator notices the bug, where it concerns what is simulated.
-    pub(crate) simulator: Option<u64>,
+    /// How the simulator notices the bug, where it concerns what is simulated.
+    pub(crate) simulator: Option<Simulator>,
+    /// Why it cannot, where it does not.
+    pub(crate) no_simulator: Option<String>,
     /// The files it changes, relative to the root.
     pub(crate) files: Vec<String>,
     /// Where the patch is.
@@ -109,7 +114,8 @@ fn parse(path: &Path, text: &str) -> Result<Patch, String> {
     let mut lines = header.lines().filter(|line| !line.is_empty());
     let what = lines.next().filter(|line| line.ends_with('.'));
     let what = what.ok_or_else(|| wrong("its first line has to say in a sentence what the bug does"))?;
-    let (mut tests, mut campaign, mut no_campaign, mut simulator) = (Vec::new(), None, None, None);
+    let (mut tests, mut campaign, mut no_campaign) = (Vec::new(), None, None);
+    let (mut simulator, mut no_simulator) = (None, None);
     for line in lines {
         if let Some(test) = line.strip_prefix(NOTICED_BY) {
             let (place, name) = test.split_once(' ').ok_or_else(|| wrong("a test is `PLACE NAME`"))?;
@@ -118,11 +124,13 @@ fn parse(path: &Path, text: &str) -> Result<Patch, String> {
             campaign = Some(Campaign::parse(settings).map_err(|error| wrong(&error))?);
         } else if let Some(why) = line.strip_prefix(NO_CAMPAIGN) {
             no_campaign = Some(why.to_owned());
-        } else if let Some(within) = line.strip_prefix(SIMULATOR) {
-            simulator = Some(within.parse().map_err(|_| wrong("`Simulator:` needs a number of operations"))?);
+        } else if let Some(settings) = line.strip_prefix(SIMULATOR) {
+            simulator = Some(Simulator::parse(settings).map_err(|error| wrong(&error))?);
+        } else if let Some(why) = line.strip_prefix(NO_SIMULATOR) {
+            no_simulator = Some(why.to_owned());
         } else {
             return Err(wrong(&format!(
-                "its header has `{NOTICED_BY}`, `{CAMPAIGN}` or `{NO_CAMPAIGN}`, and `{SIMULATOR}`, and not {line:?}"
+                "its header has `{NOTICED_BY}`, `{CAMPAIGN}` or `{NO_CAMPAIGN}`, and `{SIMULATOR}` or `{NO_SIMULATOR}`, and not {line:?}"
             )));
         }
     }
@@ -137,8 +145,11 @@ fn parse(path: &Path, text: &str) -> Result<Patch, String> {
     if campaign.is_some() == no_campaign.is_some() {
         return Err(wrong("it needs a campaign that notices it, or the reason why none can"));
     }
+    if simulator.is_some() == no_simulator.is_some() {
+        return Err(wrong("it needs settings of the simulator that notice it, or the reason why none can"));
+    }
     let (name, what, path) = (name.to_owned(), what.to_owned(), path.to_owned());
-    Ok(Patch { name, what, tests, campaign, no_campaign, simulator, files, path })
+    Ok(Patch { name, what, tests, campaign, no_campaign, simulator, no_simulator, files, path })
 }
 
 #[cfg(test)]
@@ -146,7 +157,7 @@ pub(crate) mod tests {
     use super::*;
 
     pub(crate) const TEXT: &str = "A fence is missing.\n\nNoticed-by: crates/a/src one::test\nNoticed-by: crates/a/tests/b two\n\
-        Campaign: --store sqlite --only kill-shop --per-fault 15 --operations 1600\nSimulator: 3000\n\n\
+        Campaign: --store sqlite --only kill-shop --per-fault 15 --operations 1600\nSimulator: 3000 --only cut\n\n\
         diff --git a/crates/a/src/x.rs b/crates/a/src/x.rs\n--- a/crates/a/src/x.rs\n+++ b/crates/a/src/x.rs\n@@ -1 +1 @@\n-1\n+2\n";
 
     #[test]
@@ -156,8 +167,8 @@ pub(crate) mod tests {
         assert_eq!(patch.files, ["crates/a/src/x.rs"]);
         let tests: Vec<_> = patch.tests.iter().map(|test| (test.package(), test.program())).collect();
         assert_eq!(tests, [("crates/a", None), ("crates/a", Some("b"))]);
-        assert!(patch.campaign.is_some() && patch.simulator == Some(3_000));
-        assert!(header(TEXT).ends_with("3000\n\n"));
+        assert!(patch.campaign.is_some() && patch.simulator == Simulator::parse("3000 --only cut").ok());
+        assert!(header(TEXT).ends_with("--only cut\n\n"));
     }
 
     #[test]
@@ -166,10 +177,15 @@ pub(crate) mod tests {
         assert!(parse("It breaks.\n\ndiff --git a/x b/x\n--- a/x\n").contains("needs a test"));
         assert!(parse("It breaks.\n\nNoticed-by: crates/a/src one\n").contains("changes nothing"));
         assert!(parse("It breaks.\n\nNoticed by chance\n").contains("Noticed-by"));
-        let both = TEXT.replace("Simulator: 3000", "No-campaign: It does.");
+        let both = TEXT.replace("Simulator:", "No-campaign: It does.\nSimulator:");
         let neither = TEXT.lines().filter(|line| !line.starts_with(CAMPAIGN)).collect::<Vec<_>>().join("\n");
         for text in [both, neither] {
             assert!(parse(&text).contains("needs a campaign"));
+        }
+        let both = TEXT.replace("Simulator:", "No-simulator: It does.\nSimulator:");
+        let neither = TEXT.lines().filter(|line| !line.starts_with(SIMULATOR)).collect::<Vec<_>>().join("\n");
+        for text in [both, neither] {
+            assert!(parse(&text).contains("needs settings of the simulator"));
         }
     }
 

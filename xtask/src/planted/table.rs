@@ -11,10 +11,10 @@ const HEAD: &str = "# Planted bugs
 
 Each of these mistakes is a patch in [`proof/planted`](planted), with a header that names the checks which have to notice it. Applied alone to
 a copy of the sources, each is noticed: the tests beside it pass without the bug and fail with it, and so does the campaign, by the settings that stand there
-(faults, one for how many operations, store, profile, scene, within how many operations), and the simulator, within the number of operations that stands there. Written by `cargo xtask prove planted`, each row by the last run of its
+(faults, one for how many operations, store, profile, scene, within how many operations), and the simulator, within the number of operations that stands there, by these faults, or by all of them if none is named. Written by `cargo xtask prove planted`, each row by the last run of its
 bug; `proof/README.md` says more.
 
-Where no campaign can notice a bug, its header says why.
+Where no campaign, or not the simulator, can notice a bug, its header says why.
 
 | bug | what it does | caught by | after | the simulator | the campaign that has to notice it | did |
 |---|---|---|---|---|---|---|
@@ -75,10 +75,11 @@ fn row(Verdict { patch, caught, missed, campaign, simulator }: &Verdict, last: O
         // Not tried this time.
         (Some(_), None) => last.and_then(last_cell).unwrap_or("not tried").to_owned(),
     };
-    let simulated = match (patch.simulator, simulator) {
-        (None, _) => "–".to_owned(),
-        (Some(within), Some(noticed)) => format!("within {within}: {}", told(noticed)),
-        (Some(within), None) => format!("within {within}"),
+    let why = patch.no_simulator.as_deref().unwrap_or("–");
+    let simulated = match (&patch.simulator, simulator) {
+        (None, _) => why.to_owned(),
+        (Some(settings), Some(noticed)) => format!("`{settings}`: {}", told(noticed)),
+        (Some(settings), None) => format!("`{settings}`"),
     };
     let (tests, took) = (tests.join("<br>"), took.join("<br>"));
     format!(

@@ -193,6 +193,42 @@ fn an_operation_is_shown_whole_and_says_what_to_do() {
     assert!(printed.contains("payment/pay_1") && !printed.contains("settle"), "{printed}");
 }
 
+/// The commands that `show` prints, each as it would be copied, with `…` replaced.
+fn printed_commands(admin: &AdminApi, id: &str, filled_in: &str) -> Vec<String> {
+    let shown = admin.command(&["show", id]).output().unwrap();
+    let printed = out(&shown).replace(" \\\n", " ");
+    let commands = printed.lines().map(str::trim).filter(|line| line.starts_with("semel operations settle"));
+    commands.map(|command| command.replace('…', filled_in)).collect()
+}
+
+#[cfg(unix)]
+#[test]
+fn each_printed_command_settles_as_it_says_once_it_is_pasted() {
+    let admin = AdminApi::open(Some(TOKEN));
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_semel")).parent().unwrap();
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+    for (number, (state, status, body)) in [
+        (State::Completed, Some(201), r#"{"id": "pay_1"}"#),
+        (State::FailedReplayable, Some(402), r#"{"error": "pay_1"}"#),
+        (State::FailedRetryable, None, ""),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let id = admin.doubtful(&format!("key-of-the-doubtful-{number}"));
+        let commands = printed_commands(&admin, &id.to_string(), "pay_1");
+        assert_eq!(commands.len(), 3, "{commands:#?}");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &commands[number]]).env("PATH", &path).env("SEMEL_ADMIN_TOKEN", TOKEN);
+        let pasted = shell.output().unwrap();
+        assert_eq!(pasted.status.code(), Some(0), "{}: {}", commands[number], err(&pasted));
+        let record = admin.record(id);
+        assert_eq!(record.state, state, "{}", commands[number]);
+        let response = record.response.map(|response| (response.status, response.body));
+        assert_eq!(response, status.map(|status| (status, semel::Body::Stored(body.into()))));
+    }
+}
+
 #[test]
 fn words_of_others_cannot_move_the_cursor() {
     let admin = AdminApi::open(Some(TOKEN));

@@ -67,3 +67,25 @@ fn mollies_library_for_node() {
         assert!(unknown["text"].as_str().unwrap().contains("not known whether"), "{told:#}");
     }
 }
+
+/// As docs/guides/profiles.md has it.
+const SQUARE: &str = r#"
+[key]
+from = ["json:/idempotency_key"]
+[profiles.square]
+extends = "ietf"
+body = '{"errors": [{"category": "INVALID_REQUEST_ERROR", "code": "{code}", "detail": "{detail}"}]}'
+"#;
+
+#[test]
+fn squares_library_for_python() {
+    let shop = Shop::open("profile = \"square\"", SQUARE);
+    let told = shop.python("square_pays.py");
+    pays_once(&shop, &told);
+    assert_eq!(told["broke"]["class"], "TransportError", "{told:#}");
+    assert_eq!(told["reused"]["class"], "ApiError");
+    assert_eq!(told["reused"]["code"], "idempotency_key_reused_with_different_payload", "{told:#}");
+    for unknown in [&told["unknown"][0], &told["unknown"][1]] {
+        assert_eq!(unknown["code"], "idempotency_outcome_unknown", "{told:#}");
+    }
+}

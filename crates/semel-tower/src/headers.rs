@@ -62,6 +62,11 @@ impl KeptHeaders {
         Ok(self)
     }
 
+    /// The fields that the policy names.
+    pub(crate) fn more(&self) -> impl Iterator<Item = &HeaderName> {
+        self.more.iter()
+    }
+
     /// Whether the policy names the field.
     pub(crate) fn names(&self, name: &HeaderName) -> bool {
         self.more.contains(name)

@@ -1,7 +1,9 @@
 //! The layer: how an application configures its protection.
 
 use crate::body::BodyBudget;
+use crate::contract::Described;
 use crate::protection::{InvalidProtection, Protection, ValidProtection};
+use crate::published::ContractService;
 use crate::replay_check::ReplayCheck;
 use crate::service::Idempotency;
 use crate::state::{LayerState, Protected, Select, path};
@@ -50,6 +52,7 @@ impl IdempotencyLayer {
             replay_check: None,
             select: select_writes(ValidProtection::default()),
             host_of: Arc::new(host),
+            described: vec![Described::writes(ValidProtection::default())],
             key_rules: KeyRules::default(),
             profile: Profile::default(),
             format: Format::default(),
@@ -110,8 +113,11 @@ impl IdempotencyLayer {
     /// # Errors
     /// The protection cannot keep its promise.
     pub fn protect_writes(self, protection: Protection) -> Result<Self, InvalidProtection> {
-        let protection = protection.try_into()?;
-        Ok(self.with(|state| state.select = select_writes(protection)))
+        let protection: ValidProtection = protection.try_into()?;
+        Ok(self.with(|state| {
+            state.described = vec![Described::writes(protection.clone())];
+            state.select = select_writes(protection);
+        }))
     }
 
     /// Protects the requests that `select` names an operation for; others pass untouched. GET, HEAD, PUT, DELETE and OPTIONS are
@@ -128,7 +134,40 @@ impl IdempotencyLayer {
     /// ```
     #[must_use]
     pub fn protect(self, select: impl Fn(&Parts) -> Option<Protected> + Send + Sync + 'static) -> Self {
-        self.with(|state| state.select = Arc::new(select))
+        self.with(|state| {
+            state.described = Vec::new();
+            state.select = Arc::new(select);
+        })
+    }
+
+    /// Tells of an operation in the contract: how [`protect`](Self::protect) protects it, whose rules nobody else can know. What
+    /// [`protect_writes`](Self::protect_writes) protects is told of as it is.
+    #[must_use]
+    pub fn describe(
+        self,
+        operation: impl Into<String>,
+        method: Method,
+        path: impl Into<String>,
+        protection: ValidProtection,
+    ) -> Self {
+        let described = Described::operation(operation.into(), method, path.into(), protection);
+        self.with(|state| state.described.push(described))
+    }
+
+    /// The contract as a service, to be mounted where the application likes: as JSON, or as a page for browsers. Unless problem documents
+    /// link elsewhere ([`docs`](Self::docs)), the layer also answers with it at `/.well-known/idempotency`.
+    ///
+    /// ```
+    /// # use semel_tower::IdempotencyLayer;
+    /// # use semel::problem::DocsBase;
+    /// # fn app(layer: IdempotencyLayer) -> Result<axum::Router, Box<dyn std::error::Error>> {
+    /// let layer = layer.docs(DocsBase::new("/idempotency#")?);
+    /// Ok(axum::Router::new().route_service("/idempotency", layer.contract_service()).layer(layer))
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn contract_service(&self) -> ContractService {
+        ContractService::of(Arc::clone(&self.shared))
     }
 
     /// Finds the host that the client asked for, for recipes that count it ([`RecipeBuilder::host`](semel::fingerprint::RecipeBuilder::host)):

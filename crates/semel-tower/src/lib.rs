@@ -38,6 +38,7 @@ mod admission;
 mod body;
 mod body_key;
 mod command_of;
+mod contract;
 mod cross_origin;
 mod execute;
 mod fingerprinting;
@@ -70,6 +71,7 @@ pub use headers::{ATTEMPT, CannotKeep, KeptHeaders, OPERATION_ID, OUTCOME, RESOU
 pub use layer::{IdempotencyLayer, all_values};
 pub use outcome::{NoOutcome, OutcomeClass, OutcomeRules};
 pub use protection::{InvalidProtection, KeyRequirement, Protection, ValidProtection};
+pub use published::ContractService;
 pub use replay_check::{ReplayCheck, ReplayCheckFuture, ReplayVerdict};
 pub use service::Idempotency;
 pub use state::Protected;

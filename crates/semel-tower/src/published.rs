@@ -1,17 +1,18 @@
-//! What problem documents link to: a page of the codes at `/.well-known/idempotency`, for people and for programs.
-//!
-//! The gateway publishes its whole contract there. The layer knows the codes and the rules of keys; which operations there are, the
-//! service knows.
+//! The contract, for people and for programs: at `/.well-known/idempotency`, where problem documents link to, or wherever an application
+//! mounts it.
 
 use crate::body::Body;
 use crate::state::{LayerState, path};
 use bytes::Bytes;
-use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, VARY, X_CONTENT_TYPE_OPTIONS};
+use http::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE, VARY, X_CONTENT_TYPE_OPTIONS};
 use http::request::Parts;
-use http::{HeaderValue, Method, Response};
-use semel::headers::IDEMPOTENCY_KEY;
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use semel::problem::{Code, DocsBase};
-use serde_json::json;
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tower::Service;
 
 const PATH: &str = "/.well-known/idempotency";
 
@@ -22,12 +23,16 @@ impl LayerState {
         if !is_asked_for || self.docs != DocsBase::default() {
             return None;
         }
+        Some(self.answer(parts))
+    }
+
+    fn answer(&self, parts: &Parts) -> Response<Body> {
         let is_browser = parts.headers.get_all(ACCEPT).iter().any(|accepted| {
             accepted.to_str().is_ok_and(|accepted| accepted.to_ascii_lowercase().contains("text/html"))
         });
         let (text, kind) = match is_browser {
             true => (self.page(), "text/html; charset=utf-8"),
-            false => (self.document(), "application/json"),
+            false => (format!("{:#}\n", self.contract()), "application/json"),
         };
         let text = if parts.method == Method::HEAD { String::new() } else { text };
         let mut response = Response::new(Body::from(Bytes::from(text)));
@@ -40,31 +45,7 @@ impl LayerState {
         ] {
             headers.insert(name, HeaderValue::from_static(value));
         }
-        Some(response)
-    }
-
-    fn document(&self) -> String {
-        let error = |code: Code| {
-            json!({
-                "code": code.as_str(),
-                "type": self.docs.page(code),
-                "title": code.title(),
-                "status": self.format.status(code).as_u16(),
-                "retryable": code.retryable(),
-                "safe_new_key": code.safe_new_key(),
-                "explanation": code.explanation(),
-            })
-        };
-        let document = json!({
-            "profile": self.format.name(),
-            "key": {
-                "header": IDEMPOTENCY_KEY.as_str(),
-                "min_length": self.key_rules.min,
-                "max_length": self.key_rules.max,
-            },
-            "errors": Code::ALL.map(error),
-        });
-        format!("{document:#}\n")
+        response
     }
 
     fn page(&self) -> String {
@@ -83,11 +64,56 @@ impl LayerState {
                 )
             })
             .concat();
+        let tenant = self.tenant_rules().join(" ");
+        // Names and paths may hold what means something in HTML, and so do quotes in JSON.
+        let operations = escaped(&format!("{:#}", self.contract()["operations"]));
+        let operations = format!("<h2>Operations</h2>\n<pre>{operations}</pre>\n");
         format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>Idempotency keys of this API</title>\n\
              </head>\n<body>\n<h1>Retry anything; it happens once.</h1>\n<p>Send one key for each operation in \
              <code>Idempotency-Key</code>, {min} to {max} characters, and the same key with every retry. A retry gets the answer \
-             of the first request.</p>\n{errors}</body>\n</html>\n"
+             of the first request.</p>\n<p>{tenant}</p>\n{operations}{errors}</body>\n</html>\n"
         )
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// Answers with the contract of a layer, at whatever path it is mounted. Made by
+/// [`IdempotencyLayer::contract_service`](crate::IdempotencyLayer::contract_service).
+#[derive(Clone)]
+pub struct ContractService {
+    state: Arc<LayerState>,
+}
+
+impl ContractService {
+    pub(crate) fn of(state: Arc<LayerState>) -> Self {
+        Self { state }
+    }
+}
+
+impl<B> Service<Request<B>> for ContractService {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Ready<Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let (parts, _) = request.into_parts();
+        let answer = match parts.method {
+            Method::GET | Method::HEAD => self.state.answer(&parts),
+            _ => {
+                let mut refusal = Response::new(Body::empty());
+                *refusal.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+                refusal.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+                refusal
+            }
+        };
+        ready(Ok(answer))
     }
 }

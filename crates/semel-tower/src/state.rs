@@ -1,6 +1,7 @@
 //! What all services of one layer share.
 
 use crate::body::BodyBudget;
+use crate::contract::Described;
 use crate::protection::ValidProtection;
 use crate::replay_check::ReplayCheck;
 use crate::tenant::TenantLookup;
@@ -28,6 +29,8 @@ pub(crate) struct LayerState {
     pub(crate) replay_check: Option<Arc<dyn ReplayCheck>>,
     pub(crate) select: Select,
     pub(crate) host_of: HostOf,
+    /// What the contract tells of.
+    pub(crate) described: Vec<Described>,
     pub(crate) key_rules: KeyRules,
     pub(crate) profile: Profile,
     pub(crate) format: Format,

@@ -7,6 +7,7 @@
 )]
 
 mod clock;
+mod contract;
 mod documented;
 mod right;
 mod telemetry;

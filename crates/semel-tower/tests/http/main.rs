@@ -7,6 +7,7 @@
 mod support;
 
 mod commands;
+mod contract;
 mod costs;
 mod cross_origin;
 mod deploys;

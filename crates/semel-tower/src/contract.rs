@@ -1,0 +1,193 @@
+//! What clients are promised, as the layer knows it: the same members as in the contract that the gateway publishes.
+
+use crate::outcome::{OutcomeClass, OutcomeRules};
+use crate::protection::{KeyRequirement, Protection, ValidProtection};
+use crate::state::LayerState;
+use crate::tenant::TenantLookup;
+use http::{Method, StatusCode};
+use semel::headers::IDEMPOTENCY_KEY;
+use semel::problem::Code;
+use semel::{Expired, InFlight, StoreResponse};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// An operation that the contract tells of.
+#[derive(Clone)]
+pub(crate) struct Described {
+    /// `None`: each method and route is an operation of its own.
+    operation: Option<String>,
+    methods: Vec<Method>,
+    path: Option<String>,
+    protection: ValidProtection,
+}
+
+impl Described {
+    /// Every write, protected like this.
+    pub(crate) fn writes(protection: ValidProtection) -> Self {
+        Self { operation: None, methods: vec![Method::POST, Method::PATCH], path: None, protection }
+    }
+
+    pub(crate) fn operation(
+        operation: String,
+        method: Method,
+        path: String,
+        protection: ValidProtection,
+    ) -> Self {
+        Self { operation: Some(operation), methods: vec![method], path: Some(path), protection }
+    }
+
+    fn document(&self) -> Value {
+        let Protection { policy, recipe, timeout, max_request_body, max_stored_response, outcomes, .. } =
+            &*self.protection;
+        let (in_flight, pending, wait) = match policy.in_flight {
+            InFlight::Conflict => ("conflict", 409, None),
+            InFlight::Accepted => ("accepted", 202, None),
+            InFlight::Wait(wait) => ("wait", 409, Some(wait)),
+        };
+        let mut document = json!({
+            "operation": self.operation,
+            "methods": self.methods.iter().map(Method::as_str).collect::<Vec<_>>(),
+            "path": self.path,
+            "key": match self.protection.key {
+                KeyRequirement::Required => "required",
+                KeyRequirement::Optional => "optional",
+            },
+            "window_seconds": seconds(policy.retention),
+            "body_window_seconds": seconds(policy.body_retention.min(policy.retention)),
+            "remembered_after_window_seconds": seconds(policy.tombstone),
+            "expired": match policy.expired {
+                Expired::Refuse => "refuse",
+                Expired::New => "new",
+            },
+            "in_flight": in_flight,
+            "in_flight_status": pending,
+            "unknown_status": pending,
+            "timeout_seconds": seconds(*timeout),
+            "stored_response": match policy.store_response {
+                StoreResponse::Full => "full",
+                StoreResponse::Reference => "reference",
+            },
+            "max_request_body_bytes": max_request_body,
+            "max_stored_response_bytes": max_stored_response,
+            "fingerprint": fingerprint(recipe.to_text()),
+        });
+        let mut add = |name: &str, value: Value| {
+            if let Value::Object(members) = &mut document {
+                members.insert(name.to_owned(), value);
+            }
+        };
+        if let Some(wait) = wait {
+            add("wait_seconds", seconds(wait));
+        }
+        let kept: Vec<_> = self.protection.kept_headers.more().map(|name| name.as_str()).collect();
+        if !kept.is_empty() {
+            add("kept_headers", json!(kept));
+        }
+        let overrides = overrides(outcomes);
+        if !overrides.is_empty() {
+            add("outcomes", json!(overrides));
+        }
+        document
+    }
+}
+
+/// The rules of a recipe, from its text.
+fn fingerprint(recipe: &str) -> Value {
+    let mut rules: Map<String, Value> = serde_json::from_str(recipe).unwrap_or_default();
+    let mut rule = |name: &str, otherwise: Value| rules.remove(name).unwrap_or(otherwise);
+    let defaults: Map<String, Value> = match rule("defaults", json!({})) {
+        // Each is a JSON text.
+        Value::Object(texts) => texts.into_iter().map(|(pointer, text)| (pointer, parsed(text))).collect(),
+        _ => Map::new(),
+    };
+    json!({
+        "ignored": rule("ignore", json!([])),
+        "counted": rule("only", json!([])),
+        "headers": rule("headers", json!([])),
+        "host": !rule("host", Value::Null).is_null(),
+        "defaults": defaults,
+        "normalised": rule("normalise", json!({})),
+        "bytes": rule("bytes", json!(false)),
+    })
+}
+
+fn parsed(text: Value) -> Value {
+    text.as_str().and_then(|text| serde_json::from_str(text).ok()).unwrap_or(text)
+}
+
+fn seconds(duration: Duration) -> Value {
+    match duration.subsec_nanos() {
+        0 => json!(duration.as_secs()),
+        _ => json!(duration.as_secs_f64()),
+    }
+}
+
+fn overrides(rules: &OutcomeRules) -> BTreeMap<String, &'static str> {
+    let usual = OutcomeRules::default();
+    (200..600)
+        .filter_map(|status| StatusCode::from_u16(status).ok())
+        .filter(|&status| rules.class_of(status) != usual.class_of(status))
+        .map(|status| (status.as_str().to_owned(), word(rules.class_of(status))))
+        .collect()
+}
+
+fn word(class: OutcomeClass) -> &'static str {
+    match class {
+        OutcomeClass::Completed => "completed",
+        OutcomeClass::Failed => "failed",
+        OutcomeClass::Retryable => "retryable",
+        OutcomeClass::Released => "released",
+        OutcomeClass::Unknown => "unknown",
+    }
+}
+
+impl LayerState {
+    pub(crate) fn contract(&self) -> Value {
+        let error = |code: Code| {
+            json!({
+                "code": code.as_str(),
+                "type": self.docs.page(code),
+                "title": code.title(),
+                "status": self.format.status(code).as_u16(),
+                "retryable": code.retryable(),
+                "safe_new_key": code.safe_new_key(),
+                "explanation": code.explanation(),
+            })
+        };
+        json!({
+            "contract_version": 1,
+            "profile": self.format.name(),
+            "key": {
+                "header": IDEMPOTENCY_KEY.as_str(),
+                "min_length": self.key_rules.min,
+                "max_length": self.key_rules.max,
+            },
+            "tenant": { "rules": self.tenant_rules() },
+            "replay": { "header": "Idempotent-Replayed", "value": "true", "operation_id_header": "Semel-Operation-Id" },
+            "operations": self.described.iter().map(Described::document).collect::<Vec<_>>(),
+            "errors": Code::ALL.map(error),
+        })
+    }
+
+    /// Whose key it is, in sentences.
+    pub(crate) fn tenant_rules(&self) -> Vec<&'static str> {
+        let mut rules = match self.tenants {
+            TenantLookup::ExtensionOrCredential => vec![
+                "A key belongs to the account that your request was authenticated as, or else to the credential that it is sent with \
+                 (Authorization, X-Api-Key).",
+                "Where it is the credential, a refreshed bearer token is another tenant: a retry with it executes again.",
+            ],
+            TenantLookup::Told(_) | TenantLookup::Sources(_) => vec![
+                "A key belongs to the account that your request was authenticated as, whatever token was used.",
+                "A request that cannot be attributed to a caller gets 401 idempotency_scope_unresolved.",
+            ],
+        };
+        if self.replay_check.is_some() {
+            rules.push(
+                "Before every replay it is checked that the credential is still accepted; one that was revoked gets 401.",
+            );
+        }
+        rules
+    }
+}

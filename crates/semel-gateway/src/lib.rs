@@ -30,7 +30,9 @@ pub mod upstream;
 pub use config::Config;
 pub use limits::Limits;
 pub use listener::{PeerAddress, RequestBody};
-pub use process::{Gateway, GatewayProcess, OutboxError, SettlingError, StartError, Stopped, WorkerProcess};
+pub use process::{
+    Gateway, GatewayProcess, OperationsError, OrphanedKeys, OutboxError, SettlingError, StartError, Stopped, WorkerProcess,
+};
 pub use reload::{Reload, ReloadError, Reloaded};
 pub use secret::{Environment, Secret, SecretError};
 pub use store::{OpenStoreError, OpenedStore, Outbox, StoreUrl, StoreUrlError};

@@ -1,7 +1,7 @@
 //! The fingerprint of a request. Large bodies are hashed on another thread, because the other requests of this one would wait
 //! for as long as it takes.
 
-use crate::protection::ValidProtection;
+use crate::protection::{FormerName, ValidProtection};
 use crate::state::{LayerState, path};
 use bytes::Bytes;
 use http::request::Parts;
@@ -95,9 +95,13 @@ impl FingerprintedRequest {
     }
 
     fn make(&self, recipe: &Recipe) -> Result<Fingerprint, RecipeUnavailable> {
+        self.make_as(&self.key.operation, recipe)
+    }
+
+    fn make_as(&self, operation: &str, recipe: &Recipe) -> Result<Fingerprint, RecipeUnavailable> {
         let host = if recipe.counts_host() { (self.state.host_of)(&self.parts) } else { None };
         let request = HttpRequest {
-            operation: &self.key.operation,
+            operation,
             method: &self.parts.method,
             path: path(&self.parts),
             query: self.parts.uri.query(),
@@ -123,6 +127,19 @@ impl Subject for FingerprintedRequest {
             Some(made) if std::ptr::eq(recipe, &*self.recipe) => Ok(made),
             _ => self.make(recipe),
         }
+    }
+
+    fn fingerprint_as(&self, operation: &str, recipe: &Recipe) -> Result<Fingerprint, RecipeUnavailable> {
+        self.make_as(operation, recipe)
+    }
+
+    fn former_operations(&self) -> Vec<Arc<str>> {
+        let name = |former: &FormerName| match former {
+            FormerName::Name(name) => Arc::clone(name),
+            FormerName::MethodAndPath => format!("{} {}", self.parts.method, path(&self.parts)).into(),
+        };
+        let names = self.protection.formerly.iter().map(name);
+        names.filter(|name| *name != self.key.operation).collect()
     }
 }
 

@@ -70,7 +70,7 @@ pub use handler::{Operation, PhasesError, Replayable, Reply};
 pub use headers::{ATTEMPT, CannotKeep, KeptHeaders, OPERATION_ID, OUTCOME, RESOURCE, SCHEMA_VERSION};
 pub use layer::{IdempotencyLayer, all_values};
 pub use outcome::{NoOutcome, OutcomeClass, OutcomeRules};
-pub use protection::{InvalidProtection, KeyRequirement, Protection, ValidProtection};
+pub use protection::{FormerName, InvalidProtection, KeyRequirement, Protection, ValidProtection};
 pub use published::ContractService;
 pub use replay_check::{ReplayCheck, ReplayCheckFuture, ReplayVerdict};
 pub use service::Idempotency;

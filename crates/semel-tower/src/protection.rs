@@ -20,6 +20,15 @@ pub enum KeyRequirement {
     Optional,
 }
 
+/// A name that an operation had before.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum FormerName {
+    /// This one.
+    Name(Arc<str>),
+    /// The method and path of each request, as where no operation is declared.
+    MethodAndPath,
+}
+
 /// How one operation is protected. The default is safe as it stands.
 #[derive(Clone, Debug)]
 pub struct Protection {
@@ -29,6 +38,8 @@ pub struct Protection {
     pub key_sources: KeySources,
     /// What the key must look like. Default: as the layer has it.
     pub key_rules: Option<KeyRules>,
+    /// The names that the operation had before, under which keys may still be known. Default: none.
+    pub formerly: Vec<FormerName>,
     /// Leases, windows and what doubt leads to.
     pub policy: Arc<Policy>,
     /// What makes two requests the same. Default: everything that is asked for.
@@ -75,6 +86,7 @@ impl Default for Protection {
             key: KeyRequirement::default(),
             key_sources: KeySources::default(),
             key_rules: None,
+            formerly: Vec::new(),
             policy: Arc::new(Policy::default()),
             recipe: Arc::new(Recipe::default()),
             command: None,
@@ -114,6 +126,15 @@ impl ValidProtection {
     #[must_use]
     pub fn with_recipe(mut self, recipe: Arc<Recipe>) -> Self {
         Arc::make_mut(&mut self.0).recipe = recipe;
+        self
+    }
+}
+
+impl ValidProtection {
+    /// The same, with names that the operation had before.
+    #[must_use]
+    pub fn with_formerly(mut self, formerly: Vec<FormerName>) -> Self {
+        Arc::make_mut(&mut self.0).formerly = formerly;
         self
     }
 }

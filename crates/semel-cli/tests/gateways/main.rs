@@ -15,6 +15,7 @@ mod duplicates;
 mod encryption;
 mod ending;
 mod files;
+mod formerly;
 mod operators;
 mod reload;
 mod store_outage;

@@ -1,6 +1,7 @@
 //! `[[route]]`: one operation, and how it is protected; `[defaults]`: how all of them are, unless they say otherwise.
 
 use super::key::{self, Keys};
+use super::reading::Reading;
 use super::section::{Given, Section, TextForm, one_of};
 use super::{fingerprint, reconcile};
 use crate::route::{ForAll, Overlap, Pattern, Route};
@@ -9,7 +10,7 @@ use crate::setting::{duration, show_duration};
 use http::{HeaderName, StatusCode};
 use semel::problem::{GrpcStatus, Profile};
 use semel::{Expired, InFlight, Policy, Settling, Stale, StoreResponse};
-use semel_tower::{KeptHeaders, KeyRequirement, OutcomeClass, OutcomeRules, Protection};
+use semel_tower::{FormerName, KeptHeaders, KeyRequirement, OutcomeClass, OutcomeRules, Protection};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,11 +51,13 @@ pub(super) fn read_all(
     let mut places: Vec<Names> = Vec::new();
     let mut routes = Vec::new();
     let is_for_all = sections.is_empty();
+    let reading = defaults.reading;
     for section in sections {
         let (names, route) = read(section.or(&defaults), common, &places);
         places.push(names);
         routes.extend(route);
     }
+    check_former_names(reading, &places);
     // Each route may replace a part of what does not fit together here.
     let checks = if is_for_all { Checks::All } else { Checks::EachValue };
     let for_all = read_rules(&mut defaults, common, checks);
@@ -72,7 +75,21 @@ pub(super) fn read_all(
 struct Names {
     operation: Option<String>,
     pattern: Option<Pattern>,
+    formerly: Vec<Given<FormerName>>,
     line: usize,
+}
+
+/// A former name that is another route's now would be two operations' at once.
+fn check_former_names(reading: &Reading<'_>, places: &[Names]) {
+    for Given { value, at } in places.iter().flat_map(|names| &names.formerly) {
+        let FormerName::Name(name) = value else { continue };
+        let is_name = |names: &&Names| names.operation.as_deref() == Some(name);
+        if let Some(other) = places.iter().find(is_name) {
+            let problem = format!("\"{name}\" is the operation of the route on line {}", other.line);
+            let cure = "write a name that no operation has any more";
+            reading.fault(Some(at.clone()), InvalidValue::new(problem, cure));
+        }
+    }
 }
 
 fn read(mut section: Section<'_, '_>, common: &Common<'_>, others: &[Names]) -> (Names, Option<Route>) {
@@ -84,10 +101,15 @@ fn read(mut section: Section<'_, '_>, common: &Common<'_>, others: &[Names]) -> 
     if !section.has("match") {
         section.missing("match", "POST /payments");
     }
+    let former_kind = TextForm { what: "a name", example: "create_payment" };
+    let formerly = section.list("formerly", former_kind, former_name);
+    let formerly = formerly.map(|list| list.items).unwrap_or_default();
+    let former_names = formerly.iter().map(|given| given.value.clone()).collect();
     check_against(&section, operation.as_ref(), pattern.as_ref(), others);
     let names = Names {
         operation: operation.as_ref().map(|operation| operation.value.clone()),
         pattern: pattern.as_ref().map(|pattern| pattern.value.clone()),
+        formerly,
         line: section.at.as_ref().map_or(1, |at| section.reading.line_of(at.start)),
     };
     let rules = read_rules(&mut section, common, Checks::All);
@@ -102,7 +124,7 @@ fn read(mut section: Section<'_, '_>, common: &Common<'_>, others: &[Names]) -> 
     let route = Route {
         operation: operation.map(|operation| operation.value),
         pattern: pattern.value,
-        protection,
+        protection: protection.with_formerly(former_names),
         keep_headers,
         fingerprint,
         reconcile,
@@ -166,6 +188,8 @@ fn read_rules(
         key: key.need.unwrap_or(default.key),
         key_sources: key.sources,
         key_rules: key.rules,
+        // They are given to the operation once it is read.
+        formerly: Vec::new(),
         policy: Arc::new(Policy { settling, ..policy }),
         recipe: Arc::new(recipe),
         command: None,
@@ -178,6 +202,17 @@ fn read_rules(
     // What it may not be was reported where lease, timeout and retention were read.
     let protection = protection.try_into().ok()?;
     Some((key.need, ForAll { protection, keep_headers, fingerprint, reconcile }))
+}
+
+/// A name, or a method and a path: what an operation without a name is called by.
+fn former_name(text: &str) -> Result<FormerName, InvalidValue> {
+    if !text.contains(' ') {
+        return operation_name(text).map(|name| FormerName::Name(name.into()));
+    }
+    Ok(match Pattern::parse(text)? {
+        exact if exact.is_exact() => FormerName::Name(exact.as_str().into()),
+        _ => FormerName::MethodAndPath,
+    })
 }
 
 fn operation_name(text: &str) -> Result<String, InvalidValue> {

@@ -3,6 +3,7 @@
 use super::bind::listen;
 use super::build::gateway_of;
 use super::live::{LiveGateway, Stopped};
+use super::orphans;
 use super::reloader::Reloader;
 use super::restart::Process;
 use super::serving_to_the_end;
@@ -53,6 +54,7 @@ impl GatewayProcess {
         let keyring = config.encryption.as_ref();
         let secret = state.engine.check_fingerprint_secret(keyring).await;
         secret.map_err(StartError::FingerprintSecret)?;
+        let operations = orphans::check(&state.engine, &config).await?;
         let parts = state.reloadable_parts(&config, None)?;
         let background_tasks = state.background_tasks(Process::Gateway, &config).await?;
         let exporter = state.export(Process::Gateway, &config, &parts)?;
@@ -63,6 +65,7 @@ impl GatewayProcess {
         let (listener, address) = listen(config.listen).await?;
         let (admin_listener, admin_address) = listen(config.admin.listen).await?;
         state.apply_config(Process::Gateway, &config, &parts);
+        operations.keep(&state.engine).await;
         let reloader = Reloader {
             state,
             config,

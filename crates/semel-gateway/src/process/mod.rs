@@ -3,6 +3,7 @@
 //! - `gateway.rs`, `worker.rs`: the two kinds of process;
 //! - `state.rs`: what outlives a reload; `build.rs`, `live.rs`: what requests meet, and how one takes another's place;
 //! - `background.rs`: what is done beside the requests (`settling.rs`, `publishing.rs`);
+//! - `orphans.rs`: refuses names of operations by which live keys would be lost;
 //! - `reloader.rs`: puts one configuration in the place of another; `restart.rs`: which settings it cannot change.
 
 mod background;
@@ -11,6 +12,7 @@ mod build;
 mod gateway;
 mod live;
 mod open_files;
+mod orphans;
 mod publishing;
 mod reloader;
 mod restart;
@@ -21,6 +23,7 @@ mod worker;
 
 pub use gateway::GatewayProcess;
 pub use live::{Gateway, Stopped};
+pub use orphans::{OperationsError, OrphanedKeys};
 pub use publishing::OutboxError;
 pub use settling::SettlingError;
 pub use start_error::StartError;

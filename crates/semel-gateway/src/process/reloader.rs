@@ -18,6 +18,7 @@
 use super::background::{BackgroundSupervisor, BackgroundTasks};
 use super::build::gateway_of;
 use super::live::LiveGateway;
+use super::orphans;
 use super::restart::{self, Process};
 use super::start_error::StartError;
 use super::state::{ProcessState, ReloadableParts};
@@ -111,6 +112,13 @@ impl Reloader {
             let secret = self.state.engine.check_fingerprint_secret(new.encryption.as_ref()).await;
             secret.map_err(StartError::FingerprintSecret).map_err(refused)?;
         }
+        let operations = match self.live_gateway {
+            Some(_) => {
+                let checked = orphans::check(&self.state.engine, &new).await;
+                Some(checked.map_err(StartError::Operations).map_err(refused)?)
+            }
+            None => None,
+        };
         let keyring = new.encryption.as_ref();
         let checked = self.state.engine.check_keyring(keyring).await;
         checked.map_err(StartError::ClientKeys).map_err(refused)?;
@@ -123,6 +131,9 @@ impl Reloader {
             false => None,
         };
         // Nothing below can fail.
+        if let Some(operations) = operations {
+            operations.keep(&self.state.engine).await;
+        }
         let operations = new.routes.routes().iter().map(|route| route.label().to_owned()).collect();
         self.state.metrics.know_routes(&new.routes);
         self.state.apply_config(process, &new, &parts);

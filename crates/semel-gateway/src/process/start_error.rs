@@ -1,5 +1,6 @@
 //! Why a gateway or a worker did not start.
 
+use super::orphans::OperationsError;
 use super::publishing::OutboxError;
 use super::settling::SettlingError;
 use crate::store::OpenStoreError;
@@ -33,6 +34,9 @@ pub enum StartError {
     /// The store has a secret that the configured keys do not open.
     #[error("the configured keys do not decrypt the store's secrets: {0}")]
     Keyring(semel::StoreError),
+    /// Live keys would not be found any more, or whether that is so cannot be found out.
+    #[error(transparent)]
+    Operations(#[from] OperationsError),
     /// Doubt cannot be settled as the configuration says.
     #[error(transparent)]
     Settling(#[from] SettlingError),

@@ -216,6 +216,19 @@ impl Routes {
         })
     }
 
+    /// Whether every request of a method is protected.
+    pub(crate) fn protects_all(&self, method: &Method) -> bool {
+        self.for_all().is_some() && is_for_all(method)
+    }
+
+    /// The declared route that requests of this method and path are of.
+    pub(crate) fn of_request(&self, method: &Method, path: &str) -> Option<&Route> {
+        match &self.0 {
+            RouteSet::Unconfigured(_) => None,
+            RouteSet::Declared(declared) => declared.select(method, path),
+        }
+    }
+
     /// The route that an operation of this name is of: the one that is called so, or, for a method and a path, the one without a name that
     /// such a request is of.
     #[must_use]

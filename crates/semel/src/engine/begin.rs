@@ -1,5 +1,7 @@
 //! A request comes in: reserve first, then decide.
 
+mod formerly;
+
 use super::quota::Admission;
 use super::{Engine, Ticket};
 use crate::environment::Environment;
@@ -163,6 +165,12 @@ impl Engine {
     }
 
     async fn find_out(&self, incoming: &Incoming<'_>) -> Result<Decision, BeginError> {
+        let former = incoming.subject.former_operations();
+        if !former.is_empty()
+            && let Some(decision) = Box::pin(self.decide_formerly(incoming, &former)).await?
+        {
+            return Ok(decision);
+        }
         let asked = self.asked(incoming).await?;
         let decision = self.reserve(&asked).await?;
         match (decision, incoming.policy.in_flight) {
@@ -231,7 +239,11 @@ impl Engine {
         match self.shared.store.create(&draft).await {
             Ok((now, Created::Inserted)) => {
                 pass.used();
-                Ok(self.execute(asked, draft.at(now), begun))
+                let record = draft.at(now);
+                match self.formerly_begun(asked, &record).await? {
+                    Some(decision) => Ok(Next::Decided(decision)),
+                    None => Ok(self.execute(asked, record, begun)),
+                }
             }
             Ok((now, Created::Exists(record))) => Ok(Next::Again(record, now)),
             Ok((_, Created::Locked)) => Ok(Next::Decided(in_progress(None))),
@@ -248,6 +260,19 @@ impl Engine {
                 Err(error.into())
             }
         }
+    }
+
+    /// The decision on a key that turned up under a former name after this record was made.
+    async fn formerly_begun(
+        &self,
+        asked: &Fingerprinted<'_>,
+        made: &Record,
+    ) -> Result<Option<Decision>, BeginError> {
+        let former = asked.incoming.subject.former_operations();
+        if former.is_empty() || made.attempt > 1 {
+            return Ok(None);
+        }
+        Box::pin(self.is_still_new(asked, &former, made.expected(), Claim::of(made))).await
     }
 
     /// For a tenant that may not make a new key: what is known is answered as ever. Reading first is safe here, as nothing is executed
@@ -371,7 +396,10 @@ impl Engine {
         match self.shared.store.read(&asked.key).await {
             // Not if its lease ran out meanwhile: evidence may be about to settle it as never executed.
             Ok((_, Some(record))) if claim.holds(&record) && record.state == State::InProgress => {
-                Ok(self.execute(asked, record, begun))
+                match self.formerly_begun(asked, &record).await? {
+                    Some(decision) => Ok(Next::Decided(decision)),
+                    None => Ok(self.execute(asked, record, begun)),
+                }
             }
             _ => {
                 self.abandon_lost_reservation(

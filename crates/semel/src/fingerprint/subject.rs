@@ -2,6 +2,7 @@
 
 use super::{FingerprintSecret, HttpRequest, Recipe, RecipeUnavailable, fingerprint};
 use crate::Fingerprint;
+use std::sync::Arc;
 
 /// What is asked for, in a form that can be hashed by any recipe.
 ///
@@ -16,6 +17,23 @@ pub trait Subject: Send + Sync {
     /// # Errors
     /// [`RecipeUnavailable`] where it cannot be computed as it was then.
     fn fingerprint_under(&self, recipe: &Recipe) -> Result<Fingerprint, RecipeUnavailable>;
+
+    /// The same as it was made when the operation was called by another name.
+    ///
+    /// The default is for fingerprints that the operation's name is no part of. Where it is a part, and this is left out, a retry under a
+    /// former name is refused as another request.
+    ///
+    /// # Errors
+    /// As [`fingerprint_under`](Self::fingerprint_under).
+    fn fingerprint_as(&self, operation: &str, recipe: &Recipe) -> Result<Fingerprint, RecipeUnavailable> {
+        let _no_part_of_it = operation;
+        self.fingerprint_under(recipe)
+    }
+
+    /// The names that the operation had before, under which the key may be known. By default none: then nobody looks.
+    fn former_operations(&self) -> Vec<Arc<str>> {
+        Vec::new()
+    }
 }
 
 /// An HTTP request as a subject. All headers are there: an older recipe may count others than the one of today.
@@ -36,5 +54,9 @@ impl Subject for RequestSubject<'_> {
 
     fn fingerprint_under(&self, recipe: &Recipe) -> Result<Fingerprint, RecipeUnavailable> {
         fingerprint(recipe, self.secret, &self.request)
+    }
+
+    fn fingerprint_as(&self, operation: &str, recipe: &Recipe) -> Result<Fingerprint, RecipeUnavailable> {
+        fingerprint(recipe, self.secret, &HttpRequest { operation, ..self.request })
     }
 }

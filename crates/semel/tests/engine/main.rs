@@ -10,6 +10,7 @@ mod contention;
 #[allow(dead_code, reason = "shared with the tests of semel-tower, which use other parts of it")]
 mod fingerprint_secrets;
 mod finishing;
+mod formerly;
 mod handle;
 mod hash_secret;
 mod leases;

@@ -31,7 +31,8 @@ pub use config::Config;
 pub use limits::Limits;
 pub use listener::{PeerAddress, RequestBody};
 pub use process::{
-    Gateway, GatewayProcess, OperationsError, OrphanedKeys, OutboxError, SettlingError, StartError, Stopped, WorkerProcess,
+    Gateway, GatewayProcess, OperationsError, OrphanedKeys, OutboxError, SettlingError, StartError, Stopped,
+    WorkerProcess,
 };
 pub use reload::{Reload, ReloadError, Reloaded};
 pub use secret::{Environment, Secret, SecretError};

@@ -54,6 +54,7 @@ impl IdempotencyLayer {
             host_of: Arc::new(host),
             described: vec![Described::writes(ValidProtection::default())],
             key_rules: KeyRules::default(),
+            has_own_key_rules: false,
             profile: Profile::default(),
             format: Format::default(),
             docs: DocsBase::default(),
@@ -182,17 +183,23 @@ impl IdempotencyLayer {
         self.with(|state| state.host_of = Arc::new(of))
     }
 
-    /// Which spellings of a key are taken, and how long it may be.
+    /// Which spellings of a key are taken, and how long it may be. Default: as the [profile](Self::profile) has it.
     #[must_use]
     pub fn key_rules(self, rules: KeyRules) -> Self {
-        self.with(|state| state.key_rules = rules)
+        self.with(|state| (state.key_rules, state.has_own_key_rules) = (rules, true))
     }
 
-    /// How refusals look: status, headers and body. Default: as the IETF draft has it, with problem documents.
+    /// How refusals look: status, headers and body; and how long keys are, unless [`key_rules`](Self::key_rules) says so. Default: as the
+    /// IETF draft has it, with problem documents.
     #[must_use]
     pub fn profile(self, format: impl Into<Format>) -> Self {
         let format = format.into();
-        self.with(|state| (state.profile, state.format) = (format.profile(), format))
+        self.with(|state| {
+            if !state.has_own_key_rules {
+                state.key_rules.min = format.profile().min_key_length();
+            }
+            (state.profile, state.format) = (format.profile(), format);
+        })
     }
 
     /// Where the problem codes are explained to clients.

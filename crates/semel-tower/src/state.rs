@@ -32,6 +32,8 @@ pub(crate) struct LayerState {
     /// What the contract tells of.
     pub(crate) described: Vec<Described>,
     pub(crate) key_rules: KeyRules,
+    /// The application has set them, whatever the profile has.
+    pub(crate) has_own_key_rules: bool,
     pub(crate) profile: Profile,
     pub(crate) format: Format,
     pub(crate) docs: DocsBase,

@@ -19,8 +19,10 @@ fn refused(service: &Service, store: &str, sections: &str) -> String {
 /// `semel reload`, and what it says.
 fn reload(gateway: &Gateway) -> (bool, String) {
     let admin = format!("http://{}", gateway.admin);
-    let output = semel().args(["reload", "--admin", &admin]).env("SEMEL_ADMIN_TOKEN", TOKEN).output().unwrap();
-    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let output =
+        semel().args(["reload", "--admin", &admin]).env("SEMEL_ADMIN_TOKEN", TOKEN).output().unwrap();
+    let said =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     (output.status.success(), said)
 }
 
@@ -43,7 +45,8 @@ async fn a_new_name_is_refused_while_keys_are_live_unless_the_old_one_is_told() 
     assert!(first.status == 201 && !first.is_replay(), "{first:?}");
     gateway.is_given(&configuration(&service, &store, "", &new));
     let (is_done, said) = reload(&gateway);
-    let advice = "create_payment has 1 live key: add formerly = [\"create_payment\"] to the route \"POST /payments\"";
+    let advice =
+        "create_payment has 1 live key: add formerly = [\"create_payment\"] to the route \"POST /payments\"";
     assert!(!is_done && said.contains(advice), "{said}");
     assert!(gateway.send(&ask).await.is_replay(), "the old name stays in force");
     drop(gateway);
@@ -73,7 +76,9 @@ async fn naming_what_the_quick_start_covered_is_refused_unless_method_and_path_a
         let said = refused(&service, &store, &sections);
         assert!(said.contains(advice), "{said}");
     }
-    for sections in [route("create_payment", "formerly = [\"POST /payments\"]"), open("formerly = [\"POST /{what}\"]")] {
+    for sections in
+        [route("create_payment", "formerly = [\"POST /payments\"]"), open("formerly = [\"POST /{what}\"]")]
+    {
         let gateway = Gateway::configured(&service, &store, "", &sections).await;
         let replay = gateway.send(&ask).await;
         assert!(replay.is_replay() && replay.body == first.body, "{replay:?}");

@@ -5,6 +5,7 @@ use crate::setting::InvalidValue;
 use crate::tenant::ScopeConfig;
 use http::HeaderName;
 use semel::key::{InvalidKeySource, KeyRules, KeySource, KeySources, KeySyntax};
+use semel::problem::Profile;
 use semel_tower::KeyRequirement;
 use std::ops::RangeInclusive;
 
@@ -27,7 +28,7 @@ pub(super) struct RouteKey {
     pub(super) rules: Option<KeyRules>,
 }
 
-pub(super) fn read(mut section: Section<'_, '_>, min_length: usize, scope: &ScopeConfig) -> Keys {
+pub(super) fn read(mut section: Section<'_, '_>, profile: Profile, scope: &ScopeConfig) -> Keys {
     let default = KeyRules::default();
     let syntax = section.choice(
         "syntax",
@@ -41,12 +42,22 @@ pub(super) fn read(mut section: Section<'_, '_>, min_length: usize, scope: &Scop
     let sources = read_sources(&mut section, &tenant_headers);
     let rules = KeyRules {
         syntax: syntax.map_or(default.syntax, |syntax| syntax.value),
-        min: min_length,
+        min: profile.min_key_length(),
         max: default.max,
     };
     let rules = read_lengths(&mut section, rules).unwrap_or(rules);
     section.end();
-    Keys { rules, sources: sources.unwrap_or_default(), tenant_headers }
+    Keys { rules, sources: sources.unwrap_or_else(|| usual_sources(profile)), tenant_headers }
+}
+
+/// Where clients of a profile send their keys.
+fn usual_sources(profile: Profile) -> KeySources {
+    let texts: &[&str] = match profile {
+        Profile::Adcp => &["json:/idempotency_key", "header:idempotency-key"],
+        _ => &["header:idempotency-key"],
+    };
+    let sources = texts.iter().map(|text| text.parse()).collect::<Result<Vec<_>, InvalidKeySource>>();
+    sources.and_then(KeySources::new).unwrap_or_default()
 }
 
 /// `key = "required"`, or a section with `need` and settings of `[key]`.

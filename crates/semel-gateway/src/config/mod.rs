@@ -320,7 +320,7 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
     let admin::Read { config: admin, listen: admin_listen, is_guarded } =
         admin::read(top.section("admin", "[admin]"));
     let scope = scope::read(top.section("scope", "[scope]"));
-    let keys = key::read(top.section("key", "[key]"), profile.profile().min_key_length(), &scope);
+    let keys = key::read(top.section("key", "[key]"), profile.profile(), &scope);
     let quota = quota::read(top.section("quota", "[quota]"));
     let cors = cors::read(top.section("cors", "[cors]"));
     let webhooks = read_webhooks(top.sections("webhook", "[[webhook]]"));

@@ -103,7 +103,7 @@ pub(super) struct Operation {
     pub(super) expired: &'static str,
     pub(super) in_flight: &'static str,
     /// What a duplicate gets while the first is at work, after the wait if there is one.
-    in_flight_status: u16,
+    pub(super) in_flight_status: u16,
     /// What a retry gets while the outcome is unknown.
     unknown_status: u16,
     #[serde(
@@ -166,10 +166,8 @@ pub(super) struct Error {
 impl Document {
     pub(super) fn of(config: &Config) -> Self {
         let operations = match config.routes.for_all() {
-            Some(rules) => vec![Operation::for_all(rules)],
-            None => {
-                config.routes.routes().iter().map(|route| Operation::of(route, &config.key_sources)).collect()
-            }
+            Some(rules) => vec![Operation::for_all(rules, &config.profile)],
+            None => config.routes.routes().iter().map(|route| Operation::of(route, config)).collect(),
         };
         Self {
             contract_version: 1,
@@ -294,27 +292,34 @@ impl Tenant {
 }
 
 impl Operation {
-    fn of(route: &Route, for_all: &KeySources) -> Self {
+    fn of(route: &Route, config: &Config) -> Self {
         let sources = &route.protection.key_sources;
         Self {
-            key_sources: (sources != for_all).then(|| texts(sources)),
+            key_sources: (*sources != config.key_sources).then(|| texts(sources)),
             operation: route.operation.clone(),
             methods: vec![route.pattern.method().to_string()],
             path: Some(route.pattern.path().to_owned()),
-            ..Self::by(&route.protection, &route.keep_headers, &route.fingerprint)
+            ..Self::by(&route.protection, &route.keep_headers, &route.fingerprint, &config.profile)
         }
     }
 
-    fn for_all(rules: &ForAll) -> Self {
-        Self::by(&rules.protection, &rules.keep_headers, &rules.fingerprint)
+    fn for_all(rules: &ForAll, format: &Format) -> Self {
+        Self::by(&rules.protection, &rules.keep_headers, &rules.fingerprint, format)
     }
 
-    fn by(protection: &Protection, keep_headers: &[HeaderName], fingerprint: &FingerprintConfig) -> Self {
+    fn by(
+        protection: &Protection,
+        keep_headers: &[HeaderName],
+        fingerprint: &FingerprintConfig,
+        format: &Format,
+    ) -> Self {
         let policy = &protection.policy;
-        let (in_flight, pending, wait) = match policy.in_flight {
-            InFlight::Conflict => ("conflict", 409, None),
-            InFlight::Accepted => ("accepted", 202, None),
-            InFlight::Wait(wait) => ("wait", 409, Some(wait)),
+        let status = |code| format.status(code).as_u16();
+        let (in_progress, unknown) = (status(Code::InProgress), status(Code::OutcomeUnknown));
+        let (in_flight, in_progress, unknown, wait) = match policy.in_flight {
+            InFlight::Conflict => ("conflict", in_progress, unknown, None),
+            InFlight::Accepted => ("accepted", 202, 202, None),
+            InFlight::Wait(wait) => ("wait", in_progress, unknown, Some(wait)),
         };
         Self {
             operation: None,
@@ -334,8 +339,8 @@ impl Operation {
                 Expired::New => "new",
             },
             in_flight,
-            in_flight_status: pending,
-            unknown_status: pending,
+            in_flight_status: in_progress,
+            unknown_status: unknown,
             wait,
             timeout: protection.timeout,
             stored_response: match policy.store_response {

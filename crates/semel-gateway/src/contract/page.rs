@@ -126,11 +126,11 @@ fn row(operation: &Operation) -> String {
     let request =
         format!("{} {}", operation.methods.join(", "), operation.path.as_deref().unwrap_or("any path"));
     let in_flight = match operation.wait {
-        Some(wait) => format!("waits up to {}, then 409", duration_in_words(wait)),
+        Some(wait) => format!("waits up to {}, then {}", duration_in_words(wait), operation.in_flight_status),
         None if operation.in_flight == "accepted" => {
             "202 with Retry-After, also while the outcome is unknown".into()
         }
-        None => "409 with Retry-After".into(),
+        None => format!("{} with Retry-After", operation.in_flight_status),
     };
     let window = duration_in_words(operation.window);
     format!(

@@ -83,7 +83,7 @@ fn where_the_key_is_looked_for_is_published() {
                   [[route]]\nmatch = \"POST /b\"\n[route.key]\nfrom = [\"json:/b/key\"]\nmin_length = 1\n";
     let published = document(routes);
     assert_eq!(published["key"]["sources"], json!(["header:x-key", "json:/key"]));
-    assert_eq!(published["key"]["header"], json!("x-key"));
+    assert_eq!(published["key"]["header"], json!("X-Key"));
     assert!(published["operations"][0].get("key_sources").is_none());
     assert_eq!(published["operations"][1]["key_sources"], json!(["json:/b/key"]));
     assert_eq!(published["operations"][1]["key_length"], json!({ "min": 1, "max": 255 }));
@@ -108,6 +108,15 @@ fn a_catch_all_without_a_name_is_published_with_the_rule_of_precedence() {
     assert!(
         page.contains("a literal beats <code>{name}</code>, and <code>{name}</code> beats <code>**</code>")
     );
+}
+
+#[test]
+fn the_statuses_of_duplicates_are_those_of_the_profile() {
+    let routes = "profile = \"iceberg\"\n[[route]]\noperation = \"commit\"\nmatch = \"POST /tables\"\nin_flight = \"wait:5s\"\n";
+    let operation = &document(routes)["operations"][0];
+    assert_eq!((&operation["in_flight_status"], &operation["unknown_status"]), (&json!(504), &json!(504)));
+    let page = page(routes);
+    assert!(page.contains("waits up to 5 seconds, then 504") && !page.contains("409"), "{page}");
 }
 
 #[test]

@@ -97,6 +97,7 @@ max_age = "1h"
 
 [[route]]
 operation = "create_payment"
+formerly = ["pay", "POST /pay/{id}"]
 match     = "POST /payments"
 key       = "optional"
 lease     = "60s"
@@ -430,6 +431,17 @@ fn defaults_hold_where_a_route_says_nothing() {
         (&own.fingerprint.ignore, &own.fingerprint.headers),
         (&vec!["/trace".into()], &vec!["api-version".into()])
     );
+}
+
+#[test]
+fn clients_of_adcp_send_their_key_in_the_body() {
+    let sources = |settings: &str| {
+        let config = right(&format!("{UPSTREAM}{settings}"));
+        config.key_sources.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(sources("profile = \"adcp\"\n"), ["json:/idempotency_key", "header:idempotency-key"]);
+    assert_eq!(sources("profile = \"adcp\"\n[key]\nfrom = [\"header:x-key\"]\n"), ["header:x-key"]);
+    assert_eq!(sources("profile = \"ietf\"\n"), ["header:idempotency-key"]);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Which requests need a key, and what a key looks like.
 
 use crate::support::{Ask, KEY, Shop};
-use semel::key::KeySources;
-use semel::key::{KeyRules, KeySyntax};
+use semel::key::{KeyRules, KeySources, KeySyntax};
+use semel::problem::Profile;
 use semel_tower::{KeyRequirement, Protection};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -279,4 +279,14 @@ async fn another_header_and_shorter_keys_are_for_the_operation_to_say() {
     assert_eq!(short.code(), "idempotency_key_invalid");
     assert!(short.text().contains("The paypal-request-id is too short"), "{}", short.text());
     assert_eq!(shop.send(&Ask::payment()).await.code(), "idempotency_key_missing");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_are_as_short_as_the_profiles_clients_send_them_unless_the_application_says_otherwise() {
+    let stripe = Shop::layered(|layer| layer.profile(Profile::Stripe)).await;
+    assert_eq!(stripe.send(&Ask::payment().key("k")).await.status, 201);
+    assert!(stripe.send(&Ask::payment().key("k")).await.is_replay());
+    let own =
+        |layer: semel_tower::IdempotencyLayer| layer.key_rules(KeyRules::default()).profile(Profile::Stripe);
+    assert_eq!(Shop::layered(own).await.send(&Ask::payment().key("k")).await.status, 400);
 }

@@ -34,7 +34,7 @@ async fn problems(profile: Profile) -> Vec<(u16, String)> {
     };
     let mut problems = vec![
         told(shop.send(&ask.clone().without("idempotency-key")).await),
-        told(shop.send(&ask.clone().key("short")).await),
+        told(shop.send(&ask.clone().key("a key with spaces")).await),
         told(shop.send(&Ask::payment()).await),
         told(shop.send(&ask.clone().body("x".repeat(101))).await),
     ];

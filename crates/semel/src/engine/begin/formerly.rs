@@ -95,7 +95,9 @@ impl Engine {
         for operation in names {
             let key = RecordKey { operation: Arc::clone(operation), ..RecordKey::clone(&asked.key) };
             match self.shared.store.read(&key).await {
-                Ok((now, Some(record))) if !is_forgotten(&record, now, &asked.incoming.policy) => found = Ok(true),
+                Ok((now, Some(record))) if !is_forgotten(&record, now, &asked.incoming.policy) => {
+                    found = Ok(true)
+                }
                 Ok(_) => {}
                 Err(error) => found = Err(error),
             }

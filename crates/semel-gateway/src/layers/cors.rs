@@ -140,7 +140,7 @@ fn list<'a>(names: impl Iterator<Item = &'a str>) -> HeaderValue {
     HeaderValue::try_from(names.join(", ")).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
-/// A cache must not give one page's answer to another, also where this one was for nobody's page.
+/// A cache must not give one page's answer to another, not even an answer without CORS headers.
 fn vary_by_origin(headers: &mut HeaderMap) {
     let varies = headers.get_all(VARY).iter().flat_map(|value| value.as_bytes().split(|&byte| byte == b','));
     let mut names = varies.map(<[u8]>::trim_ascii);

@@ -82,7 +82,7 @@ impl ScopeConfig {
     /// Lets the layer find tenants so. To be called within a runtime.
     ///
     /// # Errors
-    /// What forward-auth, or whoever is asked before replays, is asked with over TLS cannot be used.
+    /// The TLS files of forward-auth, or of the authority that is asked before replays, cannot be used.
     pub fn apply(&self, layer: IdempotencyLayer) -> Result<IdempotencyLayer, TlsError> {
         let layer = match &self.replay_check {
             Some(config) => {

@@ -2,11 +2,7 @@
 
 use crate::outcome::{OutcomeClass, OutcomeRules};
 use crate::protection::{KeyRequirement, Protection, ValidProtection};
-use crate::state::LayerState;
-use crate::tenant::TenantLookup;
 use http::{Method, StatusCode};
-use semel::headers::IDEMPOTENCY_KEY;
-use semel::problem::Code;
 use semel::{Expired, InFlight, StoreResponse};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -37,7 +33,7 @@ impl Described {
         Self { operation: Some(operation), methods: vec![method], path: Some(path), protection }
     }
 
-    fn document(&self) -> Value {
+    pub(crate) fn document(&self) -> Value {
         let Protection { policy, recipe, timeout, max_request_body, max_stored_response, outcomes, .. } =
             &*self.protection;
         let (in_flight, pending, wait) = match policy.in_flight {
@@ -139,55 +135,5 @@ fn word(class: OutcomeClass) -> &'static str {
         OutcomeClass::Retryable => "retryable",
         OutcomeClass::Released => "released",
         OutcomeClass::Unknown => "unknown",
-    }
-}
-
-impl LayerState {
-    pub(crate) fn contract(&self) -> Value {
-        let error = |code: Code| {
-            json!({
-                "code": code.as_str(),
-                "type": self.docs.page(code),
-                "title": code.title(),
-                "status": self.format.status(code).as_u16(),
-                "retryable": code.retryable(),
-                "safe_new_key": code.safe_new_key(),
-                "explanation": code.explanation(),
-            })
-        };
-        json!({
-            "contract_version": 1,
-            "profile": self.format.name(),
-            "key": {
-                "header": IDEMPOTENCY_KEY.as_str(),
-                "min_length": self.key_rules.min,
-                "max_length": self.key_rules.max,
-            },
-            "tenant": { "rules": self.tenant_rules() },
-            "replay": { "header": "Idempotent-Replayed", "value": "true", "operation_id_header": "Semel-Operation-Id" },
-            "operations": self.described.iter().map(Described::document).collect::<Vec<_>>(),
-            "errors": Code::ALL.map(error),
-        })
-    }
-
-    /// Whose key it is, in sentences.
-    pub(crate) fn tenant_rules(&self) -> Vec<&'static str> {
-        let mut rules = match self.tenants {
-            TenantLookup::ExtensionOrCredential => vec![
-                "A key belongs to the account that your request was authenticated as, or else to the credential that it is sent with \
-                 (Authorization, X-Api-Key).",
-                "Where it is the credential, a refreshed bearer token is another tenant: a retry with it executes again.",
-            ],
-            TenantLookup::Told(_) | TenantLookup::Sources(_) => vec![
-                "A key belongs to the account that your request was authenticated as, whatever token was used.",
-                "A request that cannot be attributed to a caller gets 401 idempotency_scope_unresolved.",
-            ],
-        };
-        if self.replay_check.is_some() {
-            rules.push(
-                "Before every replay it is checked that the credential is still accepted; one that was revoked gets 401.",
-            );
-        }
-        rules
     }
 }

@@ -2,12 +2,16 @@
 //! mounts it.
 
 use crate::body::Body;
+use crate::contract::Described;
 use crate::state::{LayerState, path};
+use crate::tenant::TenantLookup;
 use bytes::Bytes;
 use http::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE, VARY, X_CONTENT_TYPE_OPTIONS};
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
+use semel::headers::IDEMPOTENCY_KEY;
 use semel::problem::{Code, DocsBase};
+use serde_json::{Value, json};
 use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::sync::Arc;
@@ -74,6 +78,56 @@ impl LayerState {
              <code>Idempotency-Key</code>, {min} to {max} characters, and the same key with every retry. A retry gets the answer \
              of the first request.</p>\n<p>{tenant}</p>\n{operations}{errors}</body>\n</html>\n"
         )
+    }
+}
+
+impl LayerState {
+    fn contract(&self) -> Value {
+        let error = |code: Code| {
+            json!({
+                "code": code.as_str(),
+                "type": self.docs.page(code),
+                "title": code.title(),
+                "status": self.format.status(code).as_u16(),
+                "retryable": code.retryable(),
+                "safe_new_key": code.safe_new_key(),
+                "explanation": code.explanation(),
+            })
+        };
+        json!({
+            "contract_version": 1,
+            "profile": self.format.name(),
+            "key": {
+                "header": IDEMPOTENCY_KEY.as_str(),
+                "min_length": self.key_rules.min,
+                "max_length": self.key_rules.max,
+            },
+            "tenant": { "rules": self.tenant_rules() },
+            "replay": { "header": "Idempotent-Replayed", "value": "true", "operation_id_header": "Semel-Operation-Id" },
+            "operations": self.described.iter().map(Described::document).collect::<Vec<_>>(),
+            "errors": Code::ALL.map(error),
+        })
+    }
+
+    /// Whose key it is, in sentences.
+    fn tenant_rules(&self) -> Vec<&'static str> {
+        let mut rules = match self.tenants {
+            TenantLookup::ExtensionOrCredential => vec![
+                "A key belongs to the account that your request was authenticated as, or else to the credential that it is sent with \
+                 (Authorization, X-Api-Key).",
+                "Where it is the credential, a refreshed bearer token is another tenant: a retry with it executes again.",
+            ],
+            TenantLookup::Told(_) | TenantLookup::Sources(_) => vec![
+                "A key belongs to the account that your request was authenticated as, whatever token was used.",
+                "A request that cannot be attributed to a caller gets 401 idempotency_scope_unresolved.",
+            ],
+        };
+        if self.replay_check.is_some() {
+            rules.push(
+                "Before every replay it is checked that the credential is still accepted; one that was revoked gets 401.",
+            );
+        }
+        rules
     }
 }
 

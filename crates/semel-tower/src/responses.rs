@@ -8,10 +8,13 @@ use crate::headers::{
 };
 use crate::identification;
 use crate::protection::Protection;
+use crate::replay_check::ReplayVerdict;
 use crate::state::LayerState;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use semel::catch_panic::catch_panic;
 use semel::headers::ORIGINAL_REQUEST_ID;
 use semel::problem::{Code, PlainProblem, Problem, Profile};
 use semel::{BeginError, Decision, InFlight, OperationId, Record, State, StoreError, StoredResponse, Ticket};
@@ -328,6 +331,33 @@ impl LayerState {
         let detail = "The caller could not be identified, so the key cannot be looked up. Authenticate, and send the \
                       request again with the same key.";
         self.unauthenticated(detail, challenges)
+    }
+
+    /// What a caller gets in place of a replay that it may not have; `None` where nothing keeps it from what was decided.
+    pub(crate) async fn withheld(
+        &self,
+        decision: &Decision,
+        request: &Parts,
+        patience: Duration,
+    ) -> Option<Response<Body>> {
+        let check = self.replay_check.as_ref()?;
+        if !matches!(decision, Decision::Replay(_) | Decision::NotStored(_)) {
+            return None;
+        }
+        let checking = tokio::time::timeout(patience, catch_panic(async { check.check(request).await }));
+        match checking.await {
+            Ok(Ok(ReplayVerdict::Allowed)) => None,
+            Ok(Ok(ReplayVerdict::Refused { challenges })) => Some(self.replay_refused(challenges)),
+            Ok(Ok(ReplayVerdict::Undecided)) => Some(self.replay_undecided()),
+            Ok(Err(_)) => {
+                tracing::error!("the replay check panicked; nothing was replayed");
+                Some(self.replay_undecided())
+            }
+            Err(_) => {
+                tracing::error!("the replay check took too long; nothing was replayed");
+                Some(self.replay_undecided())
+            }
+        }
     }
 
     /// For a caller who may not have the stored answer any more.

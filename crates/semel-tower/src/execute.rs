@@ -107,7 +107,6 @@ where
 
 /// Passes on an answer to a gRPC call that is not stored, and concludes once its end is known. `left`: how long that may take; `None` if
 /// it took too long already.
-#[expect(clippy::too_many_arguments, reason = "the second half of `execute`")]
 async fn pass_on(
     state: &LayerState,
     protection: &Protection,

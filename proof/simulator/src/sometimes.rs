@@ -81,7 +81,7 @@ impl Sights {
 
 fn sight(write: &Write<'_>) -> Option<Sight> {
     use State::{Completed, FailedReplayable, FailedRetryable, InProgress, Unknown};
-    let Some(before) = write.before else { return None };
+    let before = write.before?;
     let Some(draft) = write.draft else {
         return Some(if before.state == InProgress { Sight::Released } else { Sight::Removed });
     };

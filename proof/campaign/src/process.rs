@@ -55,9 +55,10 @@ impl Process {
         self.start_with(self.other_program.as_ref().unwrap_or(&self.program), &[]).await.map(drop)
     }
 
-    /// Starts it on a machine whose clock is off by this much. Its number; `None` if it runs already.
+    /// Starts it on a machine whose clock is off by this much. Its number; `None` if it runs already, or refuses to start: a service
+    /// whose clock is far behind the store's mark ends at once.
     pub(crate) async fn start_with_clock(&self, off: Off) -> Outcome<Option<u32>> {
-        let (library, off) = (faketime().await?, off.to_string());
+        let (library, shown) = (faketime().await?, off.to_string());
         let preloaded = self.environment.iter().find(|(name, _)| name == "LD_PRELOAD");
         // A disk with a mind of its own stays under it.
         let library = match preloaded {
@@ -66,11 +67,24 @@ impl Process {
         };
         let settings = [
             ("LD_PRELOAD", library.as_str()),
-            ("FAKETIME", off.as_str()),
+            ("FAKETIME", shown.as_str()),
             // Timers run as always: it is the time of day that is wrong.
             ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
         ];
+        if off.is_far_behind() {
+            return self.start_once(&settings).await;
+        }
         self.start_with(&self.program, &settings).await
+    }
+
+    /// Starts it with these settings, once. `None` if it runs already, or ends before it listens.
+    async fn start_once(&self, settings: &[(&str, &str)]) -> Outcome<Option<u32>> {
+        let mut child = self.child.lock().await;
+        if child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None))) {
+            return Ok(None);
+        }
+        let child = child.insert(self.spawn(&self.program, settings)?);
+        Ok(if self.is_ready(child, None).await { child.id() } else { None })
     }
 
     /// The number of the process, while it runs.

@@ -76,14 +76,17 @@ async fn a_host_that_is_ignored_does_not_count() {
     all.close().await;
 
     let one = shop
-        .door("[[route]]\noperation = \"pay\"\nmatch = \"POST /payments\"\n[route.fingerprint]\nhost = \"ignore\"\n")
+        .door(concat!(
+            "[[route]]\noperation = \"pay\"\nmatch = \"POST /payments\"\nformerly = [\"POST /payments\"]\n",
+            "[route.fingerprint]\nhost = \"ignore\"\n"
+        ))
         .await;
     let first = one.send("ignored-on-a-route", &Ask::json().host("red.example")).await;
     one.send("ignored-on-a-route", &Ask::json().host("blue.example")).await.is_replay_of(&first);
     one.close().await;
 
     // A record keeps the rules that it was made with.
-    let counting = shop.door("").await;
+    let counting = shop.door("[[route]]\nmatch = \"POST /**\"\nformerly = [\"pay\"]\n").await;
     counting.send(KEY, &Ask::json().host("green.example")).await.is_replay_of(&ignored);
     assert_eq!(shop.executions(), 2);
 }

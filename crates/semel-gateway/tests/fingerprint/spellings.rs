@@ -57,7 +57,8 @@ async fn where_bytes_are_compared_another_spelling_is_another_request() {
     for (number, sections) in [
         format!("{ROUTE}bytes = true\n"),
         // As its protocol has it.
-        "[profiles.ucp_of_ours]\nextends = \"ucp\"\n".to_owned(),
+        "[[route]]\noperation = \"pay\"\nmatch = \"POST /payments\"\n[profiles.ucp_of_ours]\nextends = \"ucp\"\n"
+            .to_owned(),
     ]
     .into_iter()
     .enumerate()

@@ -14,7 +14,7 @@ use bytes::Bytes;
 /// use bytes::Bytes;
 /// use semel::canonical::{CheckedJson, Pointer, Value};
 ///
-/// let text = Bytes::from_static(br#"{"order": {"key": "a\\u0062c"}, "amount": 10.0}"#);
+/// let text = Bytes::from_static(br#"{"order": {"key": "a\u0062c"}, "amount": 10.0}"#);
 /// let checked = CheckedJson::check(text)?;
 /// assert_eq!(checked.find(&Pointer::parse("/order/key")?), Some(Value::Text("abc".into())));
 /// assert_eq!(checked.find(&Pointer::parse("/amount")?), Some(Value::Other));

@@ -42,7 +42,7 @@ pub enum Decision {
     NotStored(Box<Record>),
     /// Another request executes it.
     InProgress {
-        /// The operation, unless an open transaction hides it.
+        /// The operation, unless an open transaction hides it, or the key's window ended while this request waited.
         operation_id: Option<OperationId>,
         /// When to ask again.
         retry_after: Duration,
@@ -436,7 +436,9 @@ impl Engine {
         Ok(match arrive(&record, &arrival, now) {
             Arrived::InProgress { .. } => None,
             // It may be executed, by a new request.
-            Arrived::Take(_) | Arrived::Forgotten => Some(in_progress(Some(record.operation_id))),
+            Arrived::Take(_) => Some(in_progress(Some(record.operation_id))),
+            // So may the key, and what it stood for may have been another request.
+            Arrived::Forgotten => Some(in_progress(None)),
             // As above: the window is over any moment, and the key is new then.
             Arrived::Expired if asked.incoming.policy.expired == Expired::New => {
                 Some(in_progress(Some(record.operation_id)))

@@ -1,8 +1,8 @@
 //! A bounded wait for another request's answer.
 
 use crate::support::{LEASE, Shop, answer, command, completed, key, replayed, retryable, waiting};
-use semel::{Decision, EngineOptions, Outcome, Policy, RecordKey, Stale, State};
-use semel_testing::store::Call;
+use semel::{Decision, EngineOptions, Expired, Outcome, Policy, RecordKey, Stale, State};
+use semel_testing::store::{Call, Fault, Gate};
 use std::time::Duration;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
@@ -49,6 +49,23 @@ async fn a_waiter_waits_no_longer_than_its_patience() {
     assert!(matches!(decision, Decision::InProgress { operation_id: Some(found), .. } if found == id));
     assert!(begun.elapsed() >= PATIENCE && begun.elapsed() < PATIENCE + Duration::from_millis(50));
     ticket.finish(completed("once")).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiter_that_finds_another_requests_record_whose_window_is_over_is_not_told_of_that_one() {
+    let shop = Shop::with(Policy { expired: Expired::New, ..waiting(PATIENCE) });
+    let first = shop.execute().await;
+    let waiter = waiter(&shop).await;
+    let gate = Gate::new();
+    shop.store.next(Call::Read, [Fault::Held(gate.clone())]);
+    gate.reached().await;
+    first.finish(Outcome::Released).await.unwrap();
+    let Decision::Execute(other) = shop.ask(&command("99.00")).await.unwrap() else { panic!() };
+    other.finish(completed("another")).await.unwrap();
+    shop.clock.advance(Policy::default().retention);
+    gate.open();
+    let decision = waiter.await.unwrap();
+    assert!(matches!(decision, Decision::InProgress { operation_id: None, .. }), "{decision:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,7 +3,7 @@
 use crate::book::{Book, Pages};
 use crate::invariants;
 use crate::lock::locked;
-use crate::machine::EPOCH;
+use crate::machine::{EPOCH, LOOKS_RIGHT};
 use crate::rules::{Rule, Work};
 use crate::sometimes::{Sight, Sights};
 use crate::steps;
@@ -48,6 +48,8 @@ struct Known {
     /// were judged later.
     least_lead: Option<i64>,
     run_up: i64,
+    /// By how much the store's time was ahead of the true one at most, and behind it, right after an operator had a wrong clock accepted.
+    accepted: (i64, i64),
     /// When an operation was removed because nothing had happened.
     released: BTreeMap<OperationId, u64>,
     damaged: BTreeMap<OperationId, u64>,
@@ -139,6 +141,12 @@ impl Auditor {
     /// By how much the store's time ever gained on the true one, in milliseconds: a window may have ended early by as much.
     pub(crate) fn run_up(&self) -> i64 {
         locked(&self.known).run_up
+    }
+
+    /// What the store's time may gain on the true one because operators had a clock accepted that was wrong by then.
+    pub(crate) fn accepted(&self) -> i64 {
+        let (ahead, behind) = locked(&self.known).accepted;
+        ahead + behind
     }
 
     /// Whether its record was removed by its owner.
@@ -265,8 +273,7 @@ impl Audit for Auditor {
             }
         }
         known.follow(id, write);
-        // A rewritten record is whole.
-        if write.history.is_none_or(|entry| entry.happening != Happening::Remarked) {
+        if !write.carries_damage {
             known.damaged.remove(&id);
         }
         match write.draft {
@@ -296,7 +303,7 @@ impl Audit for Auditor {
         }
     }
 
-    fn judged(&self, instance: usize, now: Now) {
+    fn judged(&self, instance: usize, now: Now, hidden: i64) {
         self.sights.judged(now);
         let (at, earliest) = (self.trace.now(), now.earliest.as_millis());
         let mut known = locked(&self.known);
@@ -306,6 +313,8 @@ impl Audit for Auditor {
         }
         let true_time = EPOCH + i64::try_from(at).unwrap_or(0);
         let (stamps, judges) = (now.latest.as_millis() - true_time, earliest - true_time);
+        // What is stamped is too early by no more than what no clock can know.
+        let stamps = if stamps < 0 { (stamps + hidden).min(0) } else { stamps };
         let least = known.least_lead.map_or(stamps, |least| least.min(stamps));
         (known.least_lead, known.run_up) = (Some(least), known.run_up.max(judges - least));
         match known.earliest.last_mut() {
@@ -319,11 +328,24 @@ impl Audit for Auditor {
         self.trace.note(format_args!("process {instance}: the store's clock: {turn:?}"));
     }
 
+    fn accepted(&self, off: i64, earliest: Timestamp) {
+        if off.abs() <= LOOKS_RIGHT {
+            return;
+        }
+        let wrong = earliest.as_millis() - EPOCH - i64::try_from(self.trace.now()).unwrap_or(0);
+        self.trace.note(format_args!(
+            "a clock that is {off} ms off is accepted, and the store's time is {wrong} ms off"
+        ));
+        let mut known = locked(&self.known);
+        let (ahead, behind) = known.accepted;
+        known.accepted = (ahead.max(wrong), behind.max(-wrong));
+    }
+
     fn overtaken(&self) {
         self.sights.note(Sight::Overtaken);
     }
 
-    fn took_back(&self, key: &RecordKey, record: Option<&Record>) {
+    fn took_back(&self, key: &RecordKey, record: Option<&Record>, is_whole: bool) {
         let mut known = locked(&self.known);
         let Some(id) = known.last.get(key).copied() else { return };
         self.sights.note(Sight::TakenBack);
@@ -338,6 +360,12 @@ impl Audit for Auditor {
         known.remarks.retain(|(of, _)| *of != id);
         if stands.is_some() {
             known.released.remove(&id);
+            // With the write goes what was done to it since, and what was done before is there again.
+            if is_whole {
+                known.damaged.remove(&id);
+            } else {
+                known.damaged.entry(id).or_insert(self.trace.now());
+            }
         }
     }
 }

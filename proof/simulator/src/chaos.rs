@@ -5,10 +5,11 @@ use crate::dice::Dice;
 use crate::fault::Fault;
 use crate::gateway;
 use crate::lock::locked;
+use crate::machine::LOOKS_RIGHT;
 use crate::network::Host;
 use crate::store::Cut;
 use crate::world::World;
-use semel::clock::{Clock as _, ClockRequest};
+use semel::clock::ClockRequest;
 use semel_worker::{RekeyOptions, Rekeyer};
 use std::sync::Arc;
 use tokio::task::AbortHandle;
@@ -180,8 +181,7 @@ async fn rekey(world: &Arc<World>, number: usize) {
 
 /// Somebody who has looked at another clock says that the store's is right, if it is.
 async fn accept(world: &Arc<World>, number: usize) {
-    let off = world.machine.wall_millis() - world.machine.true_millis();
-    if off.abs() > 1_000 {
+    if world.machine.off().abs() > LOOKS_RIGHT {
         return;
     }
     let process = world.gateway(number);

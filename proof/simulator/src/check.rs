@@ -4,15 +4,13 @@ use crate::book::{Effect, Pages, Start};
 use crate::clocks::DRIFT;
 use crate::fault::{Fault, Struck};
 use crate::log::{Answer, Meaning, Told, Variant};
+use crate::machine::DISCIPLINE;
 use crate::plan::{Operation, TENANTS, canary};
 use crate::rules::{Rule, Work};
 use crate::world::World;
 use semel::{Expired, OperationId, State, StoreResponse};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering::Relaxed;
-
-/// By how much a clock may be off without being wrong, in milliseconds: less than that is discipline.
-const DISCIPLINE: i64 = 2_000;
 
 /// How long after the end of its window an answer may be replayed, in milliseconds.
 const LATE: i64 = 1_000;
@@ -88,7 +86,8 @@ fn doubt(world: &World) -> Option<String> {
     Some(format!("doubt {id} became unknown, and nothing had struck that leaves doubt"))
 }
 
-/// The store's time gains on the true one by steps of its clock that were short enough to be followed, and by no more than what is followed of them.
+/// The store's time gains on the true one by steps of its clock that were short enough to be followed, by no more than what is followed of them, and by
+/// what operators said was right and was wrong by the time at which the store did as they said.
 fn clock(world: &World) -> Option<String> {
     let max_step = signed(world.disk.max_step());
     let steps: i64 = world.machine.steps_ahead().into_iter().map(|step| step.min(max_step)).sum();
@@ -98,7 +97,7 @@ fn clock(world: &World) -> Option<String> {
     let drifts = world.faults.struck().iter().any(|(fault, _)| *fault == Fault::ClockDrift);
     // Two clocks may drift apart.
     let drift = if drifts { 2 * world.trace.now() * DRIFT / 1_000_000 } else { 0 };
-    let most = followed + DISCIPLINE + i64::try_from(drift).unwrap_or(i64::MAX);
+    let most = followed + DISCIPLINE + world.auditor.accepted() + i64::try_from(drift).unwrap_or(i64::MAX);
     let run_up = world.auditor.run_up();
     (run_up > most).then(|| format!("clock: the store's time gained {run_up} ms, and may gain {most} ms"))
 }

@@ -57,6 +57,10 @@ impl Case<'_> {
             State::Unknown => Err("doubt is never removed".into()),
             _ => {
                 let new = self.rule.policy().expired == Expired::New;
+                // Whoever wrote the tombstone was judged then, and may be ahead of this process.
+                if new && before.state == State::Expired {
+                    return Ok(());
+                }
                 let end = if new { before.times.expires } else { before.times.purge };
                 require(end.is_some_and(|end| has_come(end, self.now)), "it was removed before its time")
             }

@@ -55,6 +55,12 @@ impl Rate {
 /// What the wall clock says in the beginning, in milliseconds since 1970.
 pub(crate) const EPOCH: i64 = 1_800_000_000_000;
 
+/// By how much a clock may be off without being wrong, in milliseconds: less than that is discipline.
+pub(crate) const DISCIPLINE: i64 = 2_000;
+
+/// By how much a clock may be off, in milliseconds, which an operator who looks at another one says is right.
+pub(crate) const LOOKS_RIGHT: i64 = 1_000;
+
 /// How long a machine has been up by then.
 const UPTIME: Duration = Duration::from_secs(86_400);
 
@@ -151,6 +157,17 @@ impl Machine {
     /// What a store reads that goes by `server`'s time of day, and is asked from this machine.
     pub(crate) fn readings_of(&self, server: &Self) -> Readings {
         Readings { claimed: server.wall_millis(), ..self.readings() }
+    }
+
+    /// By how much the wall clock is ahead of the true time.
+    pub(crate) fn off(&self) -> i64 {
+        self.wall_millis() - self.true_millis()
+    }
+
+    /// For how long it has stood still so far without its boot time knowing of it, in milliseconds.
+    pub(crate) fn paused(&self) -> i64 {
+        let elapsed = self.elapsed();
+        stood_still(&self.state().paused, elapsed)
     }
 
     /// The true time since the beginning, in milliseconds.

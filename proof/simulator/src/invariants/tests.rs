@@ -26,7 +26,7 @@ impl Scene {
         let case = Case { rule: &self.rule, pages: &self.pages, instance: 1, owner: Some(self.owner), now };
         let key = RecordKey::new("tenant-1", &*self.rule.name, "key");
         let (before, draft, history) = (self.before.as_ref(), self.draft.as_ref(), self.history.as_ref());
-        case.check(&Write { key: &key, before, draft, history })
+        case.check(&Write { key: &key, before, draft, history, carries_damage: false })
     }
 
     /// Right as it is, and wrong once it is doctored, in these words.

@@ -2,6 +2,7 @@
 
 use super::contents::Contents;
 use super::disk::{Disk, Write};
+use super::pauses::Known;
 use super::weather::{Call, Weather};
 use crate::machine::Machine;
 use bytes::Bytes;
@@ -26,6 +27,7 @@ pub struct SimulatedStore {
     instance: usize,
     keeper: Arc<Mutex<Keeper>>,
     weather: Option<Weather>,
+    known: Arc<Known>,
 }
 
 impl SimulatedStore {
@@ -39,7 +41,8 @@ impl SimulatedStore {
         // Zero is nobody.
         let process = i64::try_from(instance).unwrap_or(i64::MAX).saturating_add(1);
         let keeper = Arc::new(Mutex::new(Keeper::new(disk.0.terms, process)));
-        let store = Self { disk: disk.clone(), host: host.clone(), instance, keeper, weather };
+        let known = Arc::new(Known::from_now(host));
+        let store = Self { disk: disk.clone(), host: host.clone(), instance, keeper, weather, known };
         // As a real one does, it leaves a mark when it is opened. One that does not reach the store is opened by its first call.
         if store.weather.as_ref().is_none_or(Weather::is_open) {
             let _ = store.look(|_| false);
@@ -53,12 +56,12 @@ impl SimulatedStore {
         work: impl FnOnce(&mut Contents, Now) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let mut contents = self.disk.contents();
-        let told = self.judge(contents.mark());
+        let (told, hidden) = self.judge(contents.mark());
         if told.wrong.is_some() {
             return Err(StoreError::Unavailable("this process's clock is far from the store's".into()));
         }
         if let Some(audit) = &self.disk.0.audit {
-            audit.judged(self.instance, told.now);
+            audit.judged(self.instance, told.now, hidden);
         }
         let before = contents.position();
         let done = work(&mut contents, told.now)?;
@@ -105,21 +108,24 @@ impl SimulatedStore {
         }
     }
 
-    /// Leaves a mark. `accepts`: what the clock claims is the time.
-    fn look(&self, accepts: impl FnOnce(&mut Keeper) -> bool) -> Result<ClockReport, StoreError> {
+    /// Leaves a mark. `accepts`: what the clock claims is the time. Whether that changed anything.
+    fn look(&self, accepts: impl FnOnce(&mut Keeper) -> bool) -> Result<(ClockReport, bool), StoreError> {
         let accept = accepts(&mut self.keeper());
         let machine = self.disk.0.machine.clone();
         let mut contents = self.disk.contents();
-        let mut told = self.judge(contents.mark());
+        let (mut told, _) = self.judge(contents.mark());
+        let mut is_followed = false;
         contents.set_mark(told.mark);
         if accept && told.wrong.is_some() {
             self.keeper().accept_behind();
-            told = self.judge(contents.mark());
+            (told, _) = self.judge(contents.mark());
             contents.set_mark(told.mark);
+            is_followed = told.wrong.is_none();
         } else if accept && told.now.is_held() {
             let accepted = self.keeper().accepting(&told);
             contents.set_mark(accepted);
-            told = self.judge(accepted);
+            (told, _) = self.judge(accepted);
+            is_followed = true;
         }
         let mut report = ClockReport::trusted(told.now.earliest, self.disk.0.terms);
         report.latest = told.now.latest;
@@ -128,16 +134,18 @@ impl SimulatedStore {
         report.wrong = told
             .wrong
             .map(|_| "the clock is far from the store's: put it right, or say `semel clock accept`".into());
-        Ok(report)
+        Ok((report, is_followed))
     }
 
-    /// What this instance believes of the clock, given the store's row.
-    fn judge(&self, row: Mark) -> Told {
+    /// What this instance believes of the clock, given the store's row; and how much of what its machine stood still it cannot know.
+    fn judge(&self, row: Mark) -> (Told, i64) {
         let told = self.keeper().judge(row, &self.host.readings_of(&self.disk.0.machine));
         if let (Some(turn), Some(audit)) = (told.turn, &self.disk.0.audit) {
             audit.turned(self.instance, turn);
         }
-        told
+        let machines = (&self.host, &self.disk.0.machine);
+        let hidden = self.disk.0.pauses.hidden(&self.known, machines, row, &told);
+        (told, hidden)
     }
 
     fn audit(&self, write: &Write<'_>, now: Now) {
@@ -167,7 +175,13 @@ impl Store for SimulatedStore {
                 }
                 let created = contents.create(&draft, now);
                 if created == Created::Inserted {
-                    let write = Write { key: &draft.key, before: None, draft: Some(&draft), history: None };
+                    let write = Write {
+                        key: &draft.key,
+                        before: None,
+                        draft: Some(&draft),
+                        history: None,
+                        carries_damage: false,
+                    };
                     store.audit(&write, now);
                 }
                 created
@@ -184,11 +198,17 @@ impl Store for SimulatedStore {
                 if store.is_locked() {
                     return Swapped::Locked;
                 }
-                let before = contents.record(&swap.expected.key).cloned();
+                let (before, carries_damage) = contents.as_read(&swap);
                 let swapped = contents.swap(&swap, now);
                 if swapped == Swapped::Done {
                     let (draft, history) = (Some(&*swap.next), swap.history.as_ref());
-                    let write = Write { key: &swap.next.key, before: before.as_ref(), draft, history };
+                    let write = Write {
+                        key: &swap.next.key,
+                        before: before.as_ref(),
+                        draft,
+                        history,
+                        carries_damage,
+                    };
                     store.audit(&write, now);
                 } else if let (Swapped::Changed(_), Some(audit)) = (&swapped, &store.disk.0.audit) {
                     audit.overtaken();
@@ -209,8 +229,13 @@ impl Store for SimulatedStore {
                 let before = contents.record(&expected.key).cloned();
                 let removed = contents.remove(&expected);
                 if removed == Swapped::Done {
-                    let write =
-                        Write { key: &expected.key, before: before.as_ref(), draft: None, history: None };
+                    let write = Write {
+                        key: &expected.key,
+                        before: before.as_ref(),
+                        draft: None,
+                        history: None,
+                        carries_damage: false,
+                    };
                     store.audit(&write, now);
                 }
                 removed
@@ -257,7 +282,13 @@ impl Store for SimulatedStore {
         self.call("purge", move |store, contents, now| {
             let purged = contents.purge(at_most, now);
             let removed = purged.into_iter().map(|(since, before)| {
-                let write = Write { key: &before.key, before: Some(&before), draft: None, history: None };
+                let write = Write {
+                    key: &before.key,
+                    before: Some(&before),
+                    draft: None,
+                    history: None,
+                    carries_damage: false,
+                };
                 store.audit(&write, now);
                 Purged { operation: before.key.operation.clone(), since }
             });
@@ -275,7 +306,13 @@ impl Store for SimulatedStore {
 
     fn clock(&self, request: ClockRequest) -> StoreFuture<'_, ClockReport> {
         let store = self.clone();
-        self.through("clock", move || store.look(|_| request == ClockRequest::Accept))
+        self.through("clock", move || {
+            let (report, is_followed) = store.look(|_| request == ClockRequest::Accept)?;
+            if let (true, Some(audit)) = (is_followed, &store.disk.0.audit) {
+                audit.accepted(store.disk.0.machine.off(), report.earliest);
+            }
+            Ok(report)
+        })
     }
 
     fn replace(&self, name: String, expected: Bytes, value: Bytes) -> StoreFuture<'_, Option<Bytes>> {

@@ -6,7 +6,7 @@ use semel::clock::Mark;
 use semel::transition::state_at;
 use semel::{
     Body, Created, Cursor, Draft, DueKind, DueQuery, Expected, Filter, HistoryLine, Now, OperationId, Page,
-    Record, RecordKey, State, StoreError, Swap, Swapped, Timestamp,
+    Record, RecordKey, State, StoreError, StoredResponse, Swap, Swapped, Timestamp,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -18,8 +18,8 @@ pub(crate) struct Kept {
     place: i64,
     /// It, or its answer, is not what was written.
     damaged: bool,
-    /// Its sealed answer is not what was written, and nothing else says so.
-    tampered: bool,
+    /// Its sealed answer is not what was written, which was this, and nothing else says so.
+    written: Option<Bytes>,
 }
 
 pub(crate) struct Contents {
@@ -172,7 +172,7 @@ impl Contents {
     pub(crate) fn tamper(&mut self, choose: impl Fn(usize) -> usize) -> Vec<OperationId> {
         let sealed = |kept: &'_ Kept| match kept.record.response.as_ref().map(|response| &response.body) {
             // Once: what is done to it twice may be what was written.
-            Some(Body::Sealed(bytes)) if !kept.damaged && !kept.tampered => {
+            Some(Body::Sealed(bytes)) if !kept.damaged && kept.written.is_none() => {
                 Some((kept.record.operation_id, bytes.clone()))
             }
             _ => None,
@@ -196,8 +196,10 @@ impl Contents {
             if let Some(kept) = kept
                 && let Some(response) = &mut kept.record.response
             {
-                response.body = Body::Sealed(bytes.clone());
-                kept.tampered = true;
+                let before = std::mem::replace(&mut response.body, Body::Sealed(bytes.clone()));
+                if let Body::Sealed(written) = before {
+                    kept.written = Some(written);
+                }
             }
         }
         exchanged.into_iter().map(|(id, _)| id).collect()
@@ -216,7 +218,7 @@ impl Contents {
             history: Vec::new(),
             place: self.created,
             damaged: false,
-            tampered: false,
+            written: None,
         };
         self.write(&draft.key, Some(kept));
         Created::Inserted
@@ -228,14 +230,31 @@ impl Contents {
             Err(otherwise) => return otherwise,
         };
         let (mut history, place) = (kept.history.clone(), kept.place);
+        let written = kept.written.clone().filter(|_| carries_damage(kept, &swap.next));
         let record = Draft::clone(&swap.next).at(now);
         let version = record.version;
         history.extend(swap.history.clone().map(|entry| HistoryLine { at: now.earliest, version, entry }));
-        self.write(
-            &swap.expected.key,
-            Some(Kept { record, history, place, damaged: false, tampered: false }),
-        );
+        self.write(&swap.expected.key, Some(Kept { record, history, place, damaged: false, written }));
         Swapped::Done
+    }
+
+    /// The record that this is to replace, as its writer read it: where that was before somebody tampered with it, as it was then. And whether what
+    /// was tampered with is written back.
+    pub(super) fn as_read(&self, swap: &Swap) -> (Option<Record>, bool) {
+        let Some(kept) = self.records.get(&swap.expected.key) else { return (None, false) };
+        let mut record = kept.record.clone();
+        if let (Some(response), Some(written)) = (&mut record.response, &kept.written)
+            && matches!(response.body, Body::Sealed(_))
+            && sealed(swap.next.response.as_ref()) == Some(written)
+        {
+            response.body = Body::Sealed(written.clone());
+        }
+        (Some(record), carries_damage(kept, &swap.next))
+    }
+
+    /// Whether a record is what was written.
+    pub(super) fn is_whole(&self, key: &RecordKey) -> bool {
+        self.records.get(key).is_none_or(|kept| !kept.damaged && kept.written.is_none())
     }
 
     pub(super) fn remove(&mut self, expected: &Expected) -> Swapped {
@@ -388,6 +407,19 @@ impl Contents {
             let key = record.key.clone();
             self.exchange(&key, Some(Kept { record, ..kept }));
         }
+    }
+}
+
+/// Whether an answer that somebody has tampered with is written back as it is.
+fn carries_damage(kept: &Kept, next: &Draft) -> bool {
+    kept.written.is_some()
+        && sealed(kept.record.response.as_ref()).is_some_and(|it| sealed(next.response.as_ref()) == Some(it))
+}
+
+fn sealed(response: Option<&StoredResponse>) -> Option<&Bytes> {
+    match &response?.body {
+        Body::Sealed(bytes) => Some(bytes),
+        _ => None,
     }
 }
 

@@ -1,9 +1,10 @@
 //! What the instances of a store share, and how it crashes.
 
 use super::contents::Contents;
+use super::pauses::Pauses;
 use crate::machine::Machine;
 use semel::clock::{Terms, Turn};
-use semel::{Draft, HistoryEntry, Now, Record, RecordKey};
+use semel::{Draft, HistoryEntry, Now, Record, RecordKey, Timestamp};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ pub(crate) trait Audit: Send + Sync {
     fn wrote(&self, instance: usize, write: &Write<'_>, now: Now);
 
     /// A crash took a write back: this is the record again, `None` if it is gone.
-    fn took_back(&self, key: &RecordKey, record: Option<&Record>);
+    fn took_back(&self, key: &RecordKey, record: Option<&Record>, is_whole: bool);
 
     /// A write changed nothing, as another came first.
     fn overtaken(&self);
@@ -21,8 +22,11 @@ pub(crate) trait Audit: Send + Sync {
     /// An instance thinks otherwise of the clock than before.
     fn turned(&self, instance: usize, turn: Turn);
 
-    /// An instance goes by this time.
-    fn judged(&self, instance: usize, now: Now);
+    /// An instance goes by this time. Of what its machine stood still, it could not know of this much, in milliseconds.
+    fn judged(&self, instance: usize, now: Now, hidden: i64);
+
+    /// An operator's word that the clock is right has been followed: by how many milliseconds it is off then, and what time it is from then on.
+    fn accepted(&self, off: i64, earliest: Timestamp);
 }
 
 /// One committed write.
@@ -31,6 +35,8 @@ pub(crate) struct Write<'a> {
     pub(crate) before: Option<&'a Record>,
     pub(crate) draft: Option<&'a Draft>,
     pub(crate) history: Option<&'a HistoryEntry>,
+    /// Whether an answer that somebody has tampered with is written back as it was found.
+    pub(crate) carries_damage: bool,
 }
 
 /// What the instances of a store share. Clones are the same disk.
@@ -42,17 +48,30 @@ pub(super) struct Shared {
     pub(super) machine: Machine,
     pub(super) terms: Terms,
     pub(super) audit: Option<Arc<dyn Audit>>,
+    pub(super) pauses: Pauses,
 }
 
 impl Disk {
     /// An empty disk that goes by the clock of this machine.
     #[must_use]
     pub fn new(machine: Machine, terms: Terms) -> Self {
-        Self(Arc::new(Shared { contents: Mutex::default(), machine, terms, audit: None }))
+        Self(Arc::new(Shared {
+            contents: Mutex::default(),
+            machine,
+            terms,
+            audit: None,
+            pauses: Pauses::default(),
+        }))
     }
 
     pub(crate) fn audited(machine: Machine, terms: Terms, audit: Arc<dyn Audit>) -> Self {
-        Self(Arc::new(Shared { contents: Mutex::default(), machine, terms, audit: Some(audit) }))
+        Self(Arc::new(Shared {
+            contents: Mutex::default(),
+            machine,
+            terms,
+            audit: Some(audit),
+            pauses: Pauses::default(),
+        }))
     }
 
     pub(crate) fn contents(&self) -> MutexGuard<'_, Contents> {
@@ -88,7 +107,7 @@ impl Disk {
         let Some(audit) = &self.0.audit else { return };
         for key in undone {
             let contents = self.contents();
-            audit.took_back(key, contents.record(key));
+            audit.took_back(key, contents.record(key), contents.is_whole(key));
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! - [`Disk`] is what all instances share: the records, and what of them is durable (`contents.rs`, `log.rs`).
 //! - [`SimulatedStore`] is one instance's connection, with the production's judge of clocks.
+//! - `pauses.rs` knows what an instance's clocks cannot know, for the judgement.
 //! - `weather.rs` is what happens to a call on its way.
 
 mod connection;
@@ -9,6 +10,9 @@ mod contents;
 mod disk;
 mod key_format;
 mod log;
+mod pauses;
+#[cfg(test)]
+mod tests;
 mod weather;
 
 pub use connection::SimulatedStore;

@@ -1,0 +1,157 @@
+//! How much of what a machine stood still no clock in the system could know: its boot time stood still too, and the clock that the store goes by says
+//! less than the true time, as one that was set back by less would without any pause.
+
+use crate::machine::{DISCIPLINE, Machine};
+use semel::clock::{Mark, Told};
+use std::sync::{Mutex, PoisonError};
+
+/// By how much the times in the store's row may be short, in milliseconds, because whoever wrote it could not know better.
+#[derive(Default)]
+pub(super) struct Pauses(Mutex<Times>);
+
+/// For how long the machine of one instance had been paused, in milliseconds, when that instance last saw a clock that was right.
+pub(super) struct Known(Mutex<Times>);
+
+/// Of the earliest time, which counts a pause once it is believed, and of the latest, which counts it while a hold is open as well.
+#[derive(Clone, Copy, Default)]
+struct Times {
+    earliest: i64,
+    latest: i64,
+}
+
+impl Known {
+    /// Of an instance that starts: what was before, it takes from the row.
+    pub(super) fn from_now(host: &Machine) -> Self {
+        let paused = host.paused();
+        Self(Mutex::new(Times { earliest: paused, latest: paused }))
+    }
+}
+
+impl Pauses {
+    /// What an instance on `host` could not know when it was told this time on this row, where the store goes by `server`'s clock.
+    pub(super) fn hidden(
+        &self,
+        known: &Known,
+        (host, server): (&Machine, &Machine),
+        row: Mark,
+        told: &Told,
+    ) -> i64 {
+        if told.wrong.is_some() {
+            return 0;
+        }
+        let mut known = known.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut short = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (now, paused) = (server.true_millis(), host.paused());
+        let missing = now.saturating_sub(told.now.earliest.as_millis());
+        // A clock that is right, or ahead, shows the pause: it is followed, or a hold is open.
+        if server.off() >= -DISCIPLINE {
+            (known.latest, short.latest) = (paused, 0);
+            if told.now.is_held() {
+                // A wrong clock that agrees with the earliest time ends the hold: that is a limit of it.
+                short.earliest = short.earliest.max(missing);
+            } else {
+                (known.earliest, short.earliest) = (paused, 0);
+            }
+            return 0;
+        }
+        let since_row = now.saturating_sub(row.at).saturating_add(DISCIPLINE).max(0);
+        let of_earliest = (paused - known.earliest).max(short.earliest).min(since_row);
+        let of_latest = (paused - known.latest).max(short.latest).min(since_row);
+        let hidden = if told.now.is_held() { of_latest } else { of_earliest };
+        short.earliest = missing.min(of_earliest).max(short.earliest);
+        short.latest = now.saturating_sub(told.now.latest.as_millis()).min(hidden).max(short.latest);
+        hidden
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use semel::clock::{Keeper, Terms};
+    use std::time::Duration;
+
+    const PAUSE: i64 = 37_000;
+
+    /// An instance that judges after a pause, and by how much what it stamps is too early; the clock is off by this much meanwhile.
+    fn after_a_pause(off: i64, row: impl FnOnce(Mark, i64) -> Mark) -> (i64, i64) {
+        let (machine, pauses) = (Machine::by_hand(), Pauses::default());
+        let known = Known::from_now(&machine);
+        let terms = Terms { max_step: Duration::from_secs(5), ..Terms::default() };
+        let mut keeper = Keeper::new(terms, 1);
+        let told = keeper.judge(Mark::NONE, &machine.readings_of(&machine));
+        assert_eq!(pauses.hidden(&known, (&machine, &machine), Mark::NONE, &told), 0);
+        let pause = Duration::from_millis(PAUSE.unsigned_abs());
+        machine.pause(pause);
+        machine.step(off);
+        machine.forward(pause);
+        let row = row(told.mark, machine.true_millis());
+        let told = keeper.judge(row, &machine.readings_of(&machine));
+        let hidden = pauses.hidden(&known, (&machine, &machine), row, &told);
+        (machine.true_millis() - told.now.latest.as_millis(), hidden)
+    }
+
+    #[test]
+    fn a_pause_is_hidden_while_the_clock_is_set_back_and_never_by_one_that_is_right_or_ahead() {
+        assert_eq!(after_a_pause(-900_000, |row, _| row), (PAUSE, PAUSE));
+        assert_eq!(after_a_pause(0, |row, _| row), (0, 0));
+        let (short, hidden) = after_a_pause(900_000, |row, _| row);
+        assert!(short <= 0 && hidden == 0, "{short} {hidden}");
+    }
+
+    #[test]
+    fn a_pause_is_not_hidden_from_an_instance_whose_row_was_written_by_one_that_ran_on() {
+        let written = |row: Mark, now| Mark { at: now, by: 2, behind: -900_000, ..row };
+        assert_eq!(after_a_pause(-900_000, written), (0, DISCIPLINE));
+    }
+
+    #[test]
+    fn who_starts_with_a_row_that_is_short_by_a_pause_cannot_know_of_it_either() {
+        let (machine, pauses) = (Machine::by_hand(), Pauses::default());
+        let known = Known::from_now(&machine);
+        let mut keeper = Keeper::new(Terms::default(), 1);
+        let told = keeper.judge(Mark::NONE, &machine.readings_of(&machine));
+        machine.step(-900_000);
+        let pause = Duration::from_millis(PAUSE.unsigned_abs());
+        machine.pause(pause);
+        machine.forward(pause);
+        let told = keeper.judge(told.mark, &machine.readings_of(&machine));
+        let both = (&machine, &machine);
+        assert_eq!(pauses.hidden(&known, both, told.mark, &told), PAUSE);
+        let row = told.mark;
+        let (started, mut other) = (Known::from_now(&machine), Keeper::new(Terms::default(), 2));
+        let told = other.judge(row, &machine.readings_of(&machine));
+        assert_eq!(machine.true_millis() - told.now.latest.as_millis(), PAUSE);
+        assert_eq!(pauses.hidden(&started, both, row, &told), PAUSE);
+        // The clock is right again, and everybody knows.
+        machine.put_right();
+        let told = other.judge(told.mark, &machine.readings_of(&machine));
+        assert_eq!(pauses.hidden(&started, both, told.mark, &told), 0);
+        assert!(told.now.latest.as_millis() >= machine.true_millis());
+    }
+
+    #[test]
+    fn a_pause_is_hidden_by_a_wrong_clock_that_agrees_with_the_earliest_time_of_a_hold_and_not_before() {
+        let (machine, pauses) = (Machine::by_hand(), Pauses::default());
+        let known = Known::from_now(&machine);
+        let terms = Terms { max_step: Duration::from_secs(5), ..Terms::default() };
+        let mut keeper = Keeper::new(terms, 1);
+        let mut row = Mark::NONE;
+        let mut look = || {
+            let told = keeper.judge(row, &machine.readings_of(&machine));
+            let hidden = pauses.hidden(&known, (&machine, &machine), row, &told);
+            row = told.mark;
+            (told.now.is_held(), machine.true_millis() - told.now.latest.as_millis(), hidden)
+        };
+        assert_eq!(look(), (false, 0, 0));
+        let pause = Duration::from_millis(PAUSE.unsigned_abs());
+        machine.pause(pause);
+        machine.forward(pause);
+        assert_eq!(look(), (true, 0, 0));
+        machine.step(-7_200_000);
+        assert_eq!(look(), (true, 0, 0));
+        machine.step(7_200_000 - PAUSE);
+        assert_eq!(look(), (false, PAUSE, PAUSE));
+        machine.put_right();
+        assert_eq!(look(), (true, 0, 0));
+    }
+}

@@ -146,6 +146,9 @@ pub struct WorkerConfig {
     pub forget: Forget,
 }
 
+/// Shorter memories than this do not shorten `clock.max_step` any further: it is ten seconds then.
+const SHORTEST_MEMORY: Duration = Duration::from_secs(40);
+
 impl Default for WorkerConfig {
     fn default() -> Self {
         Self { in_gateway: true, forget: Forget::Hard }
@@ -345,7 +348,8 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
         longest: timeouts().max().unwrap_or_default(),
     };
     let remembered = protections().map(|protection| protection.policy.remembered());
-    let shortest_memory = remembered.min().unwrap_or(Duration::MAX);
+    // Windows of seconds are for trials. A step that a paused machine makes must not have its gateway refuse all work.
+    let shortest_memory = remembered.min().unwrap_or(Duration::MAX).max(SHORTEST_MEMORY);
     let clock = clock::read(top.section("clock", "[clock]"), shortest_memory);
     let largest = protections().map(|protection| protection.max_request_body).max().unwrap_or_default();
     let (limits, body_memory) = limits::read(top.section("limits", "[limits]"), timeouts, largest);

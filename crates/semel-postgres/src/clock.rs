@@ -20,7 +20,7 @@ const AGREE: u64 = 5_000;
 /// Without an answer for longer than this the server was away, and owners could not renew their leases.
 const AWAY: Duration = Duration::from_secs(5);
 
-/// How often an instance that serves nothing looks whether it may.
+/// How often an instance looks that serves nothing, or during a clock hold: what others say of the clock counts if it is seen soon.
 const SOON: Duration = Duration::from_secs(1);
 
 /// Far beyond every step, and no number overflows with it.
@@ -83,6 +83,8 @@ struct State {
     keeper: Keeper,
     /// Why this instance does not work.
     wrong: Option<String>,
+    /// Whether a clock hold is open.
+    is_held: bool,
     /// Since when the server was asked without an answer.
     unanswered: Option<Duration>,
     /// Whether the row says something else than what is believed.
@@ -97,8 +99,8 @@ impl std::fmt::Debug for StoreClock {
 
 impl StoreClock {
     pub(crate) fn new(clock: Arc<dyn Clock>, terms: Terms) -> Self {
-        let state =
-            State { keeper: Keeper::new(terms, instance()), wrong: None, unanswered: None, differs: false };
+        let keeper = Keeper::new(terms, instance());
+        let state = State { keeper, wrong: None, is_held: false, unanswered: None, differs: false };
         Self(Arc::new(Inner { clock, terms, state: Mutex::new(state), differs: Notify::new() }))
     }
 
@@ -146,7 +148,7 @@ impl StoreClock {
         }
         let readings = Readings { claimed, sent: asked.sent, boottime, monotonic, told };
         let told = state.keeper.judge(row, &readings);
-        state.wrong = told.wrong.map(reason);
+        (state.wrong, state.is_held) = (told.wrong.map(reason), told.mark.is_held());
         state.differs = !told.mark.agrees_with(&row) && told.wrong.is_none();
         if state.differs {
             self.0.differs.notify_one();
@@ -174,8 +176,11 @@ impl StoreClock {
 
     /// Returns once the row has to be written, or looked at because nobody else did.
     pub(crate) async fn due(&self) {
-        // Whoever serves nothing looks often, and serves as soon as the clock is right.
-        let period = if self.state().wrong.is_some() { self.period().min(SOON) } else { self.period() };
+        let is_soon = {
+            let state = self.state();
+            state.wrong.is_some() || state.is_held
+        };
+        let period = if is_soon { self.period().min(SOON) } else { self.period() };
         let _late = tokio::time::timeout(period, self.0.differs.notified()).await;
     }
 

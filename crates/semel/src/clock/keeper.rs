@@ -14,6 +14,9 @@ const PERIOD: Duration = Duration::from_secs(60);
 /// The time since the last mark that needs no belief, in milliseconds: marks are written once a minute.
 pub(super) const SINCE_MARK: i64 = 120_000;
 
+/// How far apart two looks may be between which another instance left its mark, for that to say what time it was.
+const WITNESSED: Duration = Duration::from_millis(TOLERANCE.unsigned_abs());
+
 /// The time in which as much as [`Terms::max_step`] may be followed, all steps taken together.
 const DAY: i64 = 24 * 60 * 60 * 1_000;
 
@@ -116,6 +119,12 @@ struct Running {
     hold: i64,
     /// The row on which that was decided, and when.
     decided: (Mark, i64),
+    /// The row as it was seen last, while the clock is not followed.
+    row: Option<Mark>,
+    /// Where another instance has written it since then, and within the last two minutes: between which two boot times.
+    written: Option<(Duration, Duration)>,
+    /// When the last look was asked for.
+    asked: Duration,
     /// Whether others contradict it.
     is_wrong: bool,
     /// Since when, and when last, the kernel was seen to report a synchronised clock during a hold.
@@ -270,6 +279,9 @@ impl Running {
             behind,
             hold,
             decided: (row, earliest),
+            row: (behind != 0 || hold != 0).then_some(row),
+            written: None,
+            asked: readings.sent,
             is_wrong: false,
             watched: None,
         }
@@ -297,6 +309,7 @@ impl Running {
 
     fn judge(&mut self, row: Mark, readings: &Readings, terms: Terms, id: i64) -> Believed {
         let Readings { claimed, sent, boottime, monotonic, .. } = *readings;
+        self.see(row, sent, boottime, id);
         let suspended =
             millis(boottime.saturating_sub(self.seen.0)) - millis(monotonic.saturating_sub(self.seen.1));
         self.seen = (boottime.max(self.seen.0), monotonic.max(self.seen.1));
@@ -334,6 +347,10 @@ impl Running {
         let (earliest, behind, hold) = if comes_back {
             self.follow(claimed, readings, max_step);
             (claimed.max(expected), 0, 0)
+        } else if step > allowance && self.is_witnessed(row, time, boottime) {
+            self.follow(time, readings, max_step);
+            self.followed.0 = self.followed.0.min(max_step);
+            (time, row.behind, row.held())
         } else if step > allowance || back > TOLERANCE {
             // Others have looked since this was decided, and keep another time: this clock is the one that is wrong. So it is, from the
             // beginning, where the clock agrees with a mark that another one has just left, and this one alone expects a later time.
@@ -343,9 +360,11 @@ impl Running {
             let is_decided = self.behind != 0 && (self.behind - ahead).abs() <= TOLERANCE;
             let (decided_on, decided_at) = self.decided;
             let others = row.by != id && row.by != 0 && row != decided_on && row.at >= decided_at;
+            // Whoever leaves no marks any more contradicts nobody, as after a restart.
+            let is_gone = self.written.is_none();
             // What is less than a step contradicts nobody.
-            self.is_wrong = (is_decided && others && ahead.abs() > TOLERANCE) || is_alone;
-            if !is_decided {
+            self.is_wrong = (is_decided && others && !is_gone && ahead.abs() > TOLERANCE) || is_alone;
+            if !is_decided || is_gone {
                 self.decided = (row, expected);
             }
             (expected, ahead, row.held().max(self.hold).max(ahead))
@@ -358,6 +377,11 @@ impl Running {
         if changes(row.behind) || changes(behind) {
             (self.steady, self.since) = (monotonic, None);
         }
+        if behind == 0 && hold == 0 {
+            (self.row, self.written) = (None, None);
+        } else if self.row.is_none() {
+            self.row = Some(row);
+        }
         let turn = self.turn(was_wrong, behind, hold, step.min(ahead));
         self.hold = hold;
         if behind != self.behind {
@@ -368,6 +392,31 @@ impl Running {
             self.behind = behind;
         }
         Believed { earliest, behind, hold, turn }
+    }
+
+    /// Remembers when another instance wrote the row: after the last look that did not find it. Answers of a database may come out of order.
+    fn see(&mut self, row: Mark, sent: Duration, boottime: Duration, id: i64) {
+        if self.row.is_some_and(|seen| seen != row && seen.at <= row.at) {
+            // How much longer ago than this it may have been is all the same.
+            let since = self.asked.max(boottime.saturating_sub(WITNESSED * 2));
+            let is_by_another = row.by != id && row.by != 0;
+            (self.row, self.written) = (Some(row), is_by_another.then_some((since, boottime)));
+        } else if self.written.is_some_and(|(_, until)| millis(boottime.saturating_sub(until)) > SINCE_MARK) {
+            self.written = None;
+        }
+        self.asked = self.asked.max(sent);
+    }
+
+    /// Whether another instance has said, between two looks, that the clock is right: no more time than has passed since lies between its mark
+    /// and `time`. So whoever was stalled or paused goes on with the others. The looks are close together, or a step between them would be
+    /// followed that nobody allows for.
+    fn is_witnessed(&self, row: Mark, time: i64, boottime: Duration) -> bool {
+        self.written.is_some_and(|(since, until)| {
+            let passed = millis(boottime.saturating_sub(since));
+            self.row == Some(row)
+                && until.saturating_sub(since) <= WITNESSED
+                && (-TOLERANCE..=passed).contains(&time.saturating_sub(row.at))
+        })
     }
 
     /// Goes on from `time`. What is ahead of the expectation is a step, large or small.

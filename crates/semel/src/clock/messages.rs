@@ -42,7 +42,7 @@ impl Source {
                         if by > 0 { "ahead of" } else { "behind" }
                     ),
                     Self::Server => format!(
-                        "the time that this instance expects is {seconds} s {} the one that the server and other instances keep: restart it on a machine whose clock runs right",
+                        "the time that this instance expects is {seconds} s {} the one that the server and other instances keep: it serves again once they agree, within minutes if its machine was only paused; otherwise restart it where the clock runs right",
                         if by > 0 { "behind" } else { "ahead of" }
                     ),
                 }

@@ -26,10 +26,11 @@ pub trait Clock: Send + Sync + 'static {
         }
     }
 
-    /// What all of them say, for a store that goes by the time of day.
+    /// What all of them say, for a store that goes by the time of day. The steady clock is read before and after it: a thread that is stalled in
+    /// between sees no step.
     fn readings(&self) -> Readings {
-        let (boottime, monotonic) = (self.boottime(), self.monotonic());
-        Readings { claimed: self.wall_millis(), sent: boottime, boottime, monotonic, told: None }
+        let (sent, claimed) = (self.boottime(), self.wall_millis());
+        Readings { claimed, sent, boottime: self.boottime(), monotonic: self.monotonic(), told: None }
     }
 }
 

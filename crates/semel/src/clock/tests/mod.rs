@@ -1,5 +1,7 @@
 //! The judge of a store's clock, by readings that are made up.
 
+mod instances;
+
 use super::*;
 use core::time::Duration;
 

@@ -3,6 +3,7 @@
 mod empty;
 mod proxy;
 mod statements;
+mod transactions;
 mod way;
 
 pub use empty::Database;

@@ -1,6 +1,7 @@
 //! A network that cuts a connection at the worst moment: once, when the client sends a message of a chosen kind. And counts what passes.
 
 use super::statements::{Following, Statements};
+use super::transactions::{FollowingAnswers, Transactions};
 use sqlx::postgres::PgConnectOptions;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -40,6 +41,7 @@ pub struct Proxy {
     port: u16,
     cut: Arc<Mutex<Option<Cut>>>,
     statements: Statements,
+    transactions: Transactions,
 }
 
 impl Proxy {
@@ -53,12 +55,16 @@ impl Proxy {
     async fn to(host: String, port: u16) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let own_port = listener.local_addr().unwrap().port();
-        let proxy = Self { port: own_port, cut: Arc::default(), statements: Statements::default() };
-        let (cut, statements) = (proxy.cut.clone(), proxy.statements.clone());
+        let (statements, transactions) = (Statements::default(), Transactions::default());
+        let proxy = Self { port: own_port, cut: Arc::default(), statements, transactions };
+        let counting = proxy.clone();
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let server = TcpStream::connect((host.as_str(), port)).await.unwrap();
-                tokio::spawn(pass(client, server, cut.clone(), statements.on_a_connection()));
+                let cut = counting.cut.clone();
+                let asked = counting.statements.on_a_connection();
+                let answered = counting.transactions.on_a_connection();
+                tokio::spawn(pass(client, server, cut, asked, answered));
             }
         });
         proxy
@@ -74,6 +80,11 @@ impl Proxy {
         self.statements.count()
     }
 
+    /// How many transactions have ended, each statement outside of one counted as one.
+    pub fn transactions(&self) -> usize {
+        self.transactions.count()
+    }
+
     pub fn has_cut(&self) -> bool {
         self.cut.lock().unwrap().is_none()
     }
@@ -86,19 +97,31 @@ struct Answers {
     heard: Notify,
 }
 
-async fn pass(client: TcpStream, server: TcpStream, cut: Arc<Mutex<Option<Cut>>>, following: Following) {
+async fn pass(
+    client: TcpStream,
+    server: TcpStream,
+    cut: Arc<Mutex<Option<Cut>>>,
+    asked: Following,
+    answered: FollowingAnswers,
+) {
     let (mut from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
     let answers = Arc::new(Answers::default());
-    let passing = tokio::spawn(pass_answers(from_server, to_client, answers.clone()));
-    let _ended = pass_requests(&mut from_client, to_server, &cut, &answers, following).await;
+    let passing = tokio::spawn(pass_answers(from_server, to_client, answers.clone(), answered));
+    let _ended = pass_requests(&mut from_client, to_server, &cut, &answers, asked).await;
     // Both connections end with their halves.
     passing.abort();
 }
 
-async fn pass_answers(mut from_server: OwnedReadHalf, mut to_client: OwnedWriteHalf, answers: Arc<Answers>) {
+async fn pass_answers(
+    mut from_server: OwnedReadHalf,
+    mut to_client: OwnedWriteHalf,
+    answers: Arc<Answers>,
+    mut following: FollowingAnswers,
+) {
     let mut buffer = vec![0; 1 << 16];
     while let Ok(length @ 1..) = from_server.read(&mut buffer).await {
+        following.sees(&buffer[..length]);
         if answers.stopped.load(Ordering::SeqCst) {
             answers.heard.notify_one();
         } else if to_client.write_all(&buffer[..length]).await.is_err() {

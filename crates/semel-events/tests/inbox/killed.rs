@@ -10,7 +10,7 @@ use crate::ledger::{Ledger, enter_delivery};
 use semel_conformance::kill::Dice;
 use semel_events::consumer::{ConsumerOptions, Delivery, NatsConsumer};
 use semel_events::inbox::PgInbox;
-use semel_testing::servers::Server;
+use semel_testing::servers::{NATS_URL, Server};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -50,6 +50,8 @@ async fn nothing_is_lost_and_nothing_is_entered_twice_however_often_the_consumer
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["killed::the_consumer_that_is_killed", "--exact", "--nocapture"]);
         command.env(CHILD, format!("{} {}", stream.name, ledger.database.url()));
+        // Or it would start a server of its own.
+        command.env(NATS_URL, Server::Nats.url());
         command.stdout(Stdio::null()).spawn().unwrap()
     };
     let mut published = 0;

@@ -26,6 +26,7 @@ mod section;
 mod telemetry;
 mod template;
 mod tls;
+mod values;
 
 pub(crate) use address::port_of;
 pub use cors::{AllowedOrigins, CorsConfig};

@@ -8,6 +8,7 @@
 
 mod clock;
 mod contract;
+mod defaults;
 mod documented;
 mod right;
 mod telemetry;

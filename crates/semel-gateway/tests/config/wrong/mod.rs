@@ -2,6 +2,7 @@
 
 mod admin;
 mod cors;
+mod durations;
 mod encryption;
 mod file;
 mod fingerprints;

@@ -3,40 +3,56 @@
 //! The path of a request: `listener` (accepts and guards the framing) → `stack` (the gateway's layers, in their order) → the layer of
 //! `semel-tower` (decides) → `upstream` (forwards). `admin` answers on a separate listener.
 
+// Hidden: parts for this crate's own tests, and for the binary `semel`. They may change in any release.
+#[doc(hidden)]
 pub mod admin;
 mod capacity;
+#[doc(hidden)]
 pub mod config;
+#[doc(hidden)]
 pub mod contract;
 mod deadline_timer;
 mod headers;
+#[doc(hidden)]
 pub mod identity;
 mod layers;
 mod limits;
 mod listener;
+#[doc(hidden)]
 pub mod metrics;
 mod otlp;
 mod process;
 mod reload;
 mod responses;
+#[doc(hidden)]
 pub mod route;
 mod secret;
 mod setting;
 mod stack;
 mod store;
+#[doc(hidden)]
 pub mod tenant;
+#[doc(hidden)]
 pub mod tls;
+#[doc(hidden)]
 pub mod upstream;
 
-pub use config::Config;
+pub use config::{Config, ConfigErrors, LoadError, QuickStart, QuickStartErrors};
 pub use limits::Limits;
-pub use listener::{PeerAddress, RequestBody};
 pub use process::{
-    Gateway, GatewayProcess, OperationsError, OrphanedKeys, OutboxError, SettlingError, StartError, Stopped,
+    GatewayProcess, OperationsError, OrphanedKeys, OutboxError, SettlingError, StartError, Stopped,
     WorkerProcess,
 };
 pub use reload::{Reload, ReloadError, Reloaded};
 pub use secret::{Environment, Secret, SecretError};
-pub use store::{OpenStoreError, OpenedStore, Outbox, StoreUrl, StoreUrlError};
+pub use store::{OpenStoreError, StoreUrlError};
+
+#[doc(hidden)]
+pub use listener::{PeerAddress, RequestBody};
+#[doc(hidden)]
+pub use process::Gateway;
+#[doc(hidden)]
+pub use store::{OpenedStore, Outbox, StoreUrl};
 
 /// The README's example is a documentation test.
 #[cfg(doctest)]

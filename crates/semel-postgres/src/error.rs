@@ -3,6 +3,7 @@
 use semel::StoreError;
 use semel::transition::Refusal;
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
+use std::io::ErrorKind;
 
 /// Why a database was not opened as a store. Each message says what to do about it.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +22,94 @@ pub enum OpenError {
         "synchronous_commit is off for this role or database: a crash loses acknowledged outcomes, and a retry executes again; set it to on, or accept that with PgOptions::dangerously_accept_lossy_commits()"
     )]
     LossyCommits,
+    /// The server acknowledges commits before a standby has them on disk.
+    #[error(
+        "synchronous_commit is {setting} for this role or database: a commit is acknowledged before standbys have it on disk; set it to on (ALTER ROLE … SET synchronous_commit = on)"
+    )]
+    WeakCommits {
+        /// The setting: `local` or `remote_write`.
+        setting: String,
+    },
+    /// The server only speaks PostgreSQL's protocol.
+    #[error(
+        "{product} is not PostgreSQL: it speaks the protocol, but its locks, commits and WITH statements do not do what reserving a key once depends on; use PostgreSQL 13 or newer"
+    )]
+    NotPostgres {
+        /// Which product it is, or what it reports.
+        product: String,
+    },
+    /// The server is replicated, and nothing says how.
+    #[error(
+        "{seen}, and it is not declared whether a failover can lose commits: say replication = \"synchronous\" in [store] if commits wait for a standby and only such a standby is promoted, \"storage\" if the storage below is replicated, \"none\" if no standby ever takes over, or dangerously_accept_asynchronous_replication = true if a failover may lose acknowledged outcomes and execute again (in Rust: PgOptions::replication)"
+    )]
+    ReplicationUndeclared {
+        /// What shows it.
+        seen: String,
+    },
+    /// Several hosts, and declared that none takes over.
+    #[error(
+        "the URL names several hosts, and replication = \"none\" says that none of them ever takes over: name one host, or say replication = \"synchronous\" or \"storage\""
+    )]
+    SeveralHosts,
+    /// Declared as synchronous, and it is not.
+    #[error(
+        "replication = \"synchronous\" does not hold: {why}; name the standbys, as in synchronous_standby_names = 'ANY 1 (standby1, standby2)' (Patroni: synchronous_mode: true), and start them"
+    )]
+    NotSynchronous {
+        /// What is missing.
+        why: String,
+    },
+    /// Declared as synchronous, and the role cannot see whether it is.
+    #[error(
+        "replication = \"synchronous\" cannot be verified, as the role may not see the state of standbys: GRANT pg_read_all_stats TO \"{role}\""
+    )]
+    StandbysHidden {
+        /// The role.
+        role: String,
+    },
+    /// None of the hosts takes writes.
+    #[error("none of the hosts is a primary that takes writes: {hosts}")]
+    NoPrimary {
+        /// What each of them answered.
+        hosts: String,
+    },
+    /// Two hosts take writes.
+    #[error(
+        "both {first} and {second} take writes (split brain): one of them will be given up, with what is written to it; stop it before anything is written"
+    )]
+    TwoPrimaries {
+        /// One host.
+        first: String,
+        /// The other one.
+        second: String,
+    },
+    /// A host belongs to another database system.
+    #[error(
+        "{host} belongs to the database system {found}, and {expected} is expected: it is no standby or primary of the same data"
+    )]
+    AnotherSystem {
+        /// The host.
+        host: String,
+        /// Its system identifier.
+        found: String,
+        /// That of the others, or of before.
+        expected: String,
+    },
+    /// A host was left behind by a failover.
+    #[error(
+        "{host} takes writes on timeline {found}, and timeline {highest} was seen: it was left behind by a failover, and lacks what was acknowledged since; rewind or rebuild it"
+    )]
+    LeftBehind {
+        /// The host.
+        host: String,
+        /// Its timeline.
+        found: i32,
+        /// The highest that was seen.
+        highest: i32,
+    },
+    /// The server is starting, or shutting down.
+    #[error("the server does not accept connections yet: {0}")]
+    Starting(String),
     /// The server is too old.
     #[error("PostgreSQL {found} is too old: {needed} or newer is needed")]
     TooOld {
@@ -101,7 +190,7 @@ pub enum ActError {
     NoTransaction,
     /// The transaction would be acknowledged before it is on disk.
     #[error(
-        "synchronous_commit is off in this transaction: its commit could be lost after it was acknowledged"
+        "synchronous_commit is neither on nor remote_apply in this transaction: its commit could be lost after it was acknowledged"
     )]
     NotDurable,
     /// What is stored, or what is to be stored, cannot be right.
@@ -121,6 +210,15 @@ pub enum CommitError {
     /// The server or the connection failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl From<ActError> for CommitError {
+    fn from(error: ActError) -> Self {
+        match error {
+            ActError::Refused(refusal) => Self::Refused(refusal),
+            error => Self::Store(error.into_store_error()),
+        }
+    }
 }
 
 impl ActError {
@@ -149,6 +247,8 @@ pub(crate) fn unavailable(error: &sqlx::Error) -> StoreError {
 /// server ended it with a FATAL, which may come between the commit and its acknowledgement) it is unknown.
 pub(crate) fn of_a_commit(error: &sqlx::Error) -> StoreError {
     let rolled_back = match error {
+        // statement_completion_unknown: said by the server, or by a proxy in front of it.
+        _ if sqlstate(error).as_deref() == Some("40003") => false,
         sqlx::Error::Database(answer) => answer
             .try_downcast_ref::<PgDatabaseError>()
             .is_some_and(|answer| !matches!(answer.severity(), PgSeverity::Fatal | PgSeverity::Panic)),
@@ -157,6 +257,29 @@ pub(crate) fn of_a_commit(error: &sqlx::Error) -> StoreError {
         _ => false,
     };
     if rolled_back { unavailable(error) } else { StoreError::Lost(error.to_string()) }
+}
+
+/// Whether a server that fails to connect like this may be starting.
+pub(crate) fn may_be_starting(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(error) => error.kind() == ErrorKind::ConnectionRefused,
+        sqlx::Error::Database(answer) => answer.is_transient_in_connect_phase(),
+        _ => false,
+    }
+}
+
+/// Why no connection could be made to the server at this address.
+pub(crate) fn explained(error: sqlx::Error, address: &str) -> OpenError {
+    match error {
+        sqlx::Error::Io(error) if error.kind() == ErrorKind::ConnectionRefused => {
+            OpenError::ConnectionRefused { address: address.to_owned() }
+        }
+        sqlx::Error::Database(answer) if answer.is_transient_in_connect_phase() => {
+            OpenError::Starting(answer.message().to_owned())
+        }
+        sqlx::Error::Database(answer) => OpenError::Rejected(answer.message().to_owned()),
+        error => error.into(),
+    }
 }
 
 pub(crate) fn sqlstate(error: &sqlx::Error) -> Option<String> {

@@ -23,7 +23,7 @@ const PAGE: i64 = 64;
 /// "semel kf" as a number: the advisory lock that is held while setting the format. Without it, two that have looked at the table and
 /// then want it for themselves would wait for each other.
 const ALONE: &str = "SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = 0;
-SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off';
+SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write');
 SELECT pg_advisory_xact_lock(8315172569382677350)";
 
 /// From here on reservations wait.
@@ -194,4 +194,4 @@ async fn respell_one(
 }
 
 pub(crate) const REPLACE: &str = "UPDATE semel_remembered SET value = $3 WHERE name = $1 AND value = $2
-  AND ($4::boolean OR current_setting('synchronous_commit') <> 'off')";
+  AND ($4::boolean OR current_setting('synchronous_commit') IN ('on', 'remote_apply'))";

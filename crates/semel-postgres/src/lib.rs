@@ -9,6 +9,8 @@
 //! - **Recovery points**: [`PgStore::phase`] is a local phase of an operation with effects outside.
 //! - **Time is the server's**, and a standby decides nothing.
 //! - **Durable**: `fsync=off` and `synchronous_commit=off` are refused, at the start and again in every statement that writes.
+//! - **Failover**: all hosts of `postgres://h1,h2,h3/db` are asked for the primary. Whether commits outlive a failover is declared
+//!   ([`PgOptions::replication`]), verified and watched.
 //! - **Poolers in transaction mode** such as PgBouncer: [`PgOptions::without_prepared_statements`].
 //!
 //! What a failure means: [`Unavailable`](semel::StoreError::Unavailable) is returned only if nothing can have been written (no
@@ -17,6 +19,7 @@
 
 mod call;
 mod clock;
+mod commit;
 mod connections;
 mod draft;
 mod error;
@@ -27,7 +30,6 @@ struct Readme;
 
 #[cfg(test)]
 mod explain;
-mod first;
 mod key;
 mod key_format;
 mod listing;
@@ -38,12 +40,15 @@ mod open;
 mod options;
 mod phase;
 mod plain;
+mod primary;
 mod read;
+mod replication;
 mod row;
 mod same_transaction;
 mod statements;
 mod store;
 mod text;
+mod watch;
 mod write;
 
 /// The PostgreSQL driver, which appears in signatures.
@@ -54,5 +59,6 @@ pub use error::{ActError, CommitError, OpenError};
 pub use migration::{Migrated, Migration, migration_script, migrations};
 pub use once::{Once, OnceError};
 pub use options::PgOptions;
+pub use replication::{Replication, Risk};
 pub use same_transaction::{Reserved, act_in, commit_with, reserve_in};
 pub use store::PgStore;

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 /// The history of an operation, oldest first.
 pub(crate) async fn history(server: &Server, id: OperationId) -> Result<Vec<HistoryLine>, StoreError> {
-    let rows = server.read(sqlx::query(HISTORY).bind(Uuid::from(id))).await?;
+    let rows = server.look(sqlx::query(HISTORY).bind(Uuid::from(id))).await?;
     rows.first().map_or(Ok(()), |row| not_on_a_standby(row, 6))?;
     rows.iter().map(|row| decode_history(row, id)).collect()
 }
@@ -37,7 +37,7 @@ pub(crate) async fn due(
         let asked = clock.ask();
         let statement = sqlx::query(DUE).bind(asked.numbers).bind(query.kind.as_str()).bind(sql_limit(limit));
         let statement = statement.bind(after).bind(after_id);
-        let rows = server.read(statement).await?;
+        let rows = server.look(statement).await?;
         let now = clock.judged(&asked, &moment(&rows)?)?;
         let (mut items, before) = (Vec::new(), damaged);
         damaged = 0;
@@ -83,7 +83,7 @@ pub(crate) async fn list(
             Value::Uuid(uuid) => statement.bind(uuid),
         };
     }
-    let rows = server.read(statement).await?;
+    let rows = server.look(statement).await?;
     rows.first().map_or(Ok(()), |row| not_on_a_standby(row, AFTER_RECORD))?;
     let mut page = Page { records: Vec::new(), damaged: 0, next: None };
     let mut last = before;
@@ -109,7 +109,7 @@ pub(crate) async fn count_live(server: &Server, tenant: &str, at_most: u64) -> R
     let at_most = i64::try_from(at_most).unwrap_or(i64::MAX);
     // Planned each time, like listings: the best plan depends on the tenant's share of the table.
     let statement = sqlx::query(COUNT_LIVE).persistent(false).bind(stored(tenant)).bind(at_most);
-    let rows = server.read(statement).await?;
+    let rows = server.look(statement).await?;
     let row = rows.first().ok_or_else(|| StoreError::Damaged("the server returned no count".into()))?;
     not_on_a_standby(row, 1)?;
     let live: i64 = row.try_get(0).map_err(|error| StoreError::Damaged(error.to_string()))?;

@@ -49,7 +49,7 @@ impl Writing {
     pub(crate) async fn look(&self) -> Result<(Answered, Told), StoreError> {
         let asked = self.clock.ask();
         let query = sqlx::query(READ).bind(asked.numbers).bind(Vec::<Uuid>::new());
-        let answered = crate::read::moment(&self.server.read(query).await?)?;
+        let answered = crate::read::moment(&self.server.look(query).await?)?;
         Ok((answered, self.clock.told(&asked, &answered)))
     }
 

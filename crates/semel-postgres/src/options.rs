@@ -1,5 +1,6 @@
 //! How a store is opened.
 
+use crate::replication::Replication;
 use semel::clock::{Clock, SystemClock, Terms};
 use std::sync::Arc;
 
@@ -21,6 +22,8 @@ pub struct PgOptions {
     pub(crate) migrate: bool,
     pub(crate) lossy_commits: bool,
     pub(crate) fsync_off: bool,
+    pub(crate) replication: Option<Replication>,
+    pub(crate) asynchronous: bool,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) clock_terms: Terms,
 }
@@ -34,6 +37,8 @@ impl std::fmt::Debug for PgOptions {
             migrate,
             lossy_commits,
             fsync_off,
+            replication,
+            asynchronous,
             clock: _,
             clock_terms,
         } = self;
@@ -44,6 +49,8 @@ impl std::fmt::Debug for PgOptions {
             .field("migrate", migrate)
             .field("lossy_commits", lossy_commits)
             .field("fsync_off", fsync_off)
+            .field("replication", replication)
+            .field("asynchronous", asynchronous)
             .field("clock_terms", clock_terms)
             .finish_non_exhaustive()
     }
@@ -66,6 +73,8 @@ impl PgOptions {
             migrate: true,
             lossy_commits: false,
             fsync_off: false,
+            replication: None,
+            asynchronous: false,
             clock: Arc::new(SystemClock),
             clock_terms: Terms::default(),
         }
@@ -117,6 +126,24 @@ impl PgOptions {
     #[must_use]
     pub fn dangerously_accept_fsync_off(mut self) -> Self {
         self.fsync_off = true;
+        self
+    }
+
+    /// Says how acknowledged commits outlive a failover. Without a word, a server with standbys is refused: whether a failover to one of them loses
+    /// commits cannot be seen.
+    ///
+    /// [`Replication::Synchronous`] is verified, which needs the role `pg_read_all_stats`, and watched: while it does not hold, nothing new is
+    /// reserved ([`PgStore::risk`](crate::PgStore::risk)).
+    #[must_use]
+    pub fn replication(mut self, replication: Replication) -> Self {
+        self.replication = Some(replication);
+        self
+    }
+
+    /// Goes on where standbys follow asynchronously and may be promoted. A failover then loses acknowledged outcomes, and a retry executes again.
+    #[must_use]
+    pub fn dangerously_accept_asynchronous_replication(mut self) -> Self {
+        self.asynchronous = true;
         self
     }
 

@@ -90,6 +90,8 @@ pub async fn act_in(conn: &mut PgConnection, claim: &Claim, act: &Act) -> Result
 /// # Ok(()) }
 /// ```
 ///
+/// Where replication is synchronous, use [`PgStore::commit_with`](crate::PgStore::commit_with): it knows whether the commit was waited for.
+///
 /// # Errors
 /// Nothing was written; or, with [`StoreError::Lost`], that is unknown: read the record back by its owner.
 pub async fn commit_with(
@@ -97,19 +99,8 @@ pub async fn commit_with(
     claim: &Claim,
     act: &Act,
 ) -> Result<Option<Record>, CommitError> {
-    commit(transaction, claim, act, DEFAULT).await
-}
-
-pub(crate) async fn commit(
-    mut transaction: Transaction<'static, Postgres>,
-    claim: &Claim,
-    act: &Act,
-    terms: Terms,
-) -> Result<Option<Record>, CommitError> {
-    let record = self::act(&mut transaction, claim, act, terms).await.map_err(|error| match error {
-        ActError::Refused(refusal) => CommitError::Refused(refusal),
-        error => CommitError::Store(error.into_store_error()),
-    })?;
+    let mut transaction = transaction;
+    let record = self::act(&mut transaction, claim, act, DEFAULT).await?;
     transaction.commit().await.map_err(|error| CommitError::Store(of_a_commit(&error)))?;
     Ok(record)
 }

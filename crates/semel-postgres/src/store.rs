@@ -5,10 +5,12 @@ use crate::key::KeyHash;
 use crate::key_format::REPLACE;
 use crate::mark::Ticker;
 use crate::read::{not_on_a_standby, read};
+use crate::replication::Risk;
 use crate::row::computed;
 use crate::same_transaction::{self, Reserved, Terms};
 use crate::statements::{FIND, READ, RECALL, REMEMBER};
 use crate::text::stored;
+use crate::watch::Watch;
 use crate::write::{Writing, not_durable};
 use crate::{key_format, listing};
 use bytes::Bytes;
@@ -42,6 +44,7 @@ pub struct PgStore {
     pub(crate) damage: Arc<DamageLog>,
     pub(crate) max_concurrent_batches: usize,
     pub(crate) _ticker: Arc<Ticker>,
+    pub(crate) _watch: Option<Arc<Watch>>,
 }
 
 impl PgStore {
@@ -49,6 +52,13 @@ impl PgStore {
     #[must_use]
     pub fn pool(&self) -> &PgPool {
         &self.writing.server.connections.pool
+    }
+
+    /// Whether a failover could lose what is acknowledged at this moment. Nothing ever, unless the store was opened as
+    /// [`Replication::Synchronous`](crate::Replication::Synchronous).
+    #[must_use]
+    pub fn risk(&self) -> Risk {
+        self.writing.server.commits.risk.clone()
     }
 
     /// Closes all connections, its own and the pool's, once running calls have ended. Calls find the store unavailable from then
@@ -62,6 +72,7 @@ impl PgStore {
     /// # Errors
     /// As there.
     pub async fn reserve_in(&self, conn: &mut PgConnection, draft: Draft) -> Result<Reserved, ActError> {
+        self.writing.server.commits.risk.check()?;
         same_transaction::reserve(conn, draft, self.terms()?).await
     }
 
@@ -88,8 +99,10 @@ impl PgStore {
         claim: &Claim,
         act: &Act,
     ) -> Result<Option<Record>, CommitError> {
-        let terms = self.terms().map_err(CommitError::Store)?;
-        same_transaction::commit(transaction, claim, act, terms).await
+        let mut transaction = transaction;
+        let record = same_transaction::act(&mut transaction, claim, act, self.terms()?).await?;
+        self.writing.server.commit(transaction).await?;
+        Ok(record)
     }
 
     fn terms(&self) -> Result<Terms, StoreError> {

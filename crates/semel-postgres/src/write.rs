@@ -10,8 +10,8 @@ use crate::row::computed;
 use crate::statements;
 use crate::text::{original, stored};
 use semel::{
-    Answer, Created, Draft, Expected, HistoryEntry, Now, OperationId, Purged, StoreError, Swap, Swapped,
-    Timestamp,
+    Answer, Created, Draft, Expected, Happening, HistoryEntry, Now, OperationId, Purged, StoreError, Swap,
+    Swapped, Timestamp,
 };
 use sqlx::postgres::{PgBindIterExt, PgRow};
 use std::collections::HashSet;
@@ -164,6 +164,7 @@ pub(crate) fn remove_query<'q>(asked: Asked, lossy: bool, batch: &[(KeyHash, &'q
 impl Writing {
     /// Inserts each draft if there is no record of its key; otherwise returns that record.
     pub(crate) async fn create(&self, mut batch: Vec<Draft>) -> Result<Answer<Created>, StoreError> {
+        self.server.commits.risk.check()?;
         let hashes: Vec<KeyHash> = batch.iter().map(|draft| KeyHash::of(&draft.key)).collect();
         let mut outcomes: Vec<Option<Created>> = vec![None; batch.len()];
         let mut progress = Progress::default();
@@ -215,7 +216,17 @@ impl Writing {
     pub(crate) async fn swap(&self, batch: Vec<Swap>) -> Result<Answer<Swapped>, StoreError> {
         let mut batch = batch;
         let hashes: Vec<KeyHash> = batch.iter().map(|swap| KeyHash::of(&swap.expected.key)).collect();
-        let to_send = first_of_each(batch.iter().map(|swap| &swap.expected));
+        let mut to_send = first_of_each(batch.iter().map(|swap| &swap.expected));
+        // While a failover could lose it, nothing is begun. Outcomes in the same batch are stored all the same; to the request of one that is not
+        // begun, the record is locked.
+        let mut held = HashSet::new();
+        if let Err(error) = self.server.commits.risk.check() {
+            held = (0..batch.len()).filter(|at| begins(&batch[*at])).collect();
+            if held.len() == batch.len() && !batch.is_empty() {
+                return Err(error);
+            }
+            to_send.retain(|at| !held.contains(at));
+        }
         let (mut progress, mut done) = (Progress::default(), HashSet::new());
         for chunk in chunks(&to_send) {
             if let Some(now) = progress.now {
@@ -232,7 +243,7 @@ impl Writing {
             done.extend(places.into_iter().filter_map(|place| chunk.get(place)).copied());
         }
         let expected: Vec<_> = batch.iter().map(|swap| &swap.expected).collect();
-        self.tell(&expected, &hashes, &done, progress).await
+        self.tell(&expected, &hashes, &done, &held, progress).await
     }
 
     /// Removes each expected record and its history; otherwise returns what is there.
@@ -248,7 +259,8 @@ impl Writing {
             progress.wrote |= !places.is_empty();
             done.extend(places.into_iter().filter_map(|place| chunk.get(place)).copied());
         }
-        self.tell(&batch.iter().collect::<Vec<_>>(), &hashes, &done, progress).await
+        let nothing = HashSet::new();
+        self.tell(&batch.iter().collect::<Vec<_>>(), &hashes, &done, &nothing, progress).await
     }
 
     /// The time parameters of the next statement of a call.
@@ -281,17 +293,21 @@ impl Writing {
         Ok((wrote, progress))
     }
 
-    /// What became of each conditional write.
+    /// What became of each conditional write; `held` were not sent.
     async fn tell(
         &self,
         expected: &[&Expected],
         hashes: &[KeyHash],
         done: &HashSet<usize>,
+        held: &HashSet<usize>,
         mut progress: Progress,
     ) -> Result<Answer<Swapped>, StoreError> {
-        let open = (0..expected.len()).filter(|at| !done.contains(at)).map(|at| hashes[at]);
-        let found = self.what_is_there(open, &mut progress).await?;
+        let open = (0..expected.len()).filter(|at| !done.contains(at) && !held.contains(at));
+        let found = self.what_is_there(open.map(|at| hashes[at]), &mut progress).await?;
         let tell = |at: usize| {
+            if held.contains(&at) {
+                return Swapped::Locked;
+            }
             if done.contains(&at) {
                 return Swapped::Done;
             }
@@ -338,9 +354,15 @@ impl Writing {
     }
 }
 
+/// Whether an execution begins with it.
+fn begins(swap: &Swap) -> bool {
+    let begins = |entry: &HistoryEntry| matches!(entry.happening, Happening::TakenOver | Happening::Retried);
+    swap.history.as_ref().is_some_and(begins)
+}
+
 pub(crate) fn not_durable() -> StoreError {
     StoreError::Unavailable(
-        "synchronous_commit is off on this connection: nothing is written that could be lost".into(),
+        "synchronous_commit is neither on nor remote_apply on this connection: nothing is written that could be lost".into(),
     )
 }
 

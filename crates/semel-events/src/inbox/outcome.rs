@@ -35,7 +35,7 @@ pub enum InboxError<E> {
     InProgress,
     /// The transaction would be told as committed before it is on disk: the message could be acknowledged, and its effect lost.
     #[error(
-        "synchronous_commit is off in this transaction: the effect of an acknowledged message could be lost"
+        "synchronous_commit is neither on nor remote_apply in this transaction: the effect of an acknowledged message could be lost"
     )]
     NotDurable,
     /// The connection is in no transaction: the mark would be there without its effect.

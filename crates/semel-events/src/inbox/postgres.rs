@@ -52,7 +52,7 @@ macro_rules! insert {
     ($table:literal, $id:literal) => {
         concat!(
             "WITH mine AS MATERIALIZED (
-               SELECT pg_try_advisory_xact_lock($1) AS locked, current_setting('synchronous_commit') <> 'off' AS durable
+               SELECT pg_try_advisory_xact_lock($1) AS locked, current_setting('synchronous_commit') IN ('on', 'remote_apply') AS durable
              ), marked AS (
                INSERT INTO ",
             $table,

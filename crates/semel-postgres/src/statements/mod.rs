@@ -4,7 +4,7 @@
 //!   them come as durations, with their bit set in `relative`: bit 0 is `created_at`, bit 1 `lease_until`, and so on in the order of
 //!   [`MOMENTS`](crate::draft::MOMENTS). Windows count from the latest, everything else from the earliest.
 //! - **Durability is looked at where it counts**: behind a pooler in transaction mode the session's settings are unknown, so
-//!   the statement itself writes nothing where `synchronous_commit` is off.
+//!   the statement itself writes nothing where `synchronous_commit` is not `on` or above.
 //! - **The happy path has statements of its own.** A reservation leaves most columns empty, and completions fill them alike; each
 //!   parameter less is time saved on either side. Everything else uses the general statements.
 //! - **Plans for few rows.** `ord % 1 = 0` holds always, but the planner takes an equality that it knows nothing of for one in
@@ -204,7 +204,7 @@ macro_rules! forgetting_moment {
         concat!(
             "moment AS MATERIALIZED (SELECT ",
             times!(),
-            ", $2::boolean OR current_setting('synchronous_commit') <> 'off' AS durable, t.hold <= 0 AND t.claimed <= t.now AS trusted FROM ",
+            ", $2::boolean OR current_setting('synchronous_commit') IN ('on', 'remote_apply') AS durable, t.hold <= 0 AND t.claimed <= t.now AS trusted FROM ",
             clock!(),
             ")"
         )
@@ -217,7 +217,7 @@ macro_rules! moment {
         concat!(
             "moment AS MATERIALIZED (SELECT ",
             times!(),
-            ", $2::boolean OR current_setting('synchronous_commit') <> 'off' AS durable FROM ",
+            ", $2::boolean OR current_setting('synchronous_commit') IN ('on', 'remote_apply') AS durable FROM ",
             clock!(),
             ")"
         )
@@ -250,7 +250,7 @@ pub(crate) use swap::{REMOVE, SWAP, SWAP_COMPLETION};
 
 /// Nothing where commits can be lost, unless they may: parameter 3.
 pub(crate) const REMEMBER: &str = "INSERT INTO semel_remembered (name, value) SELECT $1::text, $2::bytea
-WHERE $3::boolean OR current_setting('synchronous_commit') <> 'off' ON CONFLICT (name) DO NOTHING";
+WHERE $3::boolean OR current_setting('synchronous_commit') IN ('on', 'remote_apply') ON CONFLICT (name) DO NOTHING";
 /// Always one row, also without a value: what a standby does not know may be on the primary all the same.
 pub(crate) const RECALL: &str = "SELECT r.value, pg_is_in_recovery()
 FROM (SELECT) AS always LEFT JOIN semel_remembered r ON r.name = $1";
@@ -258,6 +258,6 @@ FROM (SELECT) AS always LEFT JOIN semel_remembered r ON r.name = $1";
 /// Leaves a mark in the row about the clock, if it says what is expected: parameters 5 to 7. One row if it did.
 pub(crate) const MARK: &str = "INSERT INTO semel_clock AS c (id, trusted_at, behind, hold, written_by)
 SELECT 1, $1::bigint, $2::bigint, $3::bigint, $4::bigint
-WHERE $8::boolean OR current_setting('synchronous_commit') <> 'off'
+WHERE $8::boolean OR current_setting('synchronous_commit') IN ('on', 'remote_apply')
 ON CONFLICT (id) DO UPDATE SET trusted_at = excluded.trusted_at, behind = excluded.behind, hold = excluded.hold, written_by = excluded.written_by
 WHERE c.trusted_at = $5::bigint AND c.behind = $6::bigint AND c.written_by = $7::bigint RETURNING c.id";

@@ -8,9 +8,14 @@
 
 mod costs;
 mod crash;
+mod failover;
 #[path = "../postgres/fixture.rs"]
 mod fixture;
 #[path = "../instance/mod.rs"]
 mod instance;
+mod other_products;
 mod refused;
+mod replicated;
+mod replication;
 mod standby;
+mod waits;

@@ -22,7 +22,7 @@ pub enum AppendError {
     NoTransaction,
     /// The transaction would be seen before it is on disk, and the event told of something that a crash can undo.
     #[error(
-        "synchronous_commit is off in this transaction: an event could be published although its commit is lost later"
+        "synchronous_commit is neither on nor remote_apply in this transaction: an event could be published although its commit is lost later"
     )]
     NotDurable,
     /// The server or the connection failed.
@@ -70,7 +70,7 @@ pub async fn append_all(conn: &mut PgConnection, events: &[Event]) -> Result<(),
         ", lane, aggregate, kind, content_type, payload
            FROM unnest($2::uuid[], $3::smallint[], $4::text[], $5::text[], $6::text[], $7::bytea[])
                 AS e (event_id, lane, aggregate, kind, content_type, payload)
-          WHERE (SELECT keys FROM locked) > 0 AND current_setting('synchronous_commit') <> 'off'"
+          WHERE (SELECT keys FROM locked) > 0 AND current_setting('synchronous_commit') IN ('on', 'remote_apply')"
     );
     events.iter().try_for_each(Event::check)?;
     if !conn.is_in_transaction() {

@@ -59,12 +59,21 @@ impl Cluster {
     /// # Errors
     /// It could not be made.
     pub fn standby(&self) -> Result<Self, String> {
+        self.standby_named("walreceiver")
+    }
+
+    /// The same, under a name that `synchronous_standby_names` can have in it.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn standby_named(&self, name: &str) -> Result<Self, String> {
         let parent = self.directory.path().parent().unwrap_or(Path::new("/"));
         let directory = self.installed.directory(parent)?;
         let mut copy = self.program("pg_basebackup")?;
         copy.args(["-R", "-X", "stream", "-c", "fast", "-D"]);
         run("pg_basebackup", copy.arg(directory.path().join("data")))?;
         let mut standby = Self { installed: self.installed.clone(), directory, port: 0 };
+        standby.configure(&[&format!("cluster_name = '{name}'")])?;
         standby.start_somewhere()?;
         Ok(standby)
     }

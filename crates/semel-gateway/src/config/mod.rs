@@ -23,6 +23,7 @@ mod reconcile;
 mod route;
 mod scope;
 mod section;
+mod store;
 mod telemetry;
 mod template;
 mod tls;
@@ -306,9 +307,7 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
     );
     let listen = top.parsed("listen", LISTEN, address::listen);
     let server_tls = tls::read_server(top.section("tls", "[tls]"));
-    let store = top.parsed("store", TextForm { what: "a store", example: "sqlite:semel.db" }, |text| {
-        text.parse::<StoreUrl>().map_err(|error| InvalidValue::new("invalid store URL", error.to_string()))
-    });
+    let store = store::read(&mut top);
     let profile = profile::read(&mut top);
     let store_timeout =
         top.duration("store_timeout", "2s", Duration::from_millis(10)..=Duration::from_secs(60));
@@ -357,7 +356,7 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
     let logs = read_logs(top.section("logs", "[logs]"));
     let telemetry = telemetry::read(top.section("telemetry", "[telemetry]"));
     let worker = read_worker(top.section("worker", "[worker]"));
-    let durable = store.as_ref().is_none_or(|store| store.value.is_durable());
+    let durable = store.as_ref().is_none_or(StoreUrl::is_durable);
     let outbox = outbox::read(top.section("outbox", "[outbox]"), durable);
     let encryption = encryption::read(top.section("encryption", "[encryption]"));
 
@@ -382,7 +381,7 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
         upstream_tls,
         listen: listen_is,
         tls: server_tls,
-        store: store.map_or_else(StoreUrl::default, |store| store.value),
+        store: store.unwrap_or_default(),
         profile,
         store_timeout: store_timeout.map_or(DEFAULT_STORE_TIMEOUT, |timeout| timeout.value),
         key_rules: keys.rules,

@@ -18,6 +18,7 @@ pub(crate) use snapshot::{MetricsSnapshot, Taken};
 pub(crate) use telemetry::TelemetryMeters;
 
 use crate::route::{Route, Routes};
+use crate::store::Risk;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use outbox::OutboxMeters;
 use reloads::ReloadMeters;
@@ -93,6 +94,7 @@ pub struct Metrics {
     /// By [`StoreCall::index`].
     store_calls: Vec<CallMeters>,
     gauges: Gauges,
+    risk: Option<Risk>,
     webhooks: Family<OfWebhook, Counter>,
     outbox: Option<OutboxMeters>,
     reloads: ReloadMeters,
@@ -129,6 +131,7 @@ struct Gauges {
     dead_letters: Family<OfOperation, Gauge>,
     damaged: Number,
     clock_hold: Number,
+    at_risk: Gauge,
 }
 
 /// A number with a fraction, or none at all.
@@ -189,6 +192,7 @@ impl Metrics {
             families,
             store_calls: call_meters(&mut registry),
             gauges: Gauges::new(&mut registry),
+            risk: None,
             webhooks: registered(
                 &mut registry,
                 "webhooks",
@@ -237,6 +241,13 @@ impl Metrics {
     #[must_use]
     pub fn with_telemetry(mut self) -> Self {
         self.telemetry = Some(TelemetryMeters::new(&mut self.registry));
+        self
+    }
+
+    /// The same with a store that knows whether a failover could lose what it acknowledges.
+    #[must_use]
+    pub fn with_risk(mut self, risk: Option<Risk>) -> Self {
+        self.risk = risk;
         self
     }
 
@@ -289,6 +300,8 @@ impl Metrics {
     /// stands still would look like good news.
     pub fn set_gauges(&self, open: Option<&OpenOperations>) {
         self.gauges.clear();
+        let at_risk = self.risk.as_ref().is_some_and(|risk| risk.reason().is_some());
+        self.gauges.at_risk.set(at_risk.into());
         let Some(open) = open else { return };
         self.gauges.damaged.set(open.damaged as f64);
         let nothing = Open::default();
@@ -397,6 +410,13 @@ impl Gauges {
                 "How far the store's clock is ahead of trusted time; above 0, nothing is purged",
                 Some(Unit::Seconds),
                 Number::default(),
+            ),
+            at_risk: registered(
+                registry,
+                "store_at_risk",
+                "1 while a failover of the store could lose acknowledged outcomes; nothing new is reserved then",
+                None,
+                Gauge::default(),
             ),
         }
     }

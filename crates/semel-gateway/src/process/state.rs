@@ -51,7 +51,9 @@ impl ProcessState {
     pub(crate) async fn open(config: &Config, reload: Reload) -> Result<Self, StartError> {
         let metrics = Metrics::new([]);
         metrics.know_routes(&config.routes);
-        let OpenedStore { store, outbox } = config.store.open(config.store_timeout, config.clock).await?;
+        let OpenedStore { store, outbox, risk } =
+            config.store.open(config.store_timeout, config.clock).await?;
+        let metrics = metrics.with_risk(risk);
         let metrics = if outbox.is_some() { metrics.with_outbox() } else { metrics };
         let metrics = Arc::new(if config.telemetry.is_some() { metrics.with_telemetry() } else { metrics });
         let options = EngineOptions {

@@ -6,4 +6,5 @@ mod outbox;
 mod url;
 
 pub use outbox::Outbox;
+pub use semel_postgres::{Replication, Risk};
 pub use url::{OpenStoreError, OpenedStore, StoreUrl, StoreUrlError};

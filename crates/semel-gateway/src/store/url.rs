@@ -5,7 +5,7 @@ use semel::clock::Terms;
 use semel::{MemoryStore, Store};
 use semel_events::outbox::postgres::PgOutbox;
 use semel_events::outbox::sqlite::SqliteOutbox;
-use semel_postgres::PgOptions;
+use semel_postgres::{PgOptions, Replication, Risk};
 use semel_sqlite::SqliteOptions;
 use std::fmt;
 use std::path::PathBuf;
@@ -20,8 +20,17 @@ pub struct StoreUrl(Backend);
 #[derive(Clone, PartialEq, Eq)]
 enum Backend {
     Sqlite(PathBuf),
-    Postgres(String),
+    Postgres(Postgres),
     Memory,
+}
+
+/// A PostgreSQL server, or several that take over from each other.
+#[derive(Clone, PartialEq, Eq)]
+struct Postgres {
+    url: String,
+    /// What is said about acknowledged commits and a failover.
+    replication: Option<Replication>,
+    asynchronous: bool,
 }
 
 /// A store, and the outbox beside its records.
@@ -30,6 +39,8 @@ pub struct OpenedStore {
     pub store: Arc<dyn Store>,
     /// For events; a store in memory has none.
     pub outbox: Option<Outbox>,
+    /// Whether a failover could lose what is stored; a store that has no failover has none.
+    pub risk: Option<Risk>,
 }
 
 impl Default for StoreUrl {
@@ -49,7 +60,10 @@ impl FromStr for StoreUrl {
         match scheme {
             "sqlite" => sqlite(rest),
             "postgres" | "postgresql" => match rest.strip_prefix("//") {
-                Some(rest) if !rest.is_empty() => Ok(Self(Backend::Postgres(text.to_owned()))),
+                Some(rest) if !rest.is_empty() => {
+                    let url = text.to_owned();
+                    Ok(Self(Backend::Postgres(Postgres { url, replication: None, asynchronous: false })))
+                }
                 _ => Err(StoreUrlError::NoDatabase),
             },
             "memory" if rest.is_empty() => Ok(Self(Backend::Memory)),
@@ -97,9 +111,27 @@ impl StoreUrl {
     #[must_use]
     pub fn postgres(&self) -> Option<&str> {
         match &self.0 {
-            Backend::Postgres(url) => Some(url),
+            Backend::Postgres(postgres) => Some(&postgres.url),
             _ => None,
         }
+    }
+
+    /// How a PostgreSQL store is opened, and where it is.
+    pub(crate) fn postgres_options(&self, clock: Terms) -> Option<(PgOptions, &str)> {
+        match &self.0 {
+            Backend::Postgres(postgres) => Some(postgres.options(clock)),
+            _ => None,
+        }
+    }
+
+    /// The same with what is said of replication, where it is a PostgreSQL server: how acknowledged commits outlive a failover, and whether it is
+    /// accepted that they may not.
+    #[must_use]
+    pub fn replicated(mut self, replication: Option<Replication>, accept_asynchronous: bool) -> Self {
+        if let Backend::Postgres(postgres) = &mut self.0 {
+            (postgres.replication, postgres.asynchronous) = (replication, accept_asynchronous);
+        }
+        self
     }
 
     /// Opens the store, for calls that take at most `store_timeout`. `clock` says how far its clock is believed.
@@ -116,17 +148,16 @@ impl StoreUrl {
                 // Who waits for the lock of another process must get its answer while somebody still waits for it.
                 let busy = SqliteOptions::new().busy_timeout((store_timeout / 2).min(Duration::from_secs(1)));
                 let store = busy.clock_terms(clock).open(path).await.map_err(|error| failed(error.into()))?;
-                OpenedStore { outbox: Some(SqliteOutbox::of(&store).into()), store: Arc::new(store) }
+                let outbox = Some(SqliteOutbox::of(&store).into());
+                OpenedStore { outbox, store: Arc::new(store), risk: None }
             }
-            Backend::Postgres(url) => {
-                let store = PgOptions::new()
-                    .clock_terms(clock)
-                    .connect(url)
-                    .await
-                    .map_err(|error| failed(error.into()))?;
-                OpenedStore { outbox: Some(PgOutbox::of(&store).into()), store: Arc::new(store) }
+            Backend::Postgres(postgres) => {
+                let (options, url) = postgres.options(clock);
+                let store = options.connect(url).await.map_err(|error| failed(error.into()))?;
+                let (outbox, risk) = (Some(PgOutbox::of(&store).into()), Some(store.risk()));
+                OpenedStore { outbox, store: Arc::new(store), risk }
             }
-            Backend::Memory => OpenedStore { store: Arc::new(MemoryStore::new()), outbox: None },
+            Backend::Memory => OpenedStore { store: Arc::new(MemoryStore::new()), outbox: None, risk: None },
         };
         #[cfg(feature = "fail-points")]
         let opened = {
@@ -137,11 +168,24 @@ impl StoreUrl {
     }
 }
 
+impl Postgres {
+    fn options(&self, clock: Terms) -> (PgOptions, &str) {
+        let mut options = PgOptions::new().clock_terms(clock);
+        if let Some(replication) = self.replication {
+            options = options.replication(replication);
+        }
+        if self.asynchronous {
+            options = options.dangerously_accept_asynchronous_replication();
+        }
+        (options, &self.url)
+    }
+}
+
 impl fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Backend::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
-            Backend::Postgres(url) => f.write_str(&without_password(url)),
+            Backend::Postgres(postgres) => f.write_str(&without_password(&postgres.url)),
             Backend::Memory => f.write_str("memory:"),
         }
     }
@@ -238,6 +282,7 @@ mod tests {
             ("sqlite:///var/lib/semel.db", "sqlite:/var/lib/semel.db"),
             ("memory:", "memory:"),
             ("postgres://host/db", "postgres://host/db"),
+            ("postgres://h1,h2:5433,h3/db", "postgres://h1,h2:5433,h3/db"),
             ("postgresql://host/db", "postgresql://host/db"),
         ] {
             assert_eq!(parse(url).unwrap(), shown);
@@ -275,6 +320,7 @@ mod tests {
             assert!(!format!("{store:?}").contains("s3"));
             assert_eq!(store.postgres(), Some(url));
         }
+        assert_eq!(parse("postgres://me:s3cret@h1,h2/db").unwrap(), "postgres://me@h1,h2/db");
         assert_eq!(
             parse("postgres:///db?host=/run/postgresql&user=me&password=s3cret").unwrap(),
             "postgres:///db?host=/run/postgresql&user=me&password=…"

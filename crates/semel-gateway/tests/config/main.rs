@@ -11,6 +11,7 @@ mod contract;
 mod defaults;
 mod documented;
 mod right;
+mod store;
 mod telemetry;
 mod tls;
 mod wrong;

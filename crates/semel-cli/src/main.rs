@@ -6,6 +6,7 @@ mod check_config;
 mod clock;
 mod completions;
 mod demo;
+mod doctor;
 mod escape;
 mod gateway;
 mod health;
@@ -53,6 +54,7 @@ Examples:
                                         find out whether an API is idempotent
   semel worker --config semel.toml      run background work in its own process
   semel check-config semel.toml         check a configuration
+  semel doctor --config semel.toml      what is wrong or risky with the store
   semel reload                          put a changed one in force, without losing a request
   semel clock                           whether the store's clock is trusted
   semel operations list --state unknown outcomes that are unknown
@@ -70,6 +72,7 @@ enum Command {
     Worker(worker::Arguments),
     Check(Box<check::Arguments>),
     CheckConfig(check_config::Arguments),
+    Doctor(doctor::Arguments),
     Reload(reload::Arguments),
     Clock(clock::Arguments),
     Health(health::Arguments),
@@ -91,6 +94,7 @@ fn main() -> ExitCode {
         Command::Worker(arguments) => worker::run(&arguments).map_err(Into::into),
         Command::Check(arguments) => return check::run(&arguments),
         Command::CheckConfig(arguments) => check_config::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Reload(arguments) => return reload::run(&arguments),
         Command::Clock(arguments) => return clock::run(&arguments),
         Command::Health(arguments) => return health::run(&arguments),

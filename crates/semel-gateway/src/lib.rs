@@ -12,6 +12,8 @@ pub mod config;
 #[doc(hidden)]
 pub mod contract;
 mod deadline_timer;
+#[doc(hidden)]
+pub mod doctor;
 mod headers;
 #[doc(hidden)]
 pub mod identity;
@@ -52,7 +54,7 @@ pub use listener::{PeerAddress, RequestBody};
 #[doc(hidden)]
 pub use process::Gateway;
 #[doc(hidden)]
-pub use store::{OpenedStore, Outbox, StoreUrl};
+pub use store::{OpenedStore, Outbox, Replication, Risk, StoreUrl};
 
 /// The README's example is a documentation test.
 #[cfg(doctest)]

@@ -17,6 +17,7 @@ mod ending;
 mod files;
 mod formerly;
 mod operators;
+mod regions;
 mod reload;
 mod store_outage;
 mod tenants;

@@ -53,7 +53,7 @@ async fn a_new_operation_takes_two_round_trips_to_the_primary_and_so_does_a_repl
     let (service, database) = (Service::start(), Database::new().await);
     let way = Way::to(&database).await;
     let gateway = Gateway::configured(&service, &way.url, SETTINGS, PAYMENTS).await;
-    let warm = payment("warm");
+    let warm = payment("warming-up");
     assert_eq!(gateway.send(&warm).await.status, 201);
     assert!(gateway.send(&warm).await.is_replay());
     // What is done beside the requests may come in between: the fewest of several count.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// A log that is longer was not checkpointed for long: a reader stands in the way, or the disk is slow.
 const LONG_WAL: u64 = 256 << 20;
-/// Less room than this is soon used up, and less than that is as good as none: SQLite needs room for its log to free any.
+/// Less room than this is soon used up, and less than that is too little: SQLite needs room for its log before it can free any.
 const LITTLE: u64 = 1 << 30;
 const NONE: u64 = 64 << 20;
 

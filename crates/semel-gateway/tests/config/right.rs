@@ -19,6 +19,14 @@ pub(crate) fn right(toml: &str) -> Config {
     read(toml).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
+/// What may stand in place of `store` at the top.
+pub(crate) const STORE: &str = r#"
+[store]
+url = "postgres://semel@h1,h2:5433,h3/db"
+replication = "synchronous"
+dangerously_accept_asynchronous_replication = false
+"#;
+
 pub(crate) const UPSTREAM: &str = "upstream = \"http://127.0.0.1:9000\"\n";
 
 #[track_caller]
@@ -497,7 +505,7 @@ fn the_guide_has_every_setting() {
             line.contains('=') && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
         is_name.then_some(name)
     };
-    let all = [ALL, NATS, RABBITMQ, JWKS, PUBLIC_KEY, TLS].into_iter().flat_map(str::lines);
+    let all = [ALL, NATS, RABBITMQ, JWKS, PUBLIC_KEY, TLS, STORE].into_iter().flat_map(str::lines);
     let known: Vec<_> = all.filter_map(settings).chain(["defaults", "id", "tls"]).collect();
     for setting in &known {
         assert!(GUIDE.contains(&format!("\n| `{setting}` | ")), "{setting} is missing");

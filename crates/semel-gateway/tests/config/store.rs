@@ -1,7 +1,7 @@
 //! The store as a URL, and as a section with what is said of replication.
 
 use crate::read;
-use crate::right::UPSTREAM;
+use crate::right::{STORE, UPSTREAM};
 
 fn store(toml: &str) -> Result<String, String> {
     let config = read(&format!("{toml}\n{UPSTREAM}")).or_else(|_| read(&format!("{UPSTREAM}{toml}")));
@@ -20,6 +20,7 @@ fn a_store_is_a_url_or_a_section() {
         assert_eq!(store(&toml).as_deref(), Ok(url), "{toml}");
     }
     assert_eq!(store("[store]\nurl = \"sqlite:other.db\"").as_deref(), Ok("sqlite:other.db"));
+    assert_eq!(store(STORE).as_deref(), Ok(url));
     assert_eq!(store("").as_deref(), Ok("sqlite:semel.db"));
     let plain = read(&format!("store = \"{url}\"\n{UPSTREAM}")).unwrap().store;
     let told = read(&format!("{UPSTREAM}[store]\nurl = \"{url}\"\nreplication = \"storage\"")).unwrap().store;

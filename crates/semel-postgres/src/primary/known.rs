@@ -139,7 +139,7 @@ mod tests {
         known.choose(&[server("a", 1, true)]).unwrap();
         let other = known.choose(&[server("b", 9, true)]);
         assert!(matches!(other, Err(Misplaced::AnotherSystem { at: 0, .. })), "{other:?}");
-        // One that takes no writes is in nobody's way.
+        // One that takes no writes does not matter.
         assert!(known.choose(&[server("a", 1, true), server("b", 9, false)]).is_ok());
     }
 }

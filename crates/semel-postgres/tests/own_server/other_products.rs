@@ -1,4 +1,4 @@
-//! Servers that speak PostgreSQL's protocol and are none: a stand-in, which answers every question with its version.
+//! Servers that speak the protocol of PostgreSQL and are something else: a stand-in, which answers every question with its version.
 
 use semel_postgres::{OpenError, PgStore};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -120,8 +120,11 @@ impl Client {
             if record.owner == owner {
                 return executes(Claim::of(&record));
             }
-            let same = record.fingerprint == request.fingerprint;
-            let matches = if same { Match::Same } else { Match::Different };
+            let matches = match record.fingerprint == request.fingerprint {
+                _ if record.key.operation != request.key.operation => Match::OtherOperation,
+                true => Match::Same,
+                false => Match::Different,
+            };
             let arrival = Arrival { matches, owner, policy: &self.policy };
             let (change, claim) = match transition::arrive(&record, &arrival, now) {
                 Arrived::Doubt(change) => (change, None),

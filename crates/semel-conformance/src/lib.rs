@@ -289,6 +289,18 @@ macro_rules! suite {
                 keys_are_counted_for_their_tenant_until_they_expire,
                 a_count_goes_no_further_than_it_is_asked_for,
                 another_instance_counts_the_same,
+                live_keys_are_counted_by_operation_and_scope,
+                no_more_records_are_looked_at_than_asked_for_and_the_newest_first,
+            }
+            scopes {
+                a_key_across_operations_has_one_record_which_keeps_its_operation,
+                keys_of_the_two_scopes_never_meet,
+                of_many_operations_at_once_under_one_key_exactly_one_executes,
+                of_many_operations_over_two_instances_under_one_key_exactly_one_executes,
+                another_operation_is_refused_for_as_long_as_the_tombstone_stands,
+                an_operation_is_listed_by_its_name_in_either_scope,
+                what_is_purged_is_told_by_its_operations_name,
+                a_key_across_operations_is_respelt_as_one,
             }
             remembering {
                 nothing_is_recalled_that_was_not_remembered,

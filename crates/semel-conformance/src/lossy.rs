@@ -4,8 +4,8 @@ use bytes::Bytes;
 use semel::clock::{ClockReport, ClockRequest};
 use semel::{
     Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, KeyFormat, KeyFormatSet,
-    OperationId, Page, Purged, Record, RecordKey, Respell, Store, StoreError, StoreFuture, Swap, Swapped,
-    Timestamp,
+    LiveOperations, OperationId, Page, Purged, Record, RecordKey, Respell, Store, StoreError, StoreFuture,
+    Swap, Swapped, Timestamp,
 };
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -80,6 +80,10 @@ impl Store for LossyStore {
 
     fn list(&self, filter: Filter, from: Option<Cursor>, limit: usize) -> StoreFuture<'_, Page> {
         self.inner.list(filter, from, limit)
+    }
+
+    fn live_operations(&self, newest: usize) -> StoreFuture<'_, LiveOperations> {
+        self.inner.live_operations(newest)
     }
 
     fn due(&self, query: DueQuery) -> StoreFuture<'_, Answer<Record>> {

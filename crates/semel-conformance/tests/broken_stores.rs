@@ -6,12 +6,12 @@ use bytes::Bytes;
 use semel::clock::{ClockReport, ClockRequest};
 use semel::{
     Answer, Body, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, KeyFormat, KeyFormatSet,
-    ManualClock, MemoryStore, OperationId, Page, Purged, Record, RecordKey, Respell, Store, StoreFuture,
-    Swap, Swapped, Timestamp,
+    KeyScope, LiveOperations, ManualClock, MemoryStore, OperationId, Page, Purged, Record, RecordKey,
+    Respell, Store, StoreFuture, Swap, Swapped, Timestamp,
 };
 use semel_conformance::rules::{
     answers, batches, clock, counting, due, expiry, fencing, fidelity, find, history, holds, leases, listing,
-    purging, races, random_histories, remembering, replay, reserve,
+    purging, races, random_histories, remembering, replay, reserve, scopes,
 };
 use semel_conformance::{Hands, Lacking, Rule, Subject, check};
 use std::panic::catch_unwind;
@@ -57,6 +57,10 @@ enum Fault {
     FindsTheDead,
     /// Counts keys that have expired.
     CountsTheExpired,
+    /// Tells keys of operations apart that are across all of them.
+    SplitsTenants,
+    /// Takes a key across operations for that of the one which asks.
+    RenamesOperations,
     /// Says that it drops answers, and keeps them.
     KeepsAnswers,
     /// Purges whatever is old, finished or not.
@@ -85,6 +89,17 @@ struct Broken {
 fn folded(mut draft: Draft) -> Draft {
     draft.key.key = draft.key.key.to_lowercase().into();
     draft
+}
+
+/// The key as if its scope were the operation, by another name.
+fn split(key: &RecordKey) -> RecordKey {
+    match key.scope {
+        KeyScope::Operation => key.clone(),
+        KeyScope::Tenant => {
+            let operation = key.stored_operation().into_owned();
+            RecordKey { operation: operation.into(), ..key.clone() }.in_scope(KeyScope::Operation)
+        }
+    }
 }
 
 impl Broken {
@@ -122,6 +137,9 @@ impl Store for Broken {
             let mut drafts: Vec<Draft> = batch.into_iter().map(|draft| self.damage(draft)).collect();
             if self.fault == FoldsKeys {
                 drafts = drafts.into_iter().map(folded).collect();
+            }
+            if self.fault == SplitsTenants {
+                drafts.iter_mut().for_each(|draft| draft.key = split(&draft.key));
             }
             if self.fault == LooksBeforeItCreates && drafts.len() == 1 {
                 let before = self.there(&drafts[0].key).await;
@@ -189,7 +207,16 @@ impl Store for Broken {
             if self.fault == BelievesJumps {
                 self.sound.clock(ClockRequest::Accept).await?;
             }
+            let asked = keys.clone();
+            let keys = if self.fault == SplitsTenants { keys.iter().map(split).collect() } else { keys };
             let mut answer = self.sound.read(keys).await?;
+            if self.fault == RenamesOperations {
+                for (record, asked) in answer.items.iter_mut().zip(asked) {
+                    if let Some(record) = record {
+                        record.key = asked;
+                    }
+                }
+            }
             if self.fault == GoesBackInTime {
                 let reads = self.reads.fetch_add(1, Ordering::SeqCst);
                 answer.now = Timestamp::from_millis(answer.now.as_millis() - reads);
@@ -305,6 +332,19 @@ impl Store for Broken {
         })
     }
 
+    fn live_operations(&self, newest: usize) -> StoreFuture<'_, LiveOperations> {
+        Box::pin(async move {
+            let mut live = self.sound.live_operations(newest).await?;
+            if self.fault == CountsTheExpired {
+                live.operations.values_mut().for_each(|count| *count += 1);
+            }
+            if self.fault == KnowsNoLimit {
+                live = self.sound.live_operations(usize::MAX).await?;
+            }
+            Ok(live)
+        })
+    }
+
     fn recall(&self, name: String) -> StoreFuture<'_, Option<Bytes>> {
         self.sound.recall(name)
     }
@@ -417,6 +457,14 @@ found_out! {
     24 BelievesJumps by a_store_that_believes_jumps:
         holds::what_is_over_by_a_jump_alone_is_replayed_and_nothing_is_purged_or_dropped;
     25 StampsEarly by a_store_that_stamps_early: holds::during_a_hold_windows_are_stamped_late_and_leases_early;
+    26 SplitsTenants by a_store_that_splits_tenants:
+        scopes::of_many_operations_at_once_under_one_key_exactly_one_executes;
+    27 RenamesOperations by a_store_that_renames_operations:
+        scopes::a_key_across_operations_has_one_record_which_keeps_its_operation;
+    28 CountsTheExpired by a_store_that_counts_the_expired_of_operations:
+        counting::live_keys_are_counted_by_operation_and_scope;
+    29 KnowsNoLimit by a_store_that_knows_no_limit_to_a_count:
+        counting::no_more_records_are_looked_at_than_asked_for_and_the_newest_first;
 }
 
 /// And a sound one passes: the harness above does not fail for a reason of its own.

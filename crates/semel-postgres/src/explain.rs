@@ -231,6 +231,7 @@ async fn every_listing_goes_by_an_index() {
         let (sql, values) = list_sql(&filter);
         let literal = |value: &crate::listing::Value| match value {
             crate::listing::Value::Text(text) => format!("'{text}'"),
+            crate::listing::Value::Texts(texts) => format!("'{{{}}}'::text[]", texts.join(",")),
             crate::listing::Value::Uuid(uuid) => format!("'{uuid}'"),
         };
         let arguments: Vec<String> =

@@ -2,14 +2,14 @@
 
 use crate::call::Server;
 use crate::clock::StoreClock;
-use crate::key::{KeyHash, client_key_range};
+use crate::key::client_key_range;
 use crate::read::{moment, not_on_a_standby};
-use crate::row::{AFTER_RECORD, decode, decode_history, row_number};
-use crate::statements::{COUNT_LIVE, DUE, HISTORY, listing_now, read_columns};
-use crate::text::stored;
+use crate::row::{AFTER_RECORD, computed, decode, decode_history, row_number};
+use crate::statements::{COUNT_LIVE, DUE, HISTORY, LIVE_OPERATIONS, listing_now, read_columns};
+use crate::text::{original, stored};
 use semel::{
-    Answer, Cursor, DamageLog, DueKind, DueQuery, Filter, HistoryLine, OperationId, Page, RecordKey, State,
-    StoreError,
+    Answer, Cursor, DamageLog, DueKind, DueQuery, Filter, HistoryLine, LiveOperations, OperationId, Page,
+    RecordKey, State, StoreError,
 };
 use sqlx::{AssertSqlSafe, Row as _};
 use uuid::Uuid;
@@ -80,6 +80,7 @@ pub(crate) async fn list(
     for value in values {
         statement = match value {
             Value::Text(text) => statement.bind(text),
+            Value::Texts(texts) => statement.bind(texts),
             Value::Uuid(uuid) => statement.bind(uuid),
         };
     }
@@ -116,6 +117,26 @@ pub(crate) async fn count_live(server: &Server, tenant: &str, at_most: u64) -> R
     Ok(u64::try_from(live).unwrap_or(0))
 }
 
+/// How many keys are live of each operation, among so many records that were created last.
+pub(crate) async fn live_operations(server: &Server, newest: usize) -> Result<LiveOperations, StoreError> {
+    // Planned each time: what is best depends on how many are looked at.
+    let statement = sqlx::query(LIVE_OPERATIONS).persistent(false).bind(sql_limit(newest));
+    let rows = server.read(statement).await?;
+    rows.first().map_or(Ok(()), |row| not_on_a_standby(row, 3))?;
+    let (mut live, mut seen) = (LiveOperations::default(), 0);
+    for row in &rows {
+        let stored: String = computed(row, 0)?;
+        let key = RecordKey::from_stored("", original(&stored).unwrap_or(stored), "");
+        let (count, all) = (computed::<i64>(row, 1)?.unsigned_abs(), computed::<i64>(row, 2)?.unsigned_abs());
+        seen += all;
+        if count > 0 {
+            live.operations.insert((key.operation.to_string(), key.scope), count);
+        }
+    }
+    live.is_all = seen < newest as u64;
+    Ok(live)
+}
+
 fn sql_limit(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
@@ -124,6 +145,7 @@ fn sql_limit(limit: usize) -> i64 {
 #[derive(Debug)]
 pub(crate) enum Value {
     Text(String),
+    Texts(Vec<String>),
     Uuid(Uuid),
 }
 
@@ -131,24 +153,24 @@ pub(crate) enum Value {
 /// limit.
 pub(crate) fn list_sql(filter: &Filter) -> (String, Vec<Value>) {
     let (mut terms, mut values) = (String::new(), Vec::new());
-    let mut term = |words: &str, value: Value| {
+    let mut term = |words: &str, end: &str, value: Value| {
         values.push(value);
-        terms.push_str(&format!(" AND {words} ${}", values.len() + 2));
+        terms.push_str(&format!(" AND {words} ${}{end}", values.len() + 2));
     };
-    if let (Some(tenant), Some(operation), Some(key)) = (&filter.tenant, &filter.operation, &filter.key) {
-        let key = RecordKey::new(tenant.as_str(), operation.as_str(), key.as_str());
-        term("r.key_hash =", Value::Uuid(KeyHash::of(&key).uuid()));
-    } else if let Some(key) = &filter.key {
+    // The records of a client key are few, whatever their tenants, operations and scopes are.
+    if let Some(key) = &filter.key {
         let (low, high) = client_key_range(key);
-        term("r.key_hash >=", Value::Uuid(low));
-        term("r.key_hash <=", Value::Uuid(high));
+        term("r.key_hash >=", "", Value::Uuid(low));
+        term("r.key_hash <=", "", Value::Uuid(high));
     }
-    let texts =
-        [("r.tenant =", &filter.tenant), ("r.operation =", &filter.operation), ("r.key =", &filter.key)];
-    for (words, text) in texts {
+    for (words, text) in [("r.tenant =", &filter.tenant), ("r.key =", &filter.key)] {
         if let Some(text) = text {
-            term(words, Value::Text(stored(text).into_owned()));
+            term(words, "", Value::Text(stored(text).into_owned()));
         }
+    }
+    if let Some(operation) = &filter.operation {
+        let names = RecordKey::stored_operations(operation).map(|name| stored(&name).into_owned());
+        term("r.operation = ANY (", ")", Value::Texts(names.into()));
     }
     // That a window is over is read off the time. States are spelt out, for only then can the planner tell that a partial index will do.
     let now = listing_now!();

@@ -24,7 +24,7 @@ impl Found {
             return Err(why.clone());
         }
         match self.by_hash.get(&hash) {
-            Some(record) if record.key != *key => {
+            Some(record) if !record.key.is_same_record(key) => {
                 Err(format!("operation {}: its key has the hash of another key", record.operation_id))
             }
             found => Ok(found),

@@ -69,7 +69,7 @@ fn decode_columns(
     let count = |index| u32::try_from(columns.at::<i64>(index)?).map_err(|_| columns.wrong(index));
     let uuid = |index| columns.at::<Uuid>(index);
     Ok(Record {
-        key: RecordKey::new(name(1)?, name(2)?, name(3)?),
+        key: RecordKey::from_stored(name(1)?, name(2)?, name(3)?),
         operation_id,
         fingerprint: Fingerprint(columns.at::<&[u8]>(4)?.try_into().map_err(|_| columns.wrong(4))?),
         recipe: RecipeId(*uuid(5)?.as_bytes()),

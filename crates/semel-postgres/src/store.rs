@@ -18,8 +18,8 @@ use semel::clock::{ClockReport, ClockRequest};
 use semel::transition::{Act, Claim};
 use semel::{
     Answer, Created, Cursor, DamageLog, Draft, DueQuery, Expected, Filter, HistoryLine, KeyFormat,
-    KeyFormatSet, OperationId, Page, Purged, Record, RecordKey, Respell, Store, StoreError, StoreFuture,
-    Swap, Swapped, Timestamp,
+    KeyFormatSet, LiveOperations, OperationId, Page, Purged, Record, RecordKey, Respell, Store, StoreError,
+    StoreFuture, Swap, Swapped, Timestamp,
 };
 use sqlx::postgres::PgConnection;
 use sqlx::{PgPool, Postgres, Transaction};
@@ -164,6 +164,10 @@ impl Store for PgStore {
 
     fn count_live(&self, tenant: String, at_most: u64) -> StoreFuture<'_, u64> {
         Box::pin(async move { listing::count_live(&self.writing.server, &tenant, at_most).await })
+    }
+
+    fn live_operations(&self, newest: usize) -> StoreFuture<'_, LiveOperations> {
+        Box::pin(listing::live_operations(&self.writing.server, newest))
     }
 
     fn due(&self, query: DueQuery) -> StoreFuture<'_, Answer<Record>> {

@@ -3,6 +3,7 @@
 //! Keys that come by HTTP never hold one; tenants, notes and error codes that an application makes up may. They are written
 //! as U+0001 `0`, and U+0001 itself as U+0001 `1`. All other text, which is all text there is in practice, stays as it is.
 
+use semel::RecordKey;
 use std::borrow::Cow;
 
 const ESCAPE: char = '\u{1}';
@@ -21,6 +22,14 @@ pub(crate) fn stored(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(stored)
+}
+
+/// The operation of a key, with its scope, as it is stored.
+pub(crate) fn stored_operation(key: &RecordKey) -> Cow<'_, str> {
+    match key.stored_operation() {
+        Cow::Borrowed(operation) => stored(operation),
+        Cow::Owned(operation) => Cow::Owned(stored(&operation).into_owned()),
+    }
 }
 
 /// The text that is stored so; `None`: nothing is.

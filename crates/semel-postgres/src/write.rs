@@ -8,9 +8,10 @@ use crate::plain::{Completion, bind_completions, lease_of_reservation};
 use crate::read::{Found, read};
 use crate::row::computed;
 use crate::statements;
-use crate::text::{original, stored};
+use crate::text::{original, stored, stored_operation};
 use semel::{
-    Answer, Created, Draft, Expected, Happening, HistoryEntry, Now, OperationId, Purged, StoreError, Swap,
+    Answer, Created, Draft, Expected, Happening, HistoryEntry, Now, OperationId, Purged, RecordKey, StoreError,
+    Swap,
     Swapped, Timestamp,
 };
 use sqlx::postgres::{PgBindIterExt, PgRow};
@@ -69,7 +70,7 @@ impl Wrote {
             (computed::<Vec<i64>>(&self.row, 2)?, computed::<Vec<String>>(&self.row, 3)?);
         let purged = |(since, operation): (i64, String)| Purged {
             // For metrics. A name that cannot be decoded is returned as it is stored.
-            operation: original(&operation).unwrap_or(operation).into(),
+            operation: RecordKey::from_stored("", original(&operation).unwrap_or(operation), "").operation,
             since: Timestamp::from_millis(since),
         };
         Ok(since.into_iter().zip(operations).map(purged).collect())
@@ -96,7 +97,7 @@ pub(crate) fn create_query(asked: Asked, lossy: bool, mut batch: Vec<(KeyHash, &
     let query = items.bind(query, batch.iter().map(|(hash, _)| hash.lock()));
     let query = items.bind(query, drafts().map(|draft| Uuid::from(draft.operation_id)));
     let query = items.bind(query, drafts().map(|draft| stored(&draft.key.tenant)));
-    let query = items.bind(query, drafts().map(|draft| stored(&draft.key.operation)));
+    let query = items.bind(query, drafts().map(|draft| stored_operation(&draft.key)));
     let query = items.bind(query, drafts().map(|draft| stored(&draft.key.key)));
     let query = items.bind(query, drafts().map(|draft| draft.fingerprint.0.as_slice()));
     let query = items.bind(query, drafts().map(|draft| Uuid::from_bytes(draft.recipe.0)));
@@ -122,7 +123,7 @@ fn create_whole<'q>(
     let query = items.bind(query, batch.iter().map(|(hash, _)| hash.lock()));
     let query = items.bind(query, drafts.iter().map(|draft| Uuid::from(draft.operation_id)));
     let query = items.bind(query, drafts.iter().map(|draft| stored(&draft.key.tenant)));
-    let query = items.bind(query, drafts.iter().map(|draft| stored(&draft.key.operation)));
+    let query = items.bind(query, drafts.iter().map(|draft| stored_operation(&draft.key)));
     items.bind(query, drafts.iter().map(|draft| stored(&draft.key.key)))
 }
 

@@ -6,10 +6,10 @@ use crate::error::Fault;
 use crate::row::{columns, decode, decode_history, row_number};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
-use semel::columns::{Apart, client_key_range, key_hash};
+use semel::columns::{Apart, client_key_range};
 use semel::{
-    Cursor, DamageLog, DueKind, DueQuery, Filter, HistoryLine, Now, OperationId, Page, Record, RecordKey,
-    State, Timestamp,
+    Cursor, DamageLog, DueKind, DueQuery, Filter, HistoryLine, LiveOperations, Now, OperationId, Page,
+    Record, RecordKey, State, Timestamp,
 };
 
 pub(crate) const HISTORY: &str = "SELECT at, version, happening, actor, attempt, note FROM semel_history
@@ -18,6 +18,12 @@ pub(crate) const HISTORY: &str = "SELECT at, version, happening, actor, attempt,
 pub(crate) const COUNT_LIVE: &str =
     "SELECT count(*) FROM (SELECT 1 FROM semel_records INDEXED BY semel_records_tenant
   WHERE tenant = ?1 AND state <> 'expired' AND (expires_at IS NULL OR expires_at > ?2) LIMIT ?3)";
+
+// By the rowid alone, newest first: no index has operations, and only so many rows are looked at.
+pub(crate) const LIVE_OPERATIONS: &str =
+    "SELECT operation, count(*) FILTER (WHERE state <> 'expired' AND (expires_at IS NULL OR expires_at > ?1)), count(*)
+  FROM (SELECT operation, state, expires_at FROM semel_records NOT INDEXED ORDER BY id DESC LIMIT ?2)
+  GROUP BY operation";
 
 pub(crate) const DUE: &str = concat!(
     "SELECT ",
@@ -115,6 +121,27 @@ pub(crate) fn count_live(
     Ok(u64::try_from(live).unwrap_or(0))
 }
 
+/// How many keys are live of each operation, among so many records that were created last.
+pub(crate) fn live_operations(
+    conn: &Connection,
+    newest: usize,
+    now: Timestamp,
+) -> Result<LiveOperations, Fault> {
+    let mut statement = conn.prepare_cached(LIVE_OPERATIONS)?;
+    let mut rows = statement.query((now.as_millis(), sql_limit(newest)))?;
+    let (mut live, mut seen) = (LiveOperations::default(), 0);
+    while let Some(row) = rows.next()? {
+        let key = RecordKey::from_stored("", row.get::<_, String>(0)?, "");
+        let (count, all) = (row.get::<_, i64>(1)?.unsigned_abs(), row.get::<_, i64>(2)?.unsigned_abs());
+        seen += all;
+        if count > 0 {
+            live.operations.insert((key.operation.to_string(), key.scope), count);
+        }
+    }
+    live.is_all = seen < newest as u64;
+    Ok(live)
+}
+
 fn sql_limit(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
@@ -123,33 +150,31 @@ fn sql_limit(limit: usize) -> i64 {
 pub(crate) fn list_sql(filter: &Filter, now: Timestamp) -> (String, Vec<Value>) {
     let index = index_for(filter);
     let (mut terms, mut values) = (String::new(), Vec::new());
-    let mut term = |words: &str, value: Value| {
+    let mut term = |words: &str, bound: Vec<Value>| {
         terms.push_str(words);
         terms.push_str(" AND ");
-        values.push(value);
+        values.extend(bound);
     };
-    if let (Some(tenant), Some(operation), Some(key)) = (&filter.tenant, &filter.operation, &filter.key) {
-        let hash = key_hash(&RecordKey::new(tenant.as_str(), operation.as_str(), key.as_str()));
-        term("key_hash = ?", Value::Blob(hash.into()));
-    } else if let Some(key) = &filter.key {
+    // The records of a client key are few, whatever their tenants, operations and scopes are.
+    if let Some(key) = &filter.key {
         let (low, high) = client_key_range(key);
-        term("key_hash >= ?", Value::Blob(low.into()));
-        term("key_hash <= ?", Value::Blob(high.into()));
+        term("key_hash >= ? AND key_hash <= ?", vec![Value::Blob(low.into()), Value::Blob(high.into())]);
     }
-    let texts =
-        [("tenant = ?", &filter.tenant), ("operation = ?", &filter.operation), ("key = ?", &filter.key)];
-    for (words, value) in texts {
+    for (words, value) in [("tenant = ?", &filter.tenant), ("key = ?", &filter.key)] {
         if let Some(value) = value {
-            term(words, Value::Text(value.clone()));
+            term(words, vec![Value::Text(value.clone())]);
         }
+    }
+    if let Some(operation) = &filter.operation {
+        term("operation IN (?, ?)", RecordKey::stored_operations(operation).map(Value::Text).into());
     }
     // That a window is over is read off the time. States are spelt out, for only then can SQLite tell that a partial index will do.
     let now = Value::Integer(now.as_millis());
     match filter.state {
         None => {}
-        Some(State::Expired) => term("(state = 'expired' OR expires_at <= ?)", now),
+        Some(State::Expired) => term("(state = 'expired' OR expires_at <= ?)", vec![now]),
         Some(state) if state.is_final() => {
-            term(&format!("state = '{}' AND expires_at > ?", state.as_str()), now);
+            term(&format!("state = '{}' AND expires_at > ?", state.as_str()), vec![now]);
         }
         Some(state) => terms.push_str(&format!("state = '{}' AND ", state.as_str())),
     }

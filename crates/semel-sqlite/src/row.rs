@@ -73,7 +73,7 @@ fn decode_columns(
         _ => return Err("incomplete resource".into()),
     };
     Ok(Record {
-        key: RecordKey { tenant: columns.at(1)?, operation: columns.at(2)?, key: columns.at(3)? },
+        key: RecordKey::from_stored(columns.text(1)?, columns.text(2)?, columns.text(3)?),
         operation_id,
         fingerprint: Fingerprint(columns.at(4)?),
         recipe: RecipeId(columns.at(5)?),

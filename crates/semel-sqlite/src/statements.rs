@@ -125,8 +125,13 @@ pub(crate) fn remove(conn: &Connection, expected: &Expected) -> Result<Swapped, 
     let key = &expected.key;
     let version = stored_version(expected.version);
     let id = expected.operation_id.as_bytes();
-    let removed =
-        conn.prepare_cached(REMOVE)?.execute(params![version, id, key.tenant, key.operation, key.key])?;
+    let removed = conn.prepare_cached(REMOVE)?.execute(params![
+        version,
+        id,
+        key.tenant,
+        key.stored_operation(),
+        key.key
+    ])?;
     if removed == 0 {
         return what_is_there(conn, key);
     }
@@ -148,7 +153,7 @@ type There = Result<Option<Record>, String>;
 /// What is there of this key.
 fn there(conn: &Connection, key: &RecordKey, hash: &KeyHash) -> Result<There, Fault> {
     Ok(one(conn, READ, hash)?.and_then(|found| match found {
-        Some(record) if record.key != *key => {
+        Some(record) if !record.key.is_same_record(key) => {
             Err(format!("operation {}: its key has the hash of another key", record.operation_id))
         }
         found => Ok(found),
@@ -250,7 +255,8 @@ pub(crate) fn purge(conn: &Connection, at_most: usize, now: Now) -> Result<Vec<P
     let mut statement = conn.prepare_cached(PURGE)?;
     // Whatever they are, but for the time that they were found by: one that is damaged goes like any other.
     let gone = statement.query_map([now.earliest.as_millis(), limit], |row| {
-        let operation = String::from_utf8_lossy(bytes(row.get_ref(2)?)).into();
+        let operation = String::from_utf8_lossy(bytes(row.get_ref(2)?));
+        let operation = RecordKey::from_stored("", &*operation, "").operation;
         Ok((row.get(0)?, bytes(row.get_ref(1)?).to_vec(), operation))
     })?;
     let mut gone = gone.collect::<rusqlite::Result<Vec<(i64, Vec<u8>, Arc<str>)>>>()?;
@@ -294,7 +300,7 @@ fn write(
         first,
         draft.operation_id.as_bytes(),
         draft.key.tenant,
-        draft.key.operation,
+        draft.key.stored_operation(),
         draft.key.key,
         draft.fingerprint.0,
         draft.recipe.0,

@@ -23,8 +23,8 @@ use semel::columns::key_hash;
 use semel::transition::{Act, Claim};
 use semel::{
     Answer, Created, Cursor, DamageLog, Draft, DueQuery, Expected, Filter, HistoryLine, KeyFormat,
-    KeyFormatSet, Now, OperationId, Page, Purged, Record, RecordKey, Respell, Store, StoreError, StoreFuture,
-    Swap, Swapped, Timestamp,
+    KeyFormatSet, LiveOperations, Now, OperationId, Page, Purged, Record, RecordKey, Respell, Store,
+    StoreError, StoreFuture, Swap, Swapped, Timestamp,
 };
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -321,6 +321,10 @@ impl Store for SqliteStore {
 
     fn count_live(&self, tenant: String, at_most: u64) -> StoreFuture<'_, u64> {
         Box::pin(self.view(move |conn, now| listing::count_live(conn, &tenant, now.latest, at_most)))
+    }
+
+    fn live_operations(&self, newest: usize) -> StoreFuture<'_, LiveOperations> {
+        Box::pin(self.view(move |conn, now| listing::live_operations(conn, newest, now.earliest)))
     }
 
     fn due(&self, query: DueQuery) -> StoreFuture<'_, Answer<Record>> {

@@ -1,6 +1,6 @@
 //! How SQL stores encode values that a column cannot hold directly: the same in all stores.
 
-use crate::identity::RecordKey;
+use crate::identity::{KeyScope, RecordKey};
 use crate::record::{Body, StoredResponse};
 use bytes::Bytes;
 use crc32fast::Hasher;
@@ -18,12 +18,13 @@ pub type KeyHash = [u8; 16];
 
 const PREFIX: usize = 4;
 
-/// The hash of a record key.
+/// The hash of a record key. Where it is across all operations, the operation is no part of it.
 #[must_use]
 pub fn key_hash(key: &RecordKey) -> KeyHash {
     let mut hasher = Sha256::new();
-    for part in [&key.tenant, &key.operation, &key.key] {
-        // The length keeps ("ab", "c") and ("a", "bc") apart.
+    let operation = (key.scope == KeyScope::Operation).then_some(&key.operation);
+    // The lengths keep ("ab", "c") and ("a", "bc") apart, and two parts from three.
+    for part in [Some(&key.tenant), operation, Some(&key.key)].into_iter().flatten() {
         hasher.update((part.len() as u64).to_le_bytes());
         hasher.update(part.as_bytes());
     }
@@ -211,6 +212,17 @@ mod tests {
         let hash = key_hash(&RecordKey::new("tenant", "operation", "key-of-the-client"));
         let (low, high) = client_key_range("key-of-the-client");
         assert!(low <= hash && hash <= high);
+    }
+
+    #[test]
+    fn a_key_across_operations_has_one_hash_and_never_that_of_a_key_within_one() {
+        let of = |operation: &str, scope| key_hash(&RecordKey::new("acme", operation, "key").in_scope(scope));
+        assert_eq!(of("pay", KeyScope::Tenant), of("refund", KeyScope::Tenant));
+        for operation in ["pay", "", "* pay"] {
+            assert_ne!(of("pay", KeyScope::Tenant), of(operation, KeyScope::Operation));
+        }
+        let hex: String = of("pay", KeyScope::Operation).iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(hex, "2c70e12b3feecd8df60fbf58f215bc02", "as it is in every store");
     }
 
     #[test]

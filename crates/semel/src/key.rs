@@ -63,11 +63,66 @@ pub enum KeySyntax {
     Opaque,
 }
 
+/// Which characters a key may have, and whether they have to be more than that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KeyForm {
+    /// Visible ASCII characters.
+    #[default]
+    Visible,
+    /// Letters, digits, `_`, `.`, `:` and `-`, as the Ad Context Protocol has it.
+    Token,
+    /// A UUID of version 7, as Iceberg's catalogs have it.
+    Uuid7,
+}
+
+impl KeyForm {
+    /// Every form.
+    pub const ALL: [Self; 3] = [Self::Visible, Self::Token, Self::Uuid7];
+
+    /// Its name, as settings spell it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Visible => "visible",
+            Self::Token => "token",
+            Self::Uuid7 => "uuid7",
+        }
+    }
+
+    /// What it is, for people.
+    #[must_use]
+    pub const fn in_words(self) -> &'static str {
+        match self {
+            Self::Visible => "visible ASCII",
+            Self::Token => "letters, digits, _ . : and -",
+            Self::Uuid7 => "a UUID of version 7",
+        }
+    }
+
+    fn check(self, key: &[u8]) -> Result<(), KeyError> {
+        match self {
+            Self::Visible => Ok(()),
+            Self::Token if key.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_.:-".contains(byte)) => {
+                Ok(())
+            }
+            Self::Token => Err(KeyError::NotToken),
+            // In the form that people write, and no other: braces and `urn:uuid:` would be other keys for the same one.
+            Self::Uuid7 => match uuid::Uuid::try_parse_ascii(key) {
+                Ok(uuid) if key.len() == 36 && uuid.get_version_num() == 7 => Ok(()),
+                _ => Err(KeyError::NotUuid7),
+            },
+        }
+    }
+}
+
 /// What a key must look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyRules {
     /// Which spellings are understood. Default: lenient.
     pub syntax: KeySyntax,
+    /// Which characters it may have. Default: visible ASCII.
+    pub form: KeyForm,
     /// The fewest characters, after unquoting. Default: 16.
     pub min: usize,
     /// The most characters, after unquoting. Default: 255.
@@ -76,7 +131,7 @@ pub struct KeyRules {
 
 impl Default for KeyRules {
     fn default() -> Self {
-        Self { syntax: KeySyntax::default(), min: MIN_LENGTH, max: MAX_LENGTH }
+        Self { syntax: KeySyntax::default(), form: KeyForm::default(), min: MIN_LENGTH, max: MAX_LENGTH }
     }
 }
 
@@ -121,6 +176,7 @@ impl KeyRules {
         if key.len() > self.max {
             return Err(KeyError::TooLong { max: self.max });
         }
+        self.form.check(&key)?;
         // Visible ASCII is UTF-8, so that this never fails; it is still no reason to panic.
         String::from_utf8(key).map(IdempotencyKey).map_err(|_| KeyError::NotVisibleAscii)
     }
@@ -192,6 +248,12 @@ pub enum KeyError {
          Use for example a UUID."
     )]
     NotVisibleAscii,
+    /// A character that the API does not take.
+    #[error("The Idempotency-Key may contain letters, digits, _ . : and - only. Use for example a UUID.")]
+    NotToken,
+    /// Not a UUID of version 7.
+    #[error("The Idempotency-Key must be a UUID of version 7, such as 019a6c1e-8f5e-7c3a-9d57-7f0a9a6f2b11.")]
+    NotUuid7,
     /// Something else than a string.
     #[error("The Idempotency-Key must be a string.")]
     NotText,
@@ -245,6 +307,34 @@ mod tests {
 
     fn quote(key: &str) -> String {
         format!("\"{key}\"")
+    }
+
+    #[test]
+    fn each_form_takes_its_own_characters() {
+        let (uuid4, uuid7) = ("5f0c3c1e-8d0f-4c7b-9d57-7f0a9a6f2b11", "019a6c1e-8f5e-7c3a-9d57-7f0a9a6f2b11");
+        let plain = uuid7.replace('-', "");
+        let rows: &[(KeyForm, &str, Result<(), KeyError>)] = &[
+            (KeyForm::Token, "aZ09_.:-aZ09_.:-", Ok(())),
+            (KeyForm::Token, "order/0123456789", Err(KeyError::NotToken)),
+            (KeyForm::Token, "order=0123456789", Err(KeyError::NotToken)),
+            (KeyForm::Token, "short", Err(KeyError::TooShort { min: 16 })),
+            (KeyForm::Uuid7, uuid7, Ok(())),
+            (KeyForm::Uuid7, uuid4, Err(KeyError::NotUuid7)),
+            (KeyForm::Uuid7, &plain, Err(KeyError::NotUuid7)),
+            (KeyForm::Uuid7, "{019a6c1e-8f5e-7c3a-9d57-7f0a9a6f2b11}", Err(KeyError::NotUuid7)),
+            (KeyForm::Uuid7, "not-a-uuid-at-all", Err(KeyError::NotUuid7)),
+            (KeyForm::Visible, "order/0123456789", Ok(())),
+        ];
+        for (form, key, expected) in rows {
+            let rules = KeyRules { form: *form, ..KeyRules::default() };
+            let value = HeaderValue::from_str(key).unwrap();
+            let found = rules.parse([&value].into_iter());
+            assert_eq!(
+                found.map(|found| found.map(IdempotencyKey::into_string)),
+                expected.map(|()| Some(key.to_string())),
+                "{form:?} {key}"
+            );
+        }
     }
 
     #[test]

@@ -82,7 +82,7 @@ mod store;
 pub mod trace;
 
 pub use history::{Actor, Happening, HistoryEntry, HistoryLine};
-pub use identity::{Fingerprint, MAX_TENANT, OperationId, Owner, RecipeId, RecordKey};
+pub use identity::{Fingerprint, KeyScope, MAX_TENANT, OperationId, Owner, RecipeId, RecordKey};
 pub use policy::{Expired, InFlight, Policy, Settling, Stale, StoreResponse};
 pub use record::{Body, Draft, DueKind, Expected, Origin, Record, Resource, State, StoredResponse, Times};
 pub use time::{Now, Timestamp, When};
@@ -101,9 +101,9 @@ pub use environment::{Environment, Randomness};
 pub use store::DamageLog;
 #[cfg(feature = "std")]
 pub use store::{
-    Access, Answer, Created, Cursor, DueQuery, Filter, KeyFormat, KeyFormatSet, ManualClock, MemoryStore,
-    Page, Purged, Respell, Store, StoreError, StoreFuture, StoreHandle, Swap, Swapped, bounded, cas,
-    check_draft,
+    Access, Answer, Created, Cursor, DueQuery, Filter, KeyFormat, KeyFormatSet, LiveOperations, ManualClock,
+    MemoryStore, Page, Purged, Respell, Store, StoreError, StoreFuture, StoreHandle, Swap, Swapped, bounded,
+    cas, check_draft,
 };
 
 /// The README's example is a documentation test.

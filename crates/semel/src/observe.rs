@@ -196,6 +196,8 @@ pub enum StoreCall {
     List,
     /// [`Store::count_live`](crate::Store::count_live)
     CountLive,
+    /// [`Store::live_operations`](crate::Store::live_operations)
+    LiveOperations,
     /// [`Store::due`](crate::Store::due)
     Due,
     /// [`Store::drop_answers`](crate::Store::drop_answers)
@@ -218,7 +220,7 @@ pub enum StoreCall {
 
 impl StoreCall {
     /// All of them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Create,
         Self::Swap,
         Self::Remove,
@@ -227,6 +229,7 @@ impl StoreCall {
         Self::History,
         Self::List,
         Self::CountLive,
+        Self::LiveOperations,
         Self::Due,
         Self::DropAnswers,
         Self::Purge,
@@ -262,6 +265,7 @@ impl StoreCall {
             | Self::History
             | Self::List
             | Self::CountLive
+            | Self::LiveOperations
             | Self::Due
             | Self::Recall
             | Self::Clock => false,
@@ -280,6 +284,7 @@ impl StoreCall {
             Self::History => "history",
             Self::List => "list",
             Self::CountLive => "count_live",
+            Self::LiveOperations => "live_operations",
             Self::Due => "due",
             Self::DropAnswers => "drop_answers",
             Self::Purge => "purge",

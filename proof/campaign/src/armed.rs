@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-const CALLS: [&str; 13] = [
+const CALLS: [&str; 14] = [
     "create",
     "swap",
     "remove",
@@ -12,6 +12,7 @@ const CALLS: [&str; 13] = [
     "history",
     "list",
     "count_live",
+    "live_operations",
     "due",
     "drop_answers",
     "purge",

@@ -17,7 +17,7 @@ pub fn target(data: &[u8]) {
         _ => KeySyntax::Lenient,
     };
     let rules = match mode.is_ascii_lowercase() {
-        true => KeyRules { syntax, min: 1, max: 8 },
+        true => KeyRules { syntax, min: 1, max: 8, ..KeyRules::default() },
         false => KeyRules { syntax, ..KeyRules::default() },
     };
     let values: Vec<HeaderValue> = lines.filter_map(|line| HeaderValue::from_bytes(line).ok()).collect();

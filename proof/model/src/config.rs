@@ -10,6 +10,8 @@ pub enum Third {
     Altered,
     /// Its instance does not know the recipe of the record: nobody can say whether the body is the same.
     Stranger,
+    /// It asks for another operation under the same key, which is across all of them.
+    OtherOperation,
 }
 
 /// How much may happen in one run. Everything else is unbounded.
@@ -130,10 +132,11 @@ impl Config {
         Self { expiry: true, ..config }
     }
 
-    /// Windows that end, the reaper, and an expired key that is new work.
+    /// Windows that end, the reaper, and an expired key that is new work, but for another operation.
     #[must_use]
     pub fn expiry_new(bounds: Bounds) -> Self {
-        Self { expiry: true, ..Self::new("expiry, new", Stale::Unknown, Expired::New, bounds) }
+        let third = Third::OtherOperation;
+        Self { expiry: true, third, ..Self::new("expiry, new", Stale::Unknown, Expired::New, bounds) }
     }
 
     /// What a test has time for.

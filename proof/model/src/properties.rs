@@ -168,7 +168,7 @@ fn applies(config: &Config, about: About) -> bool {
         About::Event(Event::Arrived(9) | Event::AnswerDropped) => config.expiry,
         About::Event(Event::Arrived(2)) => config.expiry && config.policy.expired == Expired::Refuse,
         About::State(State::FailedReplayable) => config.declines,
-        About::Event(Event::Arrived(0)) => config.third == Third::Altered,
+        About::Event(Event::Arrived(0)) => config.third != Third::Stranger,
         About::Event(Event::Arrived(1)) => config.third == Third::Stranger,
         About::Event(Event::Arrived(7)) => stale == Stale::Unknown,
         About::Event(Event::Resumed) => stale == Stale::Resume,

@@ -156,12 +156,15 @@ impl Turn<'_> {
     fn judge_mismatch(&mut self, slot: usize, found: &Kept, verdict: Verdict) {
         let gone = match standing(&found.whole(), crate::kept::NOW) {
             Standing::Gone => true,
-            Standing::Tombstone => self.config.policy.expired == Expired::New,
+            Standing::Tombstone => {
+                self.config.policy.expired == Expired::New
+                    && self.rules.matches(found, slot) != Match::OtherOperation
+            }
             Standing::Alive | Standing::BodyOver => false,
         };
         let expected = match self.rules.matches(found, slot) {
             Match::Same => return,
-            Match::Different => Verdict::KeyReused,
+            Match::Different | Match::OtherOperation => Verdict::KeyReused,
             Match::CannotTell => Verdict::CannotTell,
         };
         if !gone && verdict != expected {
@@ -172,7 +175,7 @@ impl Turn<'_> {
     /// It is the owner now, as far as it can tell.
     fn own(&mut self, slot: usize, fate: Fate) {
         let Some(kept) = self.world.record else { return self.world.end(slot) };
-        if self.rules.matches(&kept, slot) == Match::Different {
+        if matches!(self.rules.matches(&kept, slot), Match::Different | Match::OtherOperation) {
             self.break_rule(Rule::MismatchServed);
         }
         if kept.point {

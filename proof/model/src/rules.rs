@@ -92,9 +92,9 @@ impl Rules {
         sound(Kept::of(transition::reserve(reservation, &self.policy), true))
     }
 
-    /// Whether the client in this place sends the altered body.
+    /// Whether the client in this place sends the altered body, or one of another operation.
     pub(crate) fn alters(&self, slot: usize) -> bool {
-        slot == THIRD && self.third == Third::Altered
+        slot == THIRD && self.third != Third::Stranger
     }
 
     /// How the request of this client compares with a record.
@@ -102,6 +102,7 @@ impl Rules {
         match self.third {
             Third::Stranger if slot == THIRD => Match::CannotTell,
             _ if kept.altered == self.alters(slot) => Match::Same,
+            Third::OtherOperation => Match::OtherOperation,
             _ => Match::Different,
         }
     }

@@ -2,7 +2,65 @@
 
 use crate::samples::{in_state, key, reserved};
 use crate::{Bench, Checked, Client};
-use semel::{RecordKey, State, When};
+use semel::{KeyScope, LiveOperations, RecordKey, State, When};
+
+async fn of_operations(client: &Client, newest: usize) -> LiveOperations {
+    client.store.live_operations(newest).await.expect("the store counts")
+}
+
+pub async fn live_keys_are_counted_by_operation_and_scope(bench: Bench) -> Checked {
+    let client = bench.client();
+    assert_eq!(
+        of_operations(&client, 100).await,
+        LiveOperations { is_all: true, ..LiveOperations::default() }
+    );
+    let mut expected = LiveOperations { is_all: true, ..LiveOperations::default() };
+    let mut number = 0;
+    for operation in ["create_payment", "POST /payments/1", "* odd", ""] {
+        for scope in KeyScope::ALL {
+            for state in State::ALL {
+                let key = RecordKey { operation: operation.into(), ..key(number) }.in_scope(scope);
+                client.insert(in_state(state, key.clone())).await;
+                number += 1;
+                if state != State::Expired {
+                    *expected.operations.entry((operation.to_owned(), scope)).or_default() += 1;
+                }
+                if state.is_final() {
+                    // Its window is over, whatever is written.
+                    let mut over = in_state(state, RecordKey { key: format!("over-{number}").into(), ..key });
+                    over.times.expires = Some(When::NOW);
+                    client.insert(over).await;
+                }
+            }
+        }
+    }
+    assert_eq!(of_operations(&client, 1000).await, expected);
+    Ok(())
+}
+
+pub async fn no_more_records_are_looked_at_than_asked_for_and_the_newest_first(bench: Bench) -> Checked {
+    let client = bench.client();
+    for number in 0..20 {
+        let operation = if number < 15 { "old" } else { "new" };
+        client.insert(reserved(RecordKey { operation: operation.into(), ..key(number) })).await;
+    }
+    let of = |operation: &str, count| ((operation.to_owned(), KeyScope::Operation), count);
+    for (newest, operations, is_all) in [
+        (0, vec![], false),
+        (3, vec![of("new", 3)], false),
+        (7, vec![of("new", 5), of("old", 2)], false),
+        (19, vec![of("new", 5), of("old", 14)], false),
+        (20, vec![of("new", 5), of("old", 15)], false),
+        (21, vec![of("new", 5), of("old", 15)], true),
+        (usize::MAX, vec![of("new", 5), of("old", 15)], true),
+    ] {
+        let live = of_operations(&client, newest).await;
+        let operations = operations.into_iter().collect();
+        assert_eq!(live.is_all, is_all, "the newest {newest}");
+        assert_eq!(live.operations, operations, "the newest {newest}");
+    }
+    Ok(())
+}
 
 async fn live(client: &Client, tenant: &str, at_most: u64) -> u64 {
     client.store.count_live(tenant.into(), at_most).await.expect("the store counts")

@@ -26,4 +26,5 @@ pub mod reopen_after_kill;
 pub mod replay;
 pub mod reserve;
 pub mod retry;
+pub mod scopes;
 pub mod unknown;

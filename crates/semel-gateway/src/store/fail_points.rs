@@ -11,8 +11,8 @@ use bytes::Bytes;
 use semel::clock::{ClockReport, ClockRequest};
 use semel::{
     Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, KeyFormat, KeyFormatSet,
-    OperationId, Page, Purged, Record, RecordKey, Respell, Store, StoreError, StoreFuture, Swap, Swapped,
-    Timestamp,
+    LiveOperations, OperationId, Page, Purged, Record, RecordKey, Respell, Store, StoreError, StoreFuture,
+    Swap, Swapped, Timestamp,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -110,6 +110,10 @@ impl Store for FailingStore {
 
     fn count_live(&self, tenant: String, at_most: u64) -> StoreFuture<'_, u64> {
         between_points!("count_live", self.0.count_live(tenant, at_most))
+    }
+
+    fn live_operations(&self, newest: usize) -> StoreFuture<'_, LiveOperations> {
+        between_points!("live_operations", self.0.live_operations(newest))
     }
 
     fn due(&self, query: DueQuery) -> StoreFuture<'_, Answer<Record>> {

@@ -245,7 +245,7 @@ mod swap;
 
 pub(crate) use create::{CREATE, CREATE_RESERVATION, RESERVE};
 pub(crate) use forget::{DROP_ANSWERS, PURGE};
-pub(crate) use read::{COUNT_LIVE, DUE, FIND, HISTORY, HOLD, READ, UNDER_WAY, listing_now};
+pub(crate) use read::{COUNT_LIVE, DUE, FIND, HISTORY, HOLD, LIVE_OPERATIONS, READ, UNDER_WAY, listing_now};
 pub(crate) use swap::{REMOVE, SWAP, SWAP_COMPLETION};
 
 /// Nothing where commits can be lost, unless they may: parameter 3.

@@ -68,6 +68,16 @@ FROM (SELECT FROM semel_records
     ") LIMIT $2) AS live"
 );
 
+/// By the primary key alone, newest first: no index has operations, and only so many rows are looked at.
+pub(crate) const LIVE_OPERATIONS: &str = concat!(
+    "SELECT operation, count(*) FILTER (WHERE state <> 'expired' AND (expires_at IS NULL OR expires_at > now)), count(*),
+  pg_is_in_recovery()
+FROM (SELECT operation, state, expires_at, ",
+    listing_now!(),
+    " AS now FROM semel_records ORDER BY id DESC LIMIT $1) AS newest
+GROUP BY operation"
+);
+
 /// What waits for something that is due, after a place. The kind is an equality of its own: of bounds that are rows, the server ends a scan only
 /// where their first column is passed, so that it would go through all that is not due yet. The limit is not to be seen by the planner, which takes it
 /// for a tenth of what there is and goes by the index to come to it soonest; a limit that it knows to be above what it expects would have it read all that is due and sort it. The rows come in the order of the

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use semel::clock::{ClockReport, ClockRequest};
 use semel::{
     Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, KeyFormat, KeyFormatSet,
-    OperationId, Page, Purged, Record, RecordKey, Respell, Store, StoreError, StoreFuture, Swap, Swapped,
-    Timestamp,
+    LiveOperations, OperationId, Page, Purged, Record, RecordKey, Respell, Store, StoreError, StoreFuture,
+    Swap, Swapped, Timestamp,
 };
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -180,6 +180,10 @@ impl Store for Interposed {
 
     fn list(&self, filter: Filter, from: Option<Cursor>, limit: usize) -> StoreFuture<'_, Page> {
         self.call(self.inner.list(filter, from, limit))
+    }
+
+    fn live_operations(&self, newest: usize) -> StoreFuture<'_, LiveOperations> {
+        self.call(self.inner.live_operations(newest))
     }
 
     fn due(&self, query: DueQuery) -> StoreFuture<'_, Answer<Record>> {

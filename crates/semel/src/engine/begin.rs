@@ -2,10 +2,12 @@
 
 mod formerly;
 
+use formerly::former_keys;
+
 use super::quota::Admission;
 use super::{Engine, Ticket};
 use crate::environment::Environment;
-use crate::fingerprint::{RecipeUnavailable, Subject};
+use crate::fingerprint::{Recipe, RecipeUnavailable, Subject};
 use crate::identity::{Fingerprint, MAX_TENANT, OperationId, Owner, RecipeId, RecordKey};
 use crate::observe::{Event, log_doubt_of};
 use crate::policy::{Expired, InFlight, Policy};
@@ -165,7 +167,7 @@ impl Engine {
     }
 
     async fn find_out(&self, incoming: &Incoming<'_>) -> Result<Decision, BeginError> {
-        let former = incoming.subject.former_operations();
+        let former = former_keys(incoming);
         if !former.is_empty()
             && let Some(decision) = Box::pin(self.decide_formerly(incoming, &former)).await?
         {
@@ -268,7 +270,7 @@ impl Engine {
         asked: &Fingerprinted<'_>,
         made: &Record,
     ) -> Result<Option<Decision>, BeginError> {
-        let former = asked.incoming.subject.former_operations();
+        let former = former_keys(asked.incoming);
         if former.is_empty() || made.attempt > 1 {
             return Ok(None);
         }
@@ -360,18 +362,29 @@ impl Engine {
         })
     }
 
-    /// How the request compares with a record, under the record's own recipe.
+    /// How the request compares with a record, under the record's own recipe and the name that its operation has there.
     async fn compare(&self, asked: &Fingerprinted<'_>, record: &Record) -> Result<Match, StoreError> {
-        let fingerprint = if record.recipe == asked.recipe {
+        let Incoming { subject, key, .. } = asked.incoming;
+        let operation = &record.key.operation;
+        // Only under a key across operations is there a record of another one.
+        let is_renamed = *operation != key.operation;
+        if is_renamed && !subject.former_operations().contains(operation) {
+            return Ok(Match::OtherOperation);
+        }
+        let make = |recipe: &Recipe| match is_renamed {
+            true => subject.fingerprint_as(operation, recipe),
+            false => subject.fingerprint_under(recipe),
+        };
+        let fingerprint = if record.recipe == asked.recipe && !is_renamed {
             Some(asked.fingerprint)
         } else {
             match self.shared.recipe(record.recipe).await? {
                 None => None,
-                Some(recipe) => match asked.incoming.subject.fingerprint_under(&recipe) {
+                Some(recipe) => match make(&recipe) {
                     // It may be one of the store's.
                     Err(RecipeUnavailable::OtherSecret) => {
                         let keyed = Box::pin(self.shared.keyed_as_stored(&recipe)).await?;
-                        keyed.and_then(|recipe| asked.incoming.subject.fingerprint_under(&recipe).ok())
+                        keyed.and_then(|recipe| make(&recipe).ok())
                     }
                     made => made.ok(),
                 },

@@ -1,7 +1,7 @@
 //! What can be fingerprinted now, and again under the recipe of a record that is found later.
 
 use super::{FingerprintSecret, HttpRequest, Recipe, RecipeUnavailable, fingerprint};
-use crate::Fingerprint;
+use crate::{Fingerprint, KeyScope};
 use std::sync::Arc;
 
 /// What is asked for, in a form that can be hashed by any recipe.
@@ -33,6 +33,11 @@ pub trait Subject: Send + Sync {
     /// The names that the operation had before, under which the key may be known. By default none: then nobody looks.
     fn former_operations(&self) -> Vec<Arc<str>> {
         Vec::new()
+    }
+
+    /// The scope that keys of the operation had before, in which the key may be known. By default none: then nobody looks.
+    fn former_scope(&self) -> Option<KeyScope> {
+        None
     }
 }
 

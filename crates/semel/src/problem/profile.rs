@@ -1,8 +1,10 @@
 //! The protocols whose clients are served, and which statuses each of them expects.
 
 use super::Code;
+use crate::key::KeyForm;
 use http::StatusCode;
 use std::fmt;
+use std::time::Duration;
 
 /// The statuses and formats that clients of one protocol expect. The codes are the same in all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -46,6 +48,41 @@ impl Profile {
         match self {
             Self::Stripe => 1,
             _ => crate::key::MIN_LENGTH,
+        }
+    }
+
+    /// Which characters the keys of its clients have.
+    #[must_use]
+    pub const fn key_form(self) -> KeyForm {
+        match self {
+            Self::Adcp => KeyForm::Token,
+            Self::Iceberg => KeyForm::Uuid7,
+            _ => KeyForm::Visible,
+        }
+    }
+
+    /// For how long its protocol has a server remember a key: at least, and at most.
+    #[must_use]
+    pub const fn retention(self) -> (Option<Duration>, Option<Duration>) {
+        const HOUR: u64 = 60 * 60;
+        match self {
+            Self::Acp | Self::Ucp => (Some(Duration::from_secs(24 * HOUR)), None),
+            Self::Adcp => (Some(Duration::from_secs(HOUR)), Some(Duration::from_secs(7 * 24 * HOUR))),
+            _ => (None, None),
+        }
+    }
+
+    /// The members of a JSON body that are no part of a request, by JSON Pointer.
+    #[must_use]
+    pub const fn ignored_members(self) -> &'static [&'static str] {
+        match self {
+            Self::Adcp => &[
+                "/idempotency_key",
+                "/context",
+                "/governance_context",
+                "/push_notification_config/authentication/credentials",
+            ],
+            _ => &[],
         }
     }
 

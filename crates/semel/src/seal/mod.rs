@@ -223,7 +223,7 @@ fn accepting(keyring: &Arc<Keyring>) -> Arc<Keyring> {
 fn bound<T>(record: &Record<T>) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(256);
     let key = &record.key;
-    for text in ["semel sealed 1", &key.tenant, &key.operation, &key.key] {
+    for text in ["semel sealed 1", &key.tenant, &key.stored_operation(), &key.key] {
         part(&mut bytes, text.as_bytes());
     }
     part(&mut bytes, record.operation_id.as_bytes());

@@ -3,8 +3,8 @@
 use super::batches::Batches;
 use super::call::Caller;
 use super::{
-    Answer, Created, Cursor, DueQuery, Filter, KeyFormat, KeyFormatSet, Page, Purged, Respell, Store,
-    StoreError, Swap, Swapped,
+    Answer, Created, Cursor, DueQuery, Filter, KeyFormat, KeyFormatSet, LiveOperations, Page, Purged,
+    Respell, Store, StoreError, Swap, Swapped,
 };
 use crate::clock::{ClockReport, ClockRequest};
 use crate::history::HistoryLine;
@@ -156,6 +156,21 @@ impl StoreHandle {
     ) -> Result<u64, StoreError> {
         self.caller
             .within(Some(within), StoreCall::CountLive, |store| store.count_live(tenant, at_most))
+            .await
+            .0
+    }
+
+    /// [`Store::live_operations`], which may take this long in place of the timeout.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub async fn live_operations(
+        &self,
+        newest: usize,
+        within: Duration,
+    ) -> Result<LiveOperations, StoreError> {
+        self.caller
+            .within(Some(within), StoreCall::LiveOperations, |store| store.live_operations(newest))
             .await
             .0
     }

@@ -7,8 +7,8 @@ use crate::history::{HistoryEntry, HistoryLine};
 use crate::identity::{OperationId, RecordKey};
 use crate::record::{Body, Draft, DueKind, Expected, Record, State, StoredResponse};
 use crate::store::{
-    Answer, Created, Cursor, DueQuery, Filter, KeyFormat, KeyFormatSet, Page, Purged, Respell, Store,
-    StoreFuture, Swap, Swapped, check_draft,
+    Answer, Created, Cursor, DueQuery, Filter, KeyFormat, KeyFormatSet, LiveOperations, Page, Purged,
+    Respell, Store, StoreFuture, Swap, Swapped, check_draft,
 };
 use crate::time::{Now, Timestamp};
 use crate::transition::state_at;
@@ -154,6 +154,7 @@ struct Contents {
     now: Timestamp,
     /// Counts creations: the order of listings.
     created: i64,
+    /// By what a record is the only one of.
     records: BTreeMap<RecordKey, Kept>,
     keys: HashMap<OperationId, RecordKey>,
     remembered: HashMap<String, Bytes>,
@@ -214,14 +215,15 @@ impl Default for MemoryStore {
 
 impl Contents {
     fn create(&mut self, draft: Draft, now: Now) -> Created {
-        if let Some(kept) = self.records.get(&draft.key) {
+        let unique = draft.key.unique();
+        if let Some(kept) = self.records.get(&unique) {
             return Created::Exists(Box::new(kept.record.clone()));
         }
         let record = by_itself(draft.at(now));
         self.created += 1;
-        self.keys.insert(record.operation_id, record.key.clone());
+        self.keys.insert(record.operation_id, unique.clone());
         let kept = Kept { record, history: Vec::new(), place: self.created };
-        self.records.insert(kept.record.key.clone(), kept);
+        self.records.insert(unique, kept);
         Created::Inserted
     }
 
@@ -245,12 +247,12 @@ impl Contents {
             return otherwise;
         }
         self.keys.remove(&expected.operation_id);
-        self.records.remove(&expected.key);
+        self.records.remove(&expected.key.unique());
         Swapped::Done
     }
 
     fn expected(&mut self, expected: &Expected) -> Result<&mut Kept, Swapped> {
-        match self.records.get_mut(&expected.key) {
+        match self.records.get_mut(&expected.key.unique()) {
             None => Err(Swapped::Missing),
             Some(kept) if kept.record.expected() == *expected => Ok(kept),
             Some(kept) => Err(Swapped::Changed(Box::new(kept.record.clone()))),
@@ -345,7 +347,7 @@ impl Store for MemoryStore {
     fn read(&self, keys: Vec<RecordKey>) -> StoreFuture<'_, Answer<Option<Record>>> {
         Box::pin(async move {
             let (contents, now) = self.lock();
-            let read = |key| contents.records.get(key).map(|kept| kept.record.clone());
+            let read = |key: &RecordKey| contents.records.get(&key.unique()).map(|kept| kept.record.clone());
             Ok(Answer::at(now, keys.iter().map(read).collect()))
         })
     }
@@ -390,6 +392,22 @@ impl Store for MemoryStore {
                 *record.key.tenant == *tenant && state_at(record, now.latest) != State::Expired
             });
             Ok(live.zip(0..at_most).count() as u64)
+        })
+    }
+
+    fn live_operations(&self, newest: usize) -> StoreFuture<'_, LiveOperations> {
+        Box::pin(async move {
+            let (contents, now) = self.lock();
+            let mut found: Vec<&Kept> = contents.records.values().collect();
+            found.sort_by_key(|kept| std::cmp::Reverse(kept.place));
+            let mut live = LiveOperations { is_all: found.len() < newest, ..LiveOperations::default() };
+            for Kept { record, .. } in found.into_iter().take(newest) {
+                if state_at(record, now.earliest) != State::Expired {
+                    let RecordKey { operation, scope, .. } = &record.key;
+                    *live.operations.entry((operation.to_string(), *scope)).or_default() += 1;
+                }
+            }
+            Ok(live)
         })
     }
 

@@ -15,10 +15,11 @@ pub use memory::{ManualClock, MemoryStore};
 
 use crate::clock::{ClockReport, ClockRequest};
 use crate::history::{HistoryEntry, HistoryLine};
-use crate::identity::{OperationId, RecordKey};
+use crate::identity::{KeyScope, OperationId, RecordKey};
 use crate::record::{Body, Draft, DueKind, Expected, Record, State};
 use crate::time::{Now, Timestamp};
 use bytes::Bytes;
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -141,7 +142,7 @@ pub struct Filter {
     pub state: Option<State>,
     /// Only this tenant's.
     pub tenant: Option<String>,
-    /// Only this operation's.
+    /// Only this operation's, whatever the scope of its keys is.
     pub operation: Option<String>,
     /// Only of this client key.
     pub key: Option<String>,
@@ -173,6 +174,15 @@ pub struct DueQuery {
     pub after: Option<(Timestamp, OperationId)>,
     /// At most so many.
     pub limit: usize,
+}
+
+/// How many keys are live of each operation.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct LiveOperations {
+    /// The operations with live keys, by name and scope.
+    pub operations: BTreeMap<(String, KeyScope), u64>,
+    /// Whether all records were looked at, for certain: there are fewer than could have been.
+    pub is_all: bool,
 }
 
 /// A record that was removed because its time was over.
@@ -254,7 +264,8 @@ pub enum StoreError {
 ///
 /// No method has a default body: no store can weaken a promise by leaving one out.
 pub trait Store: Send + Sync + 'static {
-    /// Inserts each draft if there is no record of its key; otherwise returns that record. One atomic step, without a read before it.
+    /// Inserts each draft if there is no [record of its key](RecordKey::is_same_record); otherwise returns that record. One atomic step,
+    /// without a read before it.
     fn create(&self, batch: Vec<Draft>) -> StoreFuture<'_, Answer<Created>>;
 
     /// Replaces each record, and appends to its history, if operation id and version are the expected ones.
@@ -266,7 +277,7 @@ pub trait Store: Send + Sync + 'static {
     /// Removes each record and its history, if operation id and version are the expected ones.
     fn remove(&self, batch: Vec<Expected>) -> StoreFuture<'_, Answer<Swapped>>;
 
-    /// The records of these keys.
+    /// The records of these keys. That of a key across all operations is found under any operation's name, and returned with its own.
     fn read(&self, keys: Vec<RecordKey>) -> StoreFuture<'_, Answer<Option<Record>>>;
 
     /// The records of these operation ids.
@@ -285,6 +296,12 @@ pub trait Store: Send + Sync + 'static {
     /// How many keys of a tenant are live: those of records in any state but [`Expired`](crate::State::Expired) at the latest time that
     /// it may be ([`state_at`](crate::transition::state_at)): a clock that is wrong must not use up a quota. Counts no further than `at_most`, by index.
     fn count_live(&self, tenant: String, at_most: u64) -> StoreFuture<'_, u64>;
+
+    /// How many keys are live of each operation, among so many records that were created last, by the earliest time that it may be: sorted by
+    /// operation, without those that have none.
+    ///
+    /// Looks at no more than `newest` records, and reads no answers. [`is_all`](LiveOperations::is_all) says whether there are fewer.
+    fn live_operations(&self, newest: usize) -> StoreFuture<'_, LiveOperations>;
 
     /// Records that wait for something that is due by the store's now, earliest first, without bodies and headers.
     ///

@@ -63,6 +63,9 @@ pub enum Match {
     Same,
     /// It is another request under the same key.
     Different,
+    /// It is a request of another operation, under a key that names one request across all of them. How long the record's own operation
+    /// remembers an expired key is not known to this request.
+    OtherOperation,
     /// The recipe of the record is unavailable here.
     CannotTell,
 }
@@ -119,14 +122,17 @@ pub fn arrive(record: &Record, arrival: &Arrival<'_>, now: impl Into<Now>) -> Ar
     let standing = standing(record, now);
     let forgotten = match standing {
         Standing::Gone => true,
-        Standing::Tombstone => arrival.policy.expired == Expired::New,
+        // The policy of another operation says nothing of this tombstone.
+        Standing::Tombstone => {
+            arrival.policy.expired == Expired::New && arrival.matches != Match::OtherOperation
+        }
         Standing::Alive | Standing::BodyOver => false,
     };
     if forgotten {
         return Arrived::Forgotten;
     }
     match arrival.matches {
-        Match::Different => return Arrived::KeyReused,
+        Match::Different | Match::OtherOperation => return Arrived::KeyReused,
         Match::CannotTell => return Arrived::CannotTell,
         Match::Same => {}
     }

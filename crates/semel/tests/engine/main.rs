@@ -21,6 +21,7 @@ mod phases;
 mod quotas;
 mod recipes;
 mod recovery;
+mod scopes;
 mod sealing;
 mod settling;
 mod support;

@@ -8,9 +8,9 @@ use crate::machine::Machine;
 use bytes::Bytes;
 use semel::clock::{Clock as _, ClockReport, ClockRequest, Keeper, Mark, Told};
 use semel::{
-    Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, KeyFormat, KeyFormatSet, Now,
-    OperationId, Page, Purged, Record, RecordKey, Respell, Store, StoreError, StoreFuture, Swap, Swapped,
-    Timestamp, check_draft,
+    Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, KeyFormat, KeyFormatSet,
+    LiveOperations, Now, OperationId, Page, Purged, Record, RecordKey, Respell, Store, StoreError,
+    StoreFuture, Swap, Swapped, Timestamp, check_draft,
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -266,6 +266,10 @@ impl Store for SimulatedStore {
 
     fn count_live(&self, tenant: String, at_most: u64) -> StoreFuture<'_, u64> {
         self.call("count_live", move |_, contents, now| Ok(contents.count_live(&tenant, at_most, now)))
+    }
+
+    fn live_operations(&self, newest: usize) -> StoreFuture<'_, LiveOperations> {
+        self.call("live_operations", move |_, contents, now| Ok(contents.live_operations(newest, now)))
     }
 
     fn due(&self, query: DueQuery) -> StoreFuture<'_, Answer<Record>> {

@@ -5,8 +5,8 @@ use bytes::Bytes;
 use semel::clock::Mark;
 use semel::transition::state_at;
 use semel::{
-    Body, Created, Cursor, Draft, DueKind, DueQuery, Expected, Filter, HistoryLine, Now, OperationId, Page,
-    Record, RecordKey, State, StoreError, StoredResponse, Swap, Swapped, Timestamp,
+    Body, Created, Cursor, Draft, DueKind, DueQuery, Expected, Filter, HistoryLine, LiveOperations, Now,
+    OperationId, Page, Record, RecordKey, State, StoreError, StoredResponse, Swap, Swapped, Timestamp,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -23,6 +23,7 @@ pub(crate) struct Kept {
 }
 
 pub(crate) struct Contents {
+    /// By what a record is the only one of.
     pub(super) records: BTreeMap<RecordKey, Kept>,
     ids: HashMap<OperationId, RecordKey>,
     places: BTreeMap<i64, RecordKey>,
@@ -149,7 +150,7 @@ impl Contents {
     }
 
     pub(crate) fn record(&self, key: &RecordKey) -> Option<&Record> {
-        self.records.get(key).map(|kept| &kept.record)
+        self.records.get(&key.unique()).map(|kept| &kept.record)
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = (&Record, bool)> {
@@ -206,7 +207,8 @@ impl Contents {
     }
 
     pub(super) fn create(&mut self, draft: &Draft, now: Now) -> Created {
-        if let Some(kept) = self.records.get(&draft.key) {
+        let key = draft.key.unique();
+        if let Some(kept) = self.records.get(&key) {
             return match undamaged(kept) {
                 Ok(()) => Created::Exists(Box::new(kept.record.clone())),
                 Err(why) => Created::Damaged(why),
@@ -220,7 +222,7 @@ impl Contents {
             damaged: false,
             written: None,
         };
-        self.write(&draft.key, Some(kept));
+        self.write(&key, Some(kept));
         Created::Inserted
     }
 
@@ -234,14 +236,17 @@ impl Contents {
         let record = Draft::clone(&swap.next).at(now);
         let version = record.version;
         history.extend(swap.history.clone().map(|entry| HistoryLine { at: now.earliest, version, entry }));
-        self.write(&swap.expected.key, Some(Kept { record, history, place, damaged: false, written }));
+        self.write(
+            &swap.expected.key.unique(),
+            Some(Kept { record, history, place, damaged: false, written }),
+        );
         Swapped::Done
     }
 
     /// The record that this is to replace, as its writer read it: where that was before somebody tampered with it, as it was then. And whether what
     /// was tampered with is written back.
     pub(super) fn as_read(&self, swap: &Swap) -> (Option<Record>, bool) {
-        let Some(kept) = self.records.get(&swap.expected.key) else { return (None, false) };
+        let Some(kept) = self.records.get(&swap.expected.key.unique()) else { return (None, false) };
         let mut record = kept.record.clone();
         if let (Some(response), Some(written)) = (&mut record.response, &kept.written)
             && matches!(response.body, Body::Sealed(_))
@@ -254,13 +259,13 @@ impl Contents {
 
     /// Whether a record is what was written.
     pub(super) fn is_whole(&self, key: &RecordKey) -> bool {
-        self.records.get(key).is_none_or(|kept| !kept.damaged && kept.written.is_none())
+        self.records.get(&key.unique()).is_none_or(|kept| !kept.damaged && kept.written.is_none())
     }
 
     pub(super) fn remove(&mut self, expected: &Expected) -> Swapped {
         match self.expected(expected) {
             Ok(_) => {
-                self.write(&expected.key, None);
+                self.write(&expected.key.unique(), None);
                 Swapped::Done
             }
             Err(otherwise) => otherwise,
@@ -268,7 +273,7 @@ impl Contents {
     }
 
     fn expected(&self, expected: &Expected) -> Result<&Kept, Swapped> {
-        match self.records.get(&expected.key) {
+        match self.records.get(&expected.key.unique()) {
             None => Err(Swapped::Missing),
             Some(kept) if kept.record.expected() == *expected => Ok(kept),
             Some(kept) => Err(match undamaged(kept) {
@@ -279,7 +284,7 @@ impl Contents {
     }
 
     pub(super) fn read(&self, key: &RecordKey) -> Result<Option<Record>, StoreError> {
-        let Some(kept) = self.records.get(key) else { return Ok(None) };
+        let Some(kept) = self.records.get(&key.unique()) else { return Ok(None) };
         undamaged(kept).map_err(StoreError::Damaged)?;
         Ok(Some(kept.record.clone()))
     }
@@ -317,6 +322,18 @@ impl Contents {
         let of_tenant = of_tenant.take_while(|record| *record.key.tenant == *tenant);
         let live = of_tenant.filter(|record| state_at(record, now.latest) != State::Expired);
         live.zip(0..at_most).count() as u64
+    }
+
+    pub(super) fn live_operations(&self, newest: usize, now: Now) -> LiveOperations {
+        let mut live = LiveOperations { is_all: self.places.len() < newest, ..LiveOperations::default() };
+        let records = self.places.values().rev().take(newest).filter_map(|key| self.records.get(key));
+        for record in records.map(|kept| &kept.record) {
+            if state_at(record, now.earliest) != State::Expired {
+                let RecordKey { operation, scope, .. } = &record.key;
+                *live.operations.entry((operation.to_string(), *scope)).or_default() += 1;
+            }
+        }
+        live
     }
 
     pub(super) fn due(&self, query: &DueQuery, now: Now) -> Vec<Record> {
@@ -403,8 +420,8 @@ impl Contents {
     /// Rewrites all records in another key format.
     pub(super) fn respelt(&mut self, spelt: Vec<(RecordKey, Record)>) {
         for (old, record) in spelt {
-            let Some(kept) = self.exchange(&old, None) else { continue };
-            let key = record.key.clone();
+            let Some(kept) = self.exchange(&old.unique(), None) else { continue };
+            let key = record.key.unique();
             self.exchange(&key, Some(Kept { record, ..kept }));
         }
     }

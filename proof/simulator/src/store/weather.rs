@@ -183,7 +183,7 @@ impl Weather {
 
 /// A read whose answer is lost has changed nothing.
 fn lost(call: &Call) -> StoreError {
-    let reads = ["read", "find", "history", "list", "count_live", "due", "recall"];
+    let reads = ["read", "find", "history", "list", "count_live", "live_operations", "due", "recall"];
     if reads.contains(&call.name) {
         StoreError::Unavailable("simulated: the answer was lost".into())
     } else {

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use semel::clock::{ClockReport, ClockRequest};
 use semel::{
     Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, KeyFormat, KeyFormatSet,
-    MemoryStore, OperationId, Page, Purged, Record, RecordKey, Respell, Store, StoreFuture, Swap, Swapped,
-    Timestamp,
+    LiveOperations, MemoryStore, OperationId, Page, Purged, Record, RecordKey, Respell, Store, StoreFuture,
+    Swap, Swapped, Timestamp,
 };
 use tokio::sync::watch;
 
@@ -42,6 +42,10 @@ impl Store for SlowStore {
 
     fn list(&self, filter: Filter, from: Option<Cursor>, limit: usize) -> StoreFuture<'_, Page> {
         self.0.list(filter, from, limit)
+    }
+
+    fn live_operations(&self, newest: usize) -> StoreFuture<'_, LiveOperations> {
+        self.0.live_operations(newest)
     }
 
     fn due(&self, query: DueQuery) -> StoreFuture<'_, Answer<Record>> {

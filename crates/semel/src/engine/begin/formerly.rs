@@ -1,13 +1,13 @@
-//! A key that may be known under a name that the operation had before.
+//! A key that may be known under a name that the operation had before, or in the scope that its keys had.
 //!
-//! A record under a former name is decided on where it is, under its own key. It is looked for before the reservation, and once more when
+//! A record under a former name or in a former scope is decided on where it is, under its own key. It is looked for before the reservation, and once more when
 //! a new record was made: another instance, with the configuration of before, may have begun in between. Then the new record, of which
 //! nothing was executed, is taken back. What such an instance begins later is not seen; so all instances get a new name at once.
 
 use super::{BeginError, Decision, Fingerprinted, Incoming, MAX_LOSSES, Next};
 use crate::engine::Engine;
 use crate::fingerprint::{Recipe, RecipeUnavailable, Subject};
-use crate::identity::{Fingerprint, RecordKey};
+use crate::identity::{Fingerprint, KeyScope, RecordKey};
 use crate::policy::{Expired, InFlight, Policy};
 use crate::record::{Expected, Record};
 use crate::store::Swapped;
@@ -36,16 +36,17 @@ impl Engine {
     pub(super) async fn decide_formerly(
         &self,
         incoming: &Incoming<'_>,
-        names: &[Arc<str>],
+        keys: &[RecordKey],
     ) -> Result<Option<Decision>, BeginError> {
-        for operation in names {
-            let key = RecordKey { operation: Arc::clone(operation), ..incoming.key.clone() };
-            let stored = self.shared.stored_key(&key).await?;
+        for key in keys {
+            let stored = self.shared.stored_key(key).await?;
             let (now, Some(record)) = self.shared.store.read(&stored).await? else { continue };
-            if is_forgotten(&record, now, &incoming.policy) {
+            if is_forgotten(&record, now, &incoming.policy) || !is_of(incoming, &record) {
                 continue;
             }
-            let subject = UnderFormerName { subject: incoming.subject, operation: Arc::clone(operation) };
+            let operation = Arc::clone(&record.key.operation);
+            let key = RecordKey { operation: Arc::clone(&operation), ..key.clone() };
+            let subject = UnderFormerName { subject: incoming.subject, operation };
             let former = Incoming { key, subject: &subject, policy: Arc::clone(&incoming.policy) };
             let asked = self.asked(&former).await?;
             if let Some(decision) = self.decide_on(&asked, record, now).await? {
@@ -87,15 +88,19 @@ impl Engine {
     pub(super) async fn is_still_new(
         &self,
         asked: &Fingerprinted<'_>,
-        names: &[Arc<str>],
+        keys: &[RecordKey],
         made: Expected,
         claim: Claim,
     ) -> Result<Option<Decision>, BeginError> {
         let mut found = Ok(false);
-        for operation in names {
-            let key = RecordKey { operation: Arc::clone(operation), ..RecordKey::clone(&asked.key) };
+        for key in keys {
+            // The client's key as the store has it.
+            let key = RecordKey { key: Arc::clone(&asked.key.key), ..key.clone() };
             match self.shared.store.read(&key).await {
-                Ok((now, Some(record))) if !is_forgotten(&record, now, &asked.incoming.policy) => {
+                Ok((now, Some(record)))
+                    if !is_forgotten(&record, now, &asked.incoming.policy)
+                        && is_of(asked.incoming, &record) =>
+                {
                     found = Ok(true)
                 }
                 Ok(_) => {}
@@ -119,10 +124,37 @@ impl Engine {
             self.abandon_lost_reservation(key, claim, policy);
             return Err(error.into());
         }
-        let decided = self.decide_formerly(asked.incoming, names).await?;
+        let decided = self.decide_formerly(asked.incoming, keys).await?;
         // It is gone again: the client may try again at once.
         Ok(Some(decided.unwrap_or_else(|| super::in_progress(None))))
     }
+}
+
+/// Where else a request's key may be known: under names that its operation had before, and in the scope that its keys had.
+///
+/// Across operations, a record under a former name is found as the key's own, and needs no look.
+pub(super) fn former_keys(incoming: &Incoming<'_>) -> Vec<RecordKey> {
+    let Incoming { key, subject, .. } = incoming;
+    let former = subject.former_scope().filter(|scope| *scope != key.scope);
+    let within_operations = [Some(key.scope), former].contains(&Some(KeyScope::Operation));
+    let named = |operation| RecordKey { operation, ..key.clone() }.in_scope(KeyScope::Operation);
+    let mut keys = Vec::new();
+    match former {
+        Some(KeyScope::Tenant) => keys.push(key.clone().in_scope(KeyScope::Tenant)),
+        Some(KeyScope::Operation) => keys.push(named(Arc::clone(&key.operation))),
+        None => {}
+    }
+    if within_operations {
+        keys.extend(subject.former_operations().into_iter().map(named));
+    }
+    keys
+}
+
+/// Whether a record is of the request's operation, by its name or a former one. Across operations, as keys once were, it may be another's,
+/// which was no key of this one then, and is none now.
+fn is_of(incoming: &Incoming<'_>, record: &Record) -> bool {
+    let operation = &record.key.operation;
+    *operation == incoming.key.operation || incoming.subject.former_operations().contains(operation)
 }
 
 /// Whether a key is new although there is a record of it.

@@ -156,6 +156,20 @@ impl Format {
         self.response(&Refusal::plain(problem, self.profile.permitted(problem.status)))
     }
 
+    /// Whether clients get the `context` of their request's JSON body back in refusals.
+    #[must_use]
+    pub fn echoes_context(&self) -> bool {
+        self.profile == Profile::Adcp && self.own.as_ref().is_none_or(|own| own.body.is_none())
+    }
+
+    /// A refusal's body with the `context` of the request's JSON body, a JSON text that goes back as it is; `None` where clients of the
+    /// profile get none.
+    #[must_use]
+    pub fn in_context(&self, refusal: &[u8], context: &str) -> Option<Bytes> {
+        let members = refusal.strip_suffix(b"}").filter(|_| self.echoes_context())?;
+        Some([members, b",\"context\":", context.as_bytes(), b"}"].concat().into())
+    }
+
     /// The body that a template or the profile makes of one refusal; an example for the contract.
     #[must_use]
     pub fn example(&self, code: Code, detail: &str, docs: &DocsBase) -> Bytes {

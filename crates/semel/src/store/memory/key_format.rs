@@ -69,8 +69,9 @@ impl Contents {
         let (mut records, mut keys) = (BTreeMap::new(), HashMap::new());
         for Kept { record, history, place } in self.records.values() {
             let record = respell(record)?.at(now);
-            keys.insert(record.operation_id, record.key.clone());
-            records.insert(record.key.clone(), Kept { record, history: history.clone(), place: *place });
+            let unique = record.key.unique();
+            keys.insert(record.operation_id, unique.clone());
+            records.insert(unique, Kept { record, history: history.clone(), place: *place });
         }
         (self.records, self.keys) = (records, keys);
         Ok(())

@@ -83,14 +83,22 @@ fn the_same_request_in_each_state_at_each_moment_under_each_policy() {
 
 #[test]
 fn a_different_request_is_refused_in_every_state_before_anything_else_is_looked_at() {
-    for (matches, answer) in [(Match::Different, "key reused"), (Match::CannotTell, "cannot tell")] {
+    for (matches, answer) in [
+        (Match::Different, "key reused"),
+        (Match::OtherOperation, "key reused"),
+        (Match::CannotTell, "cannot tell"),
+    ] {
         for stale in [Stale::Unknown, Stale::Resume, Stale::Rerun] {
             for expired in [Expired::Refuse, Expired::New] {
                 let policy = Policy { stale, expired, ..policy() };
                 for ((name, record), (_, cells)) in every_record().iter().zip(SAME) {
                     for (column, now) in moments().into_iter().enumerate() {
-                        // Only what is as good as gone stands for nothing any more.
-                        let gone = under(cells[column], &policy) == "forgotten";
+                        // Only what is as good as gone stands for nothing any more, and no other operation's policy makes it so.
+                        let expired = match matches {
+                            Match::OtherOperation => Expired::Refuse,
+                            _ => policy.expired,
+                        };
+                        let gone = under(cells[column], &Policy { expired, ..policy.clone() }) == "forgotten";
                         let expected = if gone { "forgotten" } else { answer };
                         let said = in_words(record, matches, &policy, now);
                         assert_eq!(said, expected, "{name} × {} × {policy:?}", MOMENTS[column]);

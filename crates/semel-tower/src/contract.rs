@@ -3,6 +3,7 @@
 use crate::outcome::{OutcomeClass, OutcomeRules};
 use crate::protection::{KeyRequirement, Protection, ValidProtection};
 use http::{Method, StatusCode};
+use semel::key::KeySources;
 use semel::{Expired, InFlight, StoreResponse};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -33,7 +34,13 @@ impl Described {
         Self { operation: Some(operation), methods: vec![method], path: Some(path), protection }
     }
 
-    pub(crate) fn document(&self) -> Value {
+    /// Where its key is looked for.
+    pub(crate) fn key_sources(&self) -> &KeySources {
+        &self.protection.key_sources
+    }
+
+    /// The document, with where its key is looked for unless that is as `usual`.
+    pub(crate) fn document(&self, usual: &KeySources) -> Value {
         let Protection { policy, recipe, timeout, max_request_body, max_stored_response, outcomes, .. } =
             &*self.protection;
         let (in_flight, pending, wait) = match policy.in_flight {
@@ -49,6 +56,7 @@ impl Described {
                 KeyRequirement::Required => "required",
                 KeyRequirement::Optional => "optional",
             },
+            "key_scope": self.protection.key_scope.as_str(),
             "window_seconds": seconds(policy.retention),
             "body_window_seconds": seconds(policy.body_retention.min(policy.retention)),
             "remembered_after_window_seconds": seconds(policy.tombstone),
@@ -73,6 +81,9 @@ impl Described {
                 members.insert(name.to_owned(), value);
             }
         };
+        if self.protection.key_sources != *usual {
+            add("key_sources", json!(texts(&self.protection.key_sources)));
+        }
         if let Some(wait) = wait {
             add("wait_seconds", seconds(wait));
         }
@@ -86,6 +97,11 @@ impl Described {
         }
         document
     }
+}
+
+/// The places as settings spell them: `header:NAME`, or `json:` and a pointer.
+pub(crate) fn texts(sources: &KeySources) -> Vec<String> {
+    sources.iter().map(ToString::to_string).collect()
 }
 
 /// The rules of a recipe, from its text.

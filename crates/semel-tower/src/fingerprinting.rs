@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use semel::canonical::CheckedJson;
 use semel::fingerprint::{Command, HttpRequest, Recipe, RecipeUnavailable, Subject, fingerprint_of_checked};
-use semel::{Fingerprint, RecordKey, StoreError};
+use semel::{Fingerprint, KeyScope, RecordKey, StoreError};
 use std::sync::{Arc, LazyLock};
 use tokio::sync::Semaphore;
 
@@ -140,6 +140,10 @@ impl Subject for FingerprintedRequest {
         };
         let names = self.protection.formerly.iter().map(name);
         names.filter(|name| *name != self.key.operation).collect()
+    }
+
+    fn former_scope(&self) -> Option<KeyScope> {
+        self.protection.former_key_scope
     }
 }
 

@@ -189,7 +189,7 @@ impl IdempotencyLayer {
         self.with(|state| (state.key_rules, state.has_own_key_rules) = (rules, true))
     }
 
-    /// How refusals look: status, headers and body; and how long keys are, unless [`key_rules`](Self::key_rules) says so. Default: as the
+    /// How refusals look: status, headers and body; and how long keys are and which characters they have, unless [`key_rules`](Self::key_rules) says so. Default: as the
     /// IETF draft has it, with problem documents.
     #[must_use]
     pub fn profile(self, format: impl Into<Format>) -> Self {
@@ -197,6 +197,7 @@ impl IdempotencyLayer {
         self.with(|state| {
             if !state.has_own_key_rules {
                 state.key_rules.min = format.profile().min_key_length();
+                state.key_rules.form = format.profile().key_form();
             }
             (state.profile, state.format) = (format.profile(), format);
         })

@@ -38,6 +38,7 @@ mod admission;
 mod body;
 mod body_key;
 mod command_of;
+mod context;
 mod contract;
 mod cross_origin;
 mod execute;

@@ -4,9 +4,9 @@ use crate::command_of::CommandOf;
 use crate::headers::KeptHeaders;
 use crate::outcome::OutcomeRules;
 use http::request::Parts;
-use semel::Policy;
 use semel::fingerprint::{JsonBody, Recipe};
 use semel::key::{KeyRules, KeySources};
+use semel::{KeyScope, Policy};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,6 +38,13 @@ pub struct Protection {
     pub key_sources: KeySources,
     /// What the key must look like. Default: as the layer has it.
     pub key_rules: Option<KeyRules>,
+    /// Within what a key names one request. Default: within the operation.
+    ///
+    /// While keys are live, a change makes their retries execute again, unless [`former_key_scope`](Self::former_key_scope) says where they
+    /// are known.
+    pub key_scope: KeyScope,
+    /// The scope that keys had before, in which they may still be known. Default: none.
+    pub former_key_scope: Option<KeyScope>,
     /// The names that the operation had before, under which keys may still be known. Default: none.
     pub formerly: Vec<FormerName>,
     /// Leases, windows and what doubt leads to.
@@ -86,6 +93,8 @@ impl Default for Protection {
             key: KeyRequirement::default(),
             key_sources: KeySources::default(),
             key_rules: None,
+            key_scope: KeyScope::default(),
+            former_key_scope: None,
             formerly: Vec::new(),
             policy: Arc::new(Policy::default()),
             recipe: Arc::new(Recipe::default()),
@@ -131,6 +140,14 @@ impl ValidProtection {
 }
 
 impl ValidProtection {
+    /// The same, with another scope of keys, and the one that they had before.
+    #[must_use]
+    pub fn with_key_scope(mut self, scope: KeyScope, former: Option<KeyScope>) -> Self {
+        let protection = Arc::make_mut(&mut self.0);
+        (protection.key_scope, protection.former_key_scope) = (scope, former);
+        self
+    }
+
     /// The same, with names that the operation had before.
     #[must_use]
     pub fn with_formerly(mut self, formerly: Vec<FormerName>) -> Self {

@@ -2,7 +2,7 @@
 //! mounts it.
 
 use crate::body::Body;
-use crate::contract::Described;
+use crate::contract::texts;
 use crate::state::{LayerState, path};
 use crate::tenant::TenantLookup;
 use bytes::Bytes;
@@ -10,6 +10,7 @@ use http::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE, VARY, X_CONTENT_T
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use semel::headers::IDEMPOTENCY_KEY;
+use semel::key::{KeySource, KeySources};
 use semel::problem::{Code, DocsBase};
 use serde_json::{Value, json};
 use std::convert::Infallible;
@@ -69,14 +70,23 @@ impl LayerState {
             })
             .concat();
         let tenant = self.tenant_rules().join(" ");
+        let place = |source: &KeySource| match source {
+            KeySource::Header(name) if *name == IDEMPOTENCY_KEY => "<code>Idempotency-Key</code>".to_owned(),
+            KeySource::Header(name) => format!("<code>{name}</code>"),
+            KeySource::Json(pointer) => {
+                format!("the string at <code>{}</code> in the JSON body", escaped(&pointer.to_string()))
+            }
+        };
+        let places = self.key_sources().iter().map(place).collect::<Vec<_>>().join(", or as ");
+        let refusal = escaped(&self.example());
         // Names and paths may hold what means something in HTML, and so do quotes in JSON.
         let operations = escaped(&format!("{:#}", self.contract()["operations"]));
         let operations = format!("<h2>Operations</h2>\n<pre>{operations}</pre>\n");
         format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>Idempotency keys of this API</title>\n\
-             </head>\n<body>\n<h1>Retry anything; it happens once.</h1>\n<p>Send one key for each operation in \
-             <code>Idempotency-Key</code>, {min} to {max} characters, and the same key with every retry. A retry gets the answer \
-             of the first request.</p>\n<p>{tenant}</p>\n{operations}{errors}</body>\n</html>\n"
+             </head>\n<body>\n<h1>Retry anything; it happens once.</h1>\n<p>Send one key for each operation as \
+             {places}, {min} to {max} characters, and the same key with every retry. A retry gets the answer \
+             of the first request.</p>\n<p>{tenant}</p>\n{operations}<h2>Refusals</h2>\n<pre>{refusal}</pre>\n{errors}</body>\n</html>\n"
         )
     }
 }
@@ -94,19 +104,38 @@ impl LayerState {
                 "explanation": code.explanation(),
             })
         };
+        let sources = self.key_sources();
         json!({
             "contract_version": 1,
             "profile": self.format.name(),
+            "format": {
+                "based_on": self.format.profile().as_str(),
+                "content_type": String::from_utf8_lossy(self.format.content_type().as_bytes()).into_owned(),
+                "example": self.example(),
+            },
             "key": {
-                "header": IDEMPOTENCY_KEY.as_str(),
+                "sources": texts(&sources),
+                "header": sources.headers().next().map(|name| name.as_str().to_owned()),
                 "min_length": self.key_rules.min,
                 "max_length": self.key_rules.max,
+                "characters": self.key_rules.form.in_words(),
             },
             "tenant": { "rules": self.tenant_rules() },
             "replay": { "header": "Idempotent-Replayed", "value": "true", "operation_id_header": "Semel-Operation-Id" },
-            "operations": self.described.iter().map(Described::document).collect::<Vec<_>>(),
+            "operations": self.described.iter().map(|described| described.document(&sources)).collect::<Vec<_>>(),
             "errors": Code::ALL.map(error),
         })
+    }
+
+    /// Where the keys of most operations are looked for: of those that are described, of the first one.
+    fn key_sources(&self) -> KeySources {
+        self.described.first().map_or_else(KeySources::default, |described| described.key_sources().clone())
+    }
+
+    /// A refusal as clients get it.
+    fn example(&self) -> String {
+        let detail = "This key was already used for a different request.";
+        String::from_utf8_lossy(&self.format.example(Code::KeyReused, detail, &self.docs)).into_owned()
     }
 
     /// Whose key it is, in sentences.

@@ -4,6 +4,7 @@ use crate::admission::{Admission, Admitted};
 use crate::body::NoRoom;
 use crate::body::{Body, BoxError, Collected, Stop, collect};
 use crate::body_key::Keyed;
+use crate::context::SeenBody;
 use crate::execute::{Execution, execute};
 use crate::fingerprinting::FingerprintedRequest;
 use crate::grpc::{self, Framing, SecondMessage};
@@ -89,12 +90,15 @@ where
             }
         };
         let state = Arc::clone(&self.state);
+        let seen = SeenBody::of(&state);
         let timed = state.engine.observer().cloned().map(|observer| {
             let operation = admitted.operation.clone();
             (observer, operation, Instant::now())
         });
         Box::pin(async move {
-            let mut response = protect(state, inner, *admitted, parts, body).await?;
+            let mut response =
+                protect(Arc::clone(&state), inner, *admitted, parts, body, seen.clone()).await?;
+            seen.echo(&state, &mut response);
             echo.add_to(&mut response);
             if is_call {
                 grpc::refuse_call(&mut response);
@@ -115,6 +119,7 @@ async fn protect<S, B, R>(
     admitted: Admitted,
     mut parts: Parts,
     body: B,
+    seen: SeenBody,
 ) -> Result<Response<Body>, S::Error>
 where
     S: Service<Request<B>, Response = Response<R>> + Send + 'static,
@@ -171,6 +176,7 @@ where
     };
     parts.headers.remove(http::header::TRANSFER_ENCODING);
     parts.headers.insert(CONTENT_LENGTH, body.len().into());
+    seen.is(&parts, &body);
     let (key, checked) = match state.key_of_whole(key, &protection, &parts, &body).await {
         Ok(Keyed { key: Some(key), checked }) => (key, checked),
         Ok(Keyed { key: None, .. }) => {
@@ -193,7 +199,7 @@ where
     // From here on nothing depends on the client: the task begins before the reservation is made.
     let answering = Arc::clone(&state);
     let executing = async move {
-        let key = RecordKey::new(tenant, operation, key.as_str());
+        let key = RecordKey::new(tenant, operation, key.as_str()).in_scope(protection.key_scope);
         let fingerprinted =
             FingerprintedRequest::of(key.clone(), protection, Arc::clone(&state), parts, body, checked);
         let subject = match fingerprinted.await {

@@ -2,7 +2,8 @@
 
 use crate::support::{Ask, Shop};
 use axum::Router;
-use semel::problem::DocsBase;
+use semel::key::KeySources;
+use semel::problem::{DocsBase, Profile};
 use semel::{MemoryStore, Policy};
 use semel_tower::{IdempotencyLayer, Protection};
 use std::sync::Arc;
@@ -32,6 +33,29 @@ async fn the_contract_tells_of_windows_limits_and_tenants() {
         "{}",
         page.text()
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_contract_names_every_place_where_a_key_may_be_and_how_refusals_look() {
+    let sources = ["header:x-key", "json:/payment/key"].map(|source| source.parse().unwrap());
+    let key_sources = KeySources::new(sources).unwrap();
+    let shop = Shop::layered(|layer| {
+        layer.profile(Profile::Adcp).protect_writes(Protection { key_sources, ..protection() }).unwrap()
+    })
+    .await;
+    let document = shop.send(&Ask::new("GET", "/.well-known/idempotency")).await.json();
+    assert_eq!(document["key"]["sources"], serde_json::json!(["header:x-key", "json:/payment/key"]));
+    assert_eq!(document["key"]["header"], "x-key");
+    assert_eq!(document["key"]["characters"], "letters, digits, _ . : and -");
+    assert_eq!(document["operations"][0]["key_scope"], "operation");
+    let refused = shop.send(&Ask::payment().without("idempotency-key").header("x-key", "k")).await;
+    let (format, refused) = (&document["format"], refused);
+    assert_eq!(format["content_type"], refused.header("content-type").unwrap());
+    assert!(format["example"].as_str().unwrap().contains("IDEMPOTENCY_CONFLICT"), "{document}");
+    let page = shop.send(&Ask::new("GET", "/.well-known/idempotency").header("accept", "text/html")).await;
+    for place in ["<code>x-key</code>", "<code>/payment/key</code>", "IDEMPOTENCY_CONFLICT"] {
+        assert!(page.text().contains(place), "{place}: {}", page.text());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -25,7 +25,9 @@ async fn shop(profile: Profile) -> Shop {
 /// The status and code of every problem, in the order of the contract.
 async fn problems(profile: Profile) -> Vec<(u16, String)> {
     let shop = shop(profile).await;
-    let ask = Ask::payment().header("x-account", "1");
+    // Of a form that every profile takes.
+    let [key, other] = ["019a6c1e-8f5e-7c3a-9d57-7f0a9a6f2b11", "019a6c1e-8f5e-7c3a-9d57-7f0a9a6f2b12"];
+    let ask = Ask::payment().key(key).header("x-account", "1");
     // In every format, the link names the code.
     let told = |answer: Answer| {
         let link = answer.header("link").unwrap();
@@ -35,7 +37,7 @@ async fn problems(profile: Profile) -> Vec<(u16, String)> {
     let mut problems = vec![
         told(shop.send(&ask.clone().without("idempotency-key")).await),
         told(shop.send(&ask.clone().key("a key with spaces")).await),
-        told(shop.send(&Ask::payment()).await),
+        told(shop.send(&Ask::payment().key(key)).await),
         told(shop.send(&ask.clone().body("x".repeat(101))).await),
     ];
     shop.store.next(Call::Create, [Fault::Unavailable]);
@@ -55,7 +57,7 @@ async fn problems(profile: Profile) -> Vec<(u16, String)> {
     shop.clock.advance(Policy::default().retention);
     problems.push(told(shop.send(&ask).await));
 
-    let doubtful = ask.key("key-of-a-doubtful-one").status(502);
+    let doubtful = ask.key(other).status(502);
     problems.push(told(shop.send(&doubtful).await));
     let unknown = shop.send(&doubtful).await;
     assert!(unknown.header("retry-after").is_some());
@@ -213,4 +215,22 @@ async fn stripes_clients_find_their_key_and_the_ids_of_both_requests() {
     assert_eq!((refused.status, refused.header("stripe-should-retry")), (400, Some("false")));
     assert_eq!(refused.header("idempotency-key"), first.header("idempotency-key"));
     assert_eq!(refused.json()["error"]["type"], "idempotency_error");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn adcps_clients_get_their_context_back_in_refusals_and_no_others_do() {
+    for (profile, echoed) in [(Profile::Adcp, true), (Profile::Ietf, false)] {
+        let shop = Shop::layered(|layer| layer.profile(profile)).await;
+        let ask = Ask::payment();
+        assert_eq!(shop.send(&ask.clone().json(r#"{"amount":1,"context":{"n":1.50}}"#)).await.status, 201);
+        let other = shop.send(&ask.clone().json(r#"{"amount":2,"context":{"n":1.50}}"#)).await;
+        assert_eq!(other.text().contains(r#""context":{"n":1.50}}"#), echoed, "{other:?}");
+        assert!(other.json().is_object());
+        for body in ["{}", "[1]", r#"{"context":1,"context":2}"#] {
+            let refused = shop.send(&ask.clone().json(body)).await;
+            assert!(refused.status >= 400 && refused.json().get("context").is_none(), "{refused:?}");
+        }
+        let replay = shop.send(&ask.json(r#"{"amount":1,"context":{"n":1.50}}"#)).await;
+        assert!(replay.status == 201 && !replay.text().contains("context"), "{replay:?}");
+    }
 }

@@ -156,9 +156,10 @@ impl<'p> Check<'p> {
         let subject = {
             let random = &mut self.state().random;
             let (high, low) = (random.u64(..), random.u64(..));
-            // A UUID of version 4: some APIs take nothing else.
+            // A UUID: some APIs take nothing else.
+            let version = self.plan.settings.profile.key_version;
             let key = format!(
-                "{:08x}-{:04x}-4{:03x}-{:x}{:03x}-{:012x}",
+                "{:08x}-{:04x}-{version}{:03x}-{:x}{:03x}-{:012x}",
                 high >> 32,
                 (high >> 16) & 0xffff,
                 high & 0xfff,

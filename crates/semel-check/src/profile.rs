@@ -61,6 +61,8 @@ pub struct Profile {
     pub corrected: Corrected,
     /// What an expired key gets.
     pub after_window: AfterWindow,
+    /// The version of the UUIDs that its keys are.
+    pub key_version: u8,
     /// Whether the protocol lets a key execute again after a 5xx.
     pub executes_after_5xx: bool,
     /// Texts in an answer that say that the outcome is unknown.
@@ -78,6 +80,7 @@ const AUTO: Profile = Profile {
     scope: Scope::Either,
     corrected: Corrected::Either,
     after_window: AfterWindow::Either,
+    key_version: 4,
     executes_after_5xx: false,
     doubt: DOUBT,
 };
@@ -139,6 +142,7 @@ const PROFILES: [Profile; 7] = [
         same: Sameness::Meaning,
         scope: Scope::Caller,
         corrected: Corrected::Refused,
+        key_version: 7,
         doubt: &["outcome_unknown", "CommitStateUnknownException"],
         ..AUTO
     },

@@ -20,6 +20,8 @@ pub struct ConfigErrors {
 pub struct ConfigError {
     /// Where; `None` for what is missing from the file as a whole.
     pub place: Option<Location>,
+    /// Another place that it is about: the route that this one cannot stand beside.
+    pub other: Option<Location>,
     /// What is wrong, and what would be right.
     pub wrong: InvalidValue,
 }
@@ -108,13 +110,19 @@ impl ConfigError {
             writeln!(f, " {frame}-->{frame:#} {file}")?;
             return writeln!(f, "  {frame}={frame:#} help: {cure}");
         };
-        let Location { line, column, text, .. } = place;
-        let margin = " ".repeat(line.to_string().len());
-        writeln!(f, "{margin}{frame}-->{frame:#} {file}:{line}:{column}")?;
-        writeln!(f, "{margin} {frame}|{frame:#}")?;
-        writeln!(f, "{frame}{line} |{frame:#} {text}")?;
-        let (before, marked) = (place.before_mark(), "^".repeat(place.width));
-        writeln!(f, "{margin} {frame}|{frame:#} {before}{caret}{marked}{caret:#}")?;
+        let widest = self.other.iter().map(|other| other.line).fold(place.line, usize::max);
+        let margin = " ".repeat(widest.to_string().len());
+        let width = margin.len();
+        for (arrow, Location { line, column, text, width: marked, .. }, before) in
+            [("-->", Some(place)), (":::", self.other.as_ref())]
+                .into_iter()
+                .filter_map(|(arrow, place)| place.map(|place| (arrow, place, place.before_mark())))
+        {
+            writeln!(f, "{margin}{frame}{arrow}{frame:#} {file}:{line}:{column}")?;
+            writeln!(f, "{margin} {frame}|{frame:#}")?;
+            writeln!(f, "{frame}{line:<width$} |{frame:#} {text}")?;
+            writeln!(f, "{margin} {frame}|{frame:#} {before}{caret}{}{caret:#}", "^".repeat(*marked))?;
+        }
         writeln!(f, "{margin} {frame}={frame:#} help: {cure}")
     }
 }
@@ -169,8 +177,10 @@ mod tests {
     fn nothing_that_a_file_says_moves_the_cursor() {
         let wrong = InvalidValue::new("bell\u{7}", "up\u{1b}[A");
         let place = Location::find("a = 1\u{8}", &(0..1), &[]);
-        let errors =
-            [ConfigError { wrong: wrong.clone(), place: Some(place) }, ConfigError { wrong, place: None }];
+        let errors = [
+            ConfigError { wrong: wrong.clone(), place: Some(place), other: None },
+            ConfigError { wrong, place: None, other: None },
+        ];
         for error in errors {
             let shown = ConfigErrors::new(Path::new("semel.toml"), vec![error]).to_string();
             assert!(!shown.chars().any(|character| character.is_control() && character != '\n'), "{shown:?}");

@@ -26,10 +26,18 @@ pub(super) struct Reading<'i> {
     pub(super) text: &'i str,
     pub(super) environment: Environment<'i>,
     pub(super) secrets: Secrets,
-    faults: RefCell<Vec<(Option<Range<usize>>, InvalidValue)>>,
+    faults: RefCell<Vec<Fault>>,
     hidden: RefCell<Vec<Range<usize>>>,
     known: RefCell<Vec<(&'static str, &'static str)>>,
     unknown: RefCell<Vec<Unknown>>,
+}
+
+/// Something wrong at a place, and another place that it is about.
+#[derive(PartialEq, Eq)]
+struct Fault {
+    at: Option<Range<usize>>,
+    other: Option<Range<usize>>,
+    wrong: InvalidValue,
 }
 
 /// A setting that no code asked for.
@@ -87,7 +95,15 @@ impl<'i> Reading<'i> {
 
     /// Notes what is wrong, once: a setting of `[defaults]` is read for each route.
     pub(super) fn fault(&self, at: Option<Range<usize>>, wrong: InvalidValue) {
-        let fault = (at, wrong);
+        self.note(Fault { at, other: None, wrong });
+    }
+
+    /// Notes what is wrong between two places.
+    pub(super) fn fault_between(&self, at: Range<usize>, other: Range<usize>, wrong: InvalidValue) {
+        self.note(Fault { at: Some(at), other: Some(other), wrong });
+    }
+
+    fn note(&self, fault: Fault) {
         let mut faults = self.faults.borrow_mut();
         if !faults.contains(&fault) {
             faults.push(fault);
@@ -129,9 +145,9 @@ impl<'i> Reading<'i> {
             .faults
             .into_inner()
             .into_iter()
-            .map(|(at, wrong)| ConfigError {
-                place: at.map(|at| Location::find(self.text, &at, &hidden)),
-                wrong,
+            .map(|Fault { at, other, wrong }| {
+                let place = |at: Option<Range<usize>>| at.map(|at| Location::find(self.text, &at, &hidden));
+                ConfigError { place: place(at), other: place(other), wrong }
             })
             .collect();
         if errors.is_empty() { Ok(()) } else { Err(ConfigErrors::new(file, errors)) }

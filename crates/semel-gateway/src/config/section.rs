@@ -213,6 +213,17 @@ impl<'r, 'i> Section<'r, 'i> {
         self.reading.fault(Some(at.clone()), InvalidValue::new(problem, cure));
     }
 
+    /// Something wrong between two places.
+    pub(super) fn wrong_beside(
+        &self,
+        at: &Range<usize>,
+        other: &Range<usize>,
+        problem: impl Into<String>,
+        cure: impl Into<String>,
+    ) {
+        self.reading.fault_between(at.clone(), other.clone(), InvalidValue::new(problem, cure));
+    }
+
     /// The section as messages call it.
     pub(super) fn name(&self) -> &'static str {
         self.name

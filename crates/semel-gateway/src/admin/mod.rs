@@ -37,6 +37,7 @@ use crate::tls::ServerTls;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use problem::AdminProblem;
+use semel::problem::{DocsBase, Format};
 use semel::{Engine, Policy};
 use semel_events::outbox::{Counts, OutboxAdmin};
 use semel_worker::WebhookIntake;
@@ -71,6 +72,10 @@ pub struct Admin {
     pub liveness: Liveness,
     /// Triggers a reload; `None` without a config file.
     pub reload: Option<Reload>,
+    /// How clients' refusals look, for the description.
+    pub format: Format,
+    /// Where their codes are explained.
+    pub docs: DocsBase,
 }
 
 impl Admin {
@@ -90,6 +95,8 @@ impl Admin {
             readiness: Readiness::default(),
             liveness: Liveness::default(),
             reload: None,
+            format: Format::default(),
+            docs: DocsBase::default(),
         }
     }
 
@@ -152,6 +159,7 @@ fn router(admin: Admin) -> Router {
     let shared = Arc::new(Shared { admin, snapshot });
     let (router, mut description) = routes(&shared).split_for_parts();
     openapi::add_one_of_constraints(&mut description);
+    openapi::add_refusals(&mut description, &shared.admin.format, &shared.admin.docs);
     router
         .fallback(async || AdminProblem::no_such_path())
         .method_not_allowed_fallback(async || AdminProblem::method_not_allowed())

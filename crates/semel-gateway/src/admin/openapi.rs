@@ -4,6 +4,9 @@ use axum::Extension;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
+use semel::problem::{Code, DocsBase, Format};
+use serde_json::json;
+use utoipa::openapi::extensions::ExtensionsBuilder;
 use utoipa::openapi::schema::{AllOfBuilder, AnyOfBuilder, ObjectBuilder, Schema, SchemaType, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::{IntoParams, IntoResponses, Modify, OpenApi};
@@ -77,6 +80,20 @@ pub(super) fn add_one_of_constraints(description: &mut utoipa::openapi::OpenApi)
     }
 }
 
+/// Adds how refusals look that the gateway sends to clients, who are no clients of this API: by the profile in force.
+pub(super) fn add_refusals(description: &mut utoipa::openapi::OpenApi, format: &Format, docs: &DocsBase) {
+    let detail = "This key was already used for a different request.";
+    let example = format.example(Code::KeyReused, detail, docs);
+    let refusals = json!({
+        "profile": format.name(),
+        "based_on": format.profile().as_str(),
+        "content_type": String::from_utf8_lossy(format.content_type().as_bytes()).into_owned(),
+        "example": String::from_utf8_lossy(&example).into_owned(),
+    });
+    let refusals = ExtensionsBuilder::new().add("x-semel-refusals", refusals).build();
+    description.extensions.get_or_insert_default().merge(refusals);
+}
+
 /// The description as it goes out.
 #[derive(Clone)]
 pub(super) struct Written(Bytes);
@@ -145,6 +162,7 @@ mod tests {
     use super::*;
     use crate::admin::{Admin, routes};
     use crate::metrics::Metrics;
+    use semel::problem::Profile;
     use semel::{Engine, MemoryStore};
     use std::collections::HashSet;
 
@@ -154,8 +172,15 @@ mod tests {
         let snapshot = admin.snapshot();
         let (_, mut described) = routes(&Arc::new(Shared { admin, snapshot })).split_for_parts();
         add_one_of_constraints(&mut described);
+        add_refusals(&mut described, &Format::of(Profile::Stripe), &DocsBase::default());
         let document: serde_json::Value = serde_json::from_slice(&Written::of(&described).0).unwrap();
         assert_eq!(document["openapi"], "3.1.0");
+        let refusals = &document["x-semel-refusals"];
+        assert_eq!(
+            (&refusals["profile"], &refusals["content_type"]),
+            (&json!("stripe"), &json!("application/json"))
+        );
+        assert!(refusals["example"].as_str().unwrap().starts_with("{\"error\":"), "{refusals}");
         let paths = document["paths"].as_object().unwrap();
         assert_eq!(paths.len(), 17);
         let mut names = HashSet::new();

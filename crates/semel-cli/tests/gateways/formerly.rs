@@ -7,7 +7,7 @@ fn route(operation: &str, more: &str) -> String {
 }
 
 /// Starts a gateway that must not start, and returns what it says.
-fn refused(service: &Service, store: &str, sections: &str) -> String {
+pub(crate) fn refused(service: &Service, store: &str, sections: &str) -> String {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("semel.toml");
     std::fs::write(&file, configuration(service, store, "", sections)).unwrap();
@@ -17,7 +17,7 @@ fn refused(service: &Service, store: &str, sections: &str) -> String {
 }
 
 /// `semel reload`, and what it says.
-fn reload(gateway: &Gateway) -> (bool, String) {
+pub(crate) fn reload(gateway: &Gateway) -> (bool, String) {
     let admin = format!("http://{}", gateway.admin);
     let output =
         semel().args(["reload", "--admin", &admin]).env("SEMEL_ADMIN_TOKEN", TOKEN).output().unwrap();

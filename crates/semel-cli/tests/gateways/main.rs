@@ -19,5 +19,6 @@ mod formerly;
 mod operators;
 mod regions;
 mod reload;
+mod scope;
 mod store_outage;
 mod tenants;

@@ -18,12 +18,15 @@ pub(super) struct Common {
     aliases: Vec<Vec<String>>,
     /// Bodies are compared by their bytes, as the profile's protocol has it.
     bytes: bool,
+    /// Members that are no part of a request, as the profile's protocol has it.
+    ignored: &'static [&'static str],
 }
 
 impl Common {
     /// Reads the section.
     pub(super) fn read(mut section: Section<'_, '_>, profile: Profile) -> Self {
-        let mut common = Self { bytes: profile == Profile::Ucp, ..Self::default() };
+        let mut common =
+            Self { bytes: profile == Profile::Ucp, ignored: profile.ignored_members(), ..Self::default() };
         if let Some(host) = section.choice("host", &HOST_RULES) {
             common.host = host.value;
         }
@@ -74,6 +77,9 @@ pub(super) fn read(mut section: Section<'_, '_>, common: &Common) -> (Fingerprin
     for (name, add) in [("ignore", Rules::ignore as Add), ("only", Rules::only), ("headers", Rules::header)] {
         let kind = if name == "headers" { HEADER } else { POINTER };
         let list = section.list(name, kind, |text| Ok(text.to_owned()));
+        if name == "ignore" && list.is_none() && !bytes && !section.has("only") {
+            common.ignored.iter().for_each(|pointer| rules.ignore((*pointer).to_owned()));
+        }
         for Given { value, at } in list.into_iter().flat_map(|list| list.items) {
             rules.try_add(&section, &at, |rules| add(rules, value));
         }

@@ -1,10 +1,11 @@
 //! `[key]`: what a key must look like, and where it is; for all routes, and of one (`key = "optional"`, `[route.key]`).
 
 use super::section::{Given, List, Section, TextForm};
+use crate::route::{KeyScopes, RouteKeyScope};
 use crate::setting::InvalidValue;
 use crate::tenant::ScopeConfig;
 use http::HeaderName;
-use semel::key::{InvalidKeySource, KeyRules, KeySource, KeySources, KeySyntax};
+use semel::key::{InvalidKeySource, KeyForm, KeyRules, KeySource, KeySources, KeySyntax};
 use semel::problem::Profile;
 use semel_tower::KeyRequirement;
 use std::ops::RangeInclusive;
@@ -16,6 +17,7 @@ const LENGTHS: RangeInclusive<u64> = 1..=255;
 pub(super) struct Keys {
     pub(super) rules: KeyRules,
     pub(super) sources: KeySources,
+    pub(super) scopes: KeyScopes,
     /// The headers by which tenants are told apart.
     tenant_headers: Vec<HeaderName>,
 }
@@ -24,6 +26,7 @@ pub(super) struct Keys {
 pub(super) struct RouteKey {
     pub(super) need: Option<KeyRequirement>,
     pub(super) sources: KeySources,
+    pub(super) scopes: KeyScopes,
     /// `None`: as for all routes.
     pub(super) rules: Option<KeyRules>,
 }
@@ -38,16 +41,19 @@ pub(super) fn read(mut section: Section<'_, '_>, profile: Profile, scope: &Scope
             ("opaque", KeySyntax::Opaque),
         ],
     );
+    let form = section.choice("form", &KeyForm::ALL.map(|form| (form.as_str(), form)));
     let tenant_headers: Vec<_> = scope.headers().cloned().collect();
     let sources = read_sources(&mut section, &tenant_headers);
     let rules = KeyRules {
         syntax: syntax.map_or(default.syntax, |syntax| syntax.value),
+        form: form.map_or_else(|| profile.key_form(), |form| form.value),
         min: profile.min_key_length(),
         max: default.max,
     };
     let rules = read_lengths(&mut section, rules).unwrap_or(rules);
+    let scopes = read_scopes(&mut section, KeyScopes { scope: usual_scope(profile), former: None });
     section.end();
-    Keys { rules, sources: sources.unwrap_or_else(|| usual_sources(profile)), tenant_headers }
+    Keys { rules, sources: sources.unwrap_or_else(|| usual_sources(profile)), scopes, tenant_headers }
 }
 
 /// Where clients of a profile send their keys.
@@ -58,6 +64,28 @@ fn usual_sources(profile: Profile) -> KeySources {
     };
     let sources = texts.iter().map(|text| text.parse()).collect::<Result<Vec<_>, InvalidKeySource>>();
     sources.and_then(KeySources::new).unwrap_or_default()
+}
+
+/// Within what a key of a profile's clients names one request.
+const fn usual_scope(profile: Profile) -> RouteKeyScope {
+    match profile {
+        Profile::Stripe | Profile::Ucp | Profile::Adcp | Profile::Iceberg => RouteKeyScope::Tenant,
+        Profile::Acp => RouteKeyScope::Path,
+        _ => RouteKeyScope::Operation,
+    }
+}
+
+fn read_scopes(section: &mut Section<'_, '_>, common: KeyScopes) -> KeyScopes {
+    let words = RouteKeyScope::ALL.map(|scope| (scope.as_str(), scope));
+    let scope = section.choice("scope", &words).map_or(common.scope, |given| given.value);
+    let former = section.choice("former_scope", &words);
+    if let Some(Given { value, at }) = &former
+        && *value == scope
+    {
+        let problem = format!("\"{value}\" is the scope that keys have now");
+        section.wrong(at, problem, "write the scope that they had before, or remove it");
+    }
+    KeyScopes { scope, former: former.map_or(common.former, |given| Some(given.value)) }
 }
 
 /// `key = "required"`, or a section with `need` and settings of `[key]`.
@@ -72,8 +100,10 @@ pub(super) fn read_of_route(route: &mut Section<'_, '_>, heading: &'static str, 
     let need = section.choice("need", &NEEDS);
     let sources = read_sources(&mut section, &common.tenant_headers);
     let rules = read_lengths(&mut section, common.rules);
+    let scopes = read_scopes(&mut section, common.scopes);
     section.end();
     RouteKey {
+        scopes,
         need: word.or(need).map(|need| need.value),
         sources: sources.unwrap_or_else(|| common.sources.clone()),
         rules,

@@ -335,6 +335,10 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
         webhooks: !webhooks.is_empty(),
         compared: &compared,
         profile: profile.profile(),
+        retention: match profile == Format::of(profile.profile()) {
+            true => profile.profile().retention(),
+            false => (None, None),
+        },
         keys: &keys,
     };
     let (routes, for_all) = route::read_all(top.sections("route", "[[route]]"), defaults, &reading);

@@ -4,12 +4,12 @@ use super::key::{self, Keys};
 use super::reading::Reading;
 use super::section::{Given, Section, TextForm, one_of};
 use super::{fingerprint, reconcile};
-use crate::route::{ForAll, Overlap, Pattern, Route};
+use crate::route::{ForAll, KeyScopes, Overlap, Pattern, Route};
 use crate::setting::InvalidValue;
 use crate::setting::{duration, show_duration};
 use http::{HeaderName, StatusCode};
 use semel::problem::{GrpcStatus, Profile};
-use semel::{Expired, InFlight, Policy, Settling, Stale, StoreResponse};
+use semel::{Expired, InFlight, KeyScope, Policy, Settling, Stale, StoreResponse};
 use semel_tower::{FormerName, KeptHeaders, KeyRequirement, OutcomeClass, OutcomeRules, Protection};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -39,6 +39,8 @@ pub(super) struct Common<'c> {
     pub(super) webhooks: bool,
     pub(super) compared: &'c fingerprint::Common,
     pub(super) profile: Profile,
+    /// For how long its protocol has keys remembered; a profile of one's own may differ.
+    pub(super) retention: (Option<Duration>, Option<Duration>),
     pub(super) keys: &'c Keys,
 }
 
@@ -64,9 +66,9 @@ pub(super) fn read_all(
     defaults.end();
     (
         routes,
-        for_all.map_or_else(ForAll::default, |(key, rules)| {
-            let key = key.unwrap_or(KeyRequirement::Optional);
-            ForAll { protection: rules.protection.with_key(key), ..rules }
+        for_all.map_or_else(ForAll::default, |Rules { rules, need, scopes }| {
+            let protection = rules.protection.with_key(need.unwrap_or(KeyRequirement::Optional));
+            ForAll { protection: scopes.apply(protection, None, Vec::new()), ..rules }
         }),
     )
 }
@@ -74,7 +76,7 @@ pub(super) fn read_all(
 /// What has to differ between routes, and the lines where it is.
 struct Names {
     operation: Option<String>,
-    pattern: Option<Pattern>,
+    pattern: Option<Given<Pattern>>,
     formerly: Vec<Given<FormerName>>,
     line: usize,
 }
@@ -108,23 +110,25 @@ fn read(mut section: Section<'_, '_>, common: &Common<'_>, others: &[Names]) -> 
     check_against(&section, operation.as_ref(), pattern.as_ref(), others);
     let names = Names {
         operation: operation.as_ref().map(|operation| operation.value.clone()),
-        pattern: pattern.as_ref().map(|pattern| pattern.value.clone()),
+        pattern: pattern.clone(),
         formerly,
         line: section.at.as_ref().map_or(1, |at| section.reading.line_of(at.start)),
     };
     let rules = read_rules(&mut section, common, Checks::All);
     section.end();
-    let (Some(pattern), Some((_, rules))) = (pattern, rules) else {
+    let (Some(pattern), Some(Rules { rules, scopes, .. })) = (pattern, rules) else {
         return (names, None);
     };
     if is_named && operation.is_none() {
         return (names, None);
     }
     let ForAll { protection, keep_headers, fingerprint, reconcile } = rules;
+    let operation = operation.map(|operation| operation.value);
     let route = Route {
-        operation: operation.map(|operation| operation.value),
         pattern: pattern.value,
-        protection: protection.with_formerly(former_names),
+        key_scope: scopes.scope,
+        protection: scopes.apply(protection, operation.as_deref(), former_names),
+        operation,
         keep_headers,
         fingerprint,
         reconcile,
@@ -141,12 +145,16 @@ enum Checks {
     All,
 }
 
-/// Everything but which requests it is, and whether the key was said to be required. `None`: it was reported what is wrong.
-fn read_rules(
-    section: &mut Section<'_, '_>,
-    common: &Common<'_>,
-    checks: Checks,
-) -> Option<(Option<KeyRequirement>, ForAll)> {
+/// Everything but which requests it is.
+struct Rules {
+    rules: ForAll,
+    /// Whether the key was said to be required.
+    need: Option<KeyRequirement>,
+    scopes: KeyScopes,
+}
+
+/// The rules of a section. `None`: it was reported what is wrong.
+fn read_rules(section: &mut Section<'_, '_>, common: &Common<'_>, checks: Checks) -> Option<Rules> {
     let headings = match section.name() {
         DEFAULTS => {
             ["[defaults.outcome]", "[defaults.fingerprint]", "[defaults.reconcile]", "[defaults.key]"]
@@ -154,7 +162,7 @@ fn read_rules(
         _ => ["[route.outcome]", "[route.fingerprint]", "[route.reconcile]", "[route.key]"],
     };
     let key = key::read_of_route(section, headings[3], common.keys);
-    let (policy, timeout) = read_policy(section, common.profile, checks);
+    let (policy, timeout) = read_policy(section, common, checks);
     let max_request_body = section.size("max_request_body", "1MiB", BODY);
     let max_stored_response = section.size("max_stored_response", "1MiB", BODY);
     let (keep_headers, kept_headers) = read_kept_headers(section);
@@ -188,8 +196,10 @@ fn read_rules(
         key: key.need.unwrap_or(default.key),
         key_sources: key.sources,
         key_rules: key.rules,
-        // They are given to the operation once it is read.
+        // These are given to the operation once it is read.
         formerly: Vec::new(),
+        key_scope: KeyScope::default(),
+        former_key_scope: None,
         policy: Arc::new(Policy { settling, ..policy }),
         recipe: Arc::new(recipe),
         command: None,
@@ -201,7 +211,8 @@ fn read_rules(
     };
     // What it may not be was reported where lease, timeout and retention were read.
     let protection = protection.try_into().ok()?;
-    Some((key.need, ForAll { protection, keep_headers, fingerprint, reconcile }))
+    let rules = ForAll { protection, keep_headers, fingerprint, reconcile };
+    Some(Rules { rules, need: key.need, scopes: key.scopes })
 }
 
 /// A name, or a method and a path: what an operation without a name is called by.
@@ -244,20 +255,21 @@ fn check_against(
         return;
     };
     for other in others {
-        let Some(theirs) = &other.pattern else { continue };
-        let line = other.line;
+        let Some(Given { value: theirs, at: their_place }) = &other.pattern else { continue };
+        let line = section.reading.line_of(their_place.start);
         match value.overlap(theirs) {
             Overlap::Apart | Overlap::Nested => {}
             Overlap::Same => {
                 let problem = format!("the route on line {line}, \"{theirs}\", already matches all of this");
-                section.wrong(at, problem, "remove one of the two");
+                section.wrong_beside(at, their_place, problem, "remove one of the two");
             }
             Overlap::Ambiguous => {
                 let problem = format!(
                     "some requests would match both this and \"{theirs}\" on line {line}, and neither is more specific"
                 );
-                section.wrong(
+                section.wrong_beside(
                     at,
+                    their_place,
                     problem,
                     "segment by segment, a literal is more specific than {name}, and {name} than **: change one of the two so that \
                      it matches a part of the other, or nothing of it",
@@ -268,7 +280,8 @@ fn check_against(
 }
 
 /// The operation's rules, and how long the service may take.
-fn read_policy(section: &mut Section<'_, '_>, profile: Profile, checks: Checks) -> (Policy, Duration) {
+fn read_policy(section: &mut Section<'_, '_>, common: &Common<'_>, checks: Checks) -> (Policy, Duration) {
+    let profile = common.profile;
     let default = Policy::default();
     let lease = section.duration("lease", "30s", WORK);
     let timeout = section.duration("timeout", "25s", WORK);
@@ -287,6 +300,9 @@ fn read_policy(section: &mut Section<'_, '_>, profile: Profile, checks: Checks) 
     let is_checked = checks == Checks::All;
     if is_checked && timeout_is >= lease_is {
         check_timeout(section, timeout.as_ref(), lease.as_ref(), timeout_is, lease_is);
+    }
+    if let Some(given) = &retention {
+        check_retention(section, given, common);
     }
     let retention_is = retention.map_or(default.retention, |retention| retention.value);
     if let Some(Given { value, at }) = &body_retention
@@ -332,6 +348,24 @@ fn read_policy(section: &mut Section<'_, '_>, profile: Profile, checks: Checks) 
         store_response: store_response.map_or(default.store_response, |given| given.value),
     };
     (policy, timeout_is)
+}
+
+/// Protocols say how long a key is remembered.
+fn check_retention(section: &Section<'_, '_>, Given { value, at }: &Given<Duration>, common: &Common<'_>) {
+    let &Common { profile, retention: (least, most), .. } = common;
+    let is = show_duration(*value);
+    if let Some(least) = least.filter(|least| value < least) {
+        let least = show_duration(least);
+        let problem = format!(
+            "`retention` ({is}) is shorter than the profile \"{profile}\" promises its clients ({least})"
+        );
+        section.wrong(at, problem, format!("write at least \"{least}\""));
+    }
+    if let Some(most) = most.filter(|most| value > most) {
+        let most = show_duration(most);
+        let problem = format!("`retention` ({is}) is longer than the profile \"{profile}\" allows ({most})");
+        section.wrong(at, problem, format!("write at most \"{most}\""));
+    }
 }
 
 fn check_timeout(

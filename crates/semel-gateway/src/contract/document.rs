@@ -8,7 +8,7 @@ use http::{HeaderName, StatusCode};
 use semel::canonical::NormalForm;
 use semel::fingerprint::Recipe;
 use semel::headers::{IDEMPOTENT_REPLAYED, OPERATION_ID};
-use semel::key::{KeyRules, KeySources, KeySyntax};
+use semel::key::{KeyForm, KeyRules, KeySources, KeySyntax};
 use semel::problem::{Code, DocsBase, Format, GrpcStatus, Problem};
 use semel::{Expired, InFlight, StoreResponse};
 use semel_tower::{KeyRequirement, OutcomeClass, OutcomeRules, Protection};
@@ -62,7 +62,7 @@ pub(super) struct Key {
     pub(super) syntax: KeySyntax,
     pub(super) min_length: usize,
     pub(super) max_length: usize,
-    characters: &'static str,
+    pub(super) characters: &'static str,
     pub(super) example: String,
 }
 
@@ -88,6 +88,8 @@ pub(super) struct Operation {
     pub(super) methods: Vec<String>,
     pub(super) path: Option<String>,
     pub(super) key: &'static str,
+    /// Within what its key names one request.
+    pub(super) key_scope: &'static str,
     /// Where its key is looked for, unless that is as for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) key_sources: Option<Vec<String>>,
@@ -209,7 +211,10 @@ fn as_documented(name: &HeaderName) -> String {
 impl Key {
     fn of(rules: &KeyRules, sources: &KeySources) -> Self {
         // As long as a UUID where that is allowed, and never of a wrong length.
-        let example = "0a4f6c1e-8f5e-4c3a-9d57-7f0a9a6f2b11";
+        let example = match rules.form {
+            KeyForm::Uuid7 => "019a6c1e-8f5e-7c3a-9d57-7f0a9a6f2b11",
+            KeyForm::Visible | KeyForm::Token => "0a4f6c1e-8f5e-4c3a-9d57-7f0a9a6f2b11",
+        };
         let length = example.len().clamp(rules.min, rules.max);
         let key: String = example.chars().cycle().take(length).collect();
         Self {
@@ -218,7 +223,7 @@ impl Key {
             syntax: rules.syntax,
             min_length: rules.min,
             max_length: rules.max,
-            characters: "visible ASCII",
+            characters: rules.form.in_words(),
             example: if rules.syntax == KeySyntax::Structured { format!("\"{key}\"") } else { key },
         }
     }
@@ -296,6 +301,7 @@ impl Operation {
         let sources = &route.protection.key_sources;
         Self {
             key_sources: (*sources != config.key_sources).then(|| texts(sources)),
+            key_scope: route.key_scope.as_str(),
             operation: route.operation.clone(),
             methods: vec![route.pattern.method().to_string()],
             path: Some(route.pattern.path().to_owned()),
@@ -329,6 +335,7 @@ impl Operation {
                 KeyRequirement::Required => "required",
                 KeyRequirement::Optional => "optional",
             },
+            key_scope: protection.key_scope.as_str(),
             key_sources: None,
             key_length: protection.key_rules.map(|KeyRules { min, max, .. }| KeyLength { min, max }),
             window: policy.retention,

@@ -96,16 +96,25 @@ fn key(document: &Document) -> String {
         KeySyntax::Opaque => "as it is; quotes belong to it",
     };
     format!(
-        "{} to {} characters, visible ASCII without spaces, sent {form}. Example: <code>{}</code>",
+        "{} to {} characters, {} without spaces, sent {form}. Example: <code>{}</code>",
         key.min_length,
         key.max_length,
+        Text(key.characters),
         Text(&key.example)
     )
 }
 
+const ACROSS_OPERATIONS: &str = "One key names one request across all operations: under the key of another operation, a request is refused \
+                                 as another one. <code>{name}</code> stands for one segment of a path, <code>**</code> for all that follow. \
+                                 Of several that match, the most specific one applies: segment by segment, a literal beats \
+                                 <code>{name}</code>, and <code>{name}</code> beats <code>**</code>.";
+
 fn operations_intro(document: &Document) -> String {
     let for_all = document.operations.iter().find(|operation| operation.path.is_none());
     match for_all.map(|operation| operation.key) {
+        _ if document.operations.iter().all(|operation| operation.key_scope == "tenant") => {
+            ACROSS_OPERATIONS.into()
+        }
         Some("required") => "Every POST and PATCH is protected and needs a key. Each path is an operation of its own.".into(),
         Some(_) => "Every POST and PATCH that brings a key is protected; without one it is passed on as it is. Each path is an operation \
                     of its own."
@@ -160,6 +169,11 @@ fn remarks(operation: &Operation) -> Vec<String> {
     remarks.push(format!("the outcome is unknown after {}", duration_in_words(operation.timeout)));
     if !operation.kept_headers.is_empty() {
         remarks.push(format!("{} is kept too", codes(&operation.kept_headers)));
+    }
+    match operation.key_scope {
+        "tenant" => remarks.push("a key names one request across all operations that say so".into()),
+        "path" => remarks.push("a key names one request of each path".into()),
+        _ => {}
     }
     if let Some(sources) = &operation.key_sources {
         remarks.push(format!("the key is sent as {}", places(sources)));

@@ -54,6 +54,7 @@ fn programs_read_every_operation_with_its_rules() {
             "methods": ["POST"],
             "path": "/payments",
             "key": "required",
+            "key_scope": "operation",
             "window_seconds": 259_200,
             "body_window_seconds": 86_400,
             "remembered_after_window_seconds": 604_800,

@@ -1,89 +1,34 @@
 //! Keys that a change of the configuration would orphan.
 //!
-//! A key counts within its operation. If an operation gets another name, or a path that was covered by a catch-all gets a name at all, its
-//! records are not found under the new one, and retries would execute again. So the names that are in force are kept in the store; before
-//! others come into force, the live keys of those that would be lost are counted, and the change is refused unless `formerly` says where to
-//! look. A route whose requests nothing protects any more was taken out on purpose.
+//! A key counts within its operation, its path or its tenant. If an operation gets another name, a path that was covered by a catch-all gets a
+//! name at all, or `key.scope` changes, the records are not found any more, and retries would execute again. So what is in force is
+//! kept in the store; before something else comes into force, the live keys of what would be lost are counted, and the change is
+//! refused unless `formerly` and `former_scope` say where to look. A route whose requests nothing protects any more was taken out on purpose.
+//!
+//! - `layout.rs`: what is kept, and by which names and scopes records are found;
+//! - `refusal.rs`: what is said of keys that would be lost.
+
+mod layout;
+mod refusal;
+
+pub use refusal::{OperationsError, OrphanedKeys};
 
 use crate::config::Config;
 use crate::route::{Pattern, Route, Routes};
 use bytes::Bytes;
 use http::Method;
-use semel::transition::state_at;
-use semel::{Engine, Filter, State, StoreError};
-use semel_tower::FormerName;
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::Arc;
+use layout::{Found, Layout};
+use refusal::Orphans;
+use semel::{Engine, Filter, KeyScope, LiveOperations, State, StoreError, Timestamp};
+use std::time::Duration;
 
 /// Under which name the layout is kept.
 const NAME: &str = "gateway/operations";
 
-const PAGE: usize = 1000;
-/// No more keys are counted of one operation, and, where paths name operations, no more records are looked at.
-const LIMIT: usize = 50_000;
-/// No more operations are told of.
-const TOLD: usize = 5;
-
-/// Which operations there are, as far as it decides which record a request finds.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-struct Layout {
-    /// Every POST and PATCH, by method and path.
-    for_all: bool,
-    routes: Vec<Place>,
-}
-
-/// A route, and the names under which its requests are looked for.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-struct Place {
-    pattern: String,
-    /// Today's and former ones.
-    names: Vec<String>,
-    /// Also, or alone, by method and path.
-    by_path: bool,
-}
-
-/// Live keys that would not be found any more.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct OrphanedKeys {
-    /// By operation: how many, and which route would have to say so.
-    operations: Vec<(String, usize, Option<String>)>,
-}
-
-impl std::error::Error for OrphanedKeys {}
-
-impl fmt::Display for OrphanedKeys {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "requests with live keys would execute again, because their operations would have other names",
-        )?;
-        for (operation, count, route) in self.operations.iter().take(TOLD) {
-            let plural = if *count == 1 { "" } else { "s" };
-            write!(f, "; {operation} has {count} live key{plural}: ")?;
-            match route {
-                Some(route) => write!(f, "add formerly = [\"{operation}\"] to the route \"{route}\"")?,
-                None => f.write_str("keep its route until they have expired")?,
-            }
-        }
-        match self.operations.len().saturating_sub(TOLD) {
-            0 => Ok(()),
-            more => write!(f, "; and {more} more operations"),
-        }
-    }
-}
-
-/// Why a configuration cannot come into force.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum OperationsError {
-    /// Live keys would not be found any more.
-    #[error(transparent)]
-    Orphaned(#[from] OrphanedKeys),
-    /// Whether that is so cannot be found out.
-    #[error("cannot read from the store which operations there were: {0}")]
-    Store(#[from] StoreError),
-}
+/// No more records are looked at: about a second's work for a store, whatever else it holds.
+const NEWEST: usize = 1_000_000;
+/// How long that may take.
+const LONGEST_COUNT: Duration = Duration::from_secs(20);
 
 /// A layout that may come into force.
 pub(crate) struct Checked {
@@ -93,18 +38,28 @@ pub(crate) struct Checked {
 
 /// Checks that no live key would be lost.
 pub(crate) async fn check(engine: &Engine, config: &Config) -> Result<Checked, OperationsError> {
+    check_newest(engine, config, NEWEST).await
+}
+
+async fn check_newest(engine: &Engine, config: &Config, newest: usize) -> Result<Checked, OperationsError> {
     let routes = &config.routes;
-    let next = Bytes::from(serde_json::to_vec(&Layout::of(routes)).unwrap_or_default());
+    let mut next = Layout::of(routes);
     let before = engine.store().recall(NAME.into()).await?;
     // A later version may have written something else.
-    let known = before.as_ref().filter(|before| **before != next);
-    if let Some(layout) = known.and_then(|text| serde_json::from_slice::<Layout>(text).ok()) {
-        let operations = orphaned(engine, &layout, routes).await?;
-        if !operations.is_empty() {
-            return Err(OrphanedKeys { operations }.into());
+    let layout = before.as_ref().and_then(|text| serde_json::from_slice::<Layout>(text).ok());
+    if let Some(layout) = layout.filter(|layout| !layout.is_as(&next)) {
+        let now = engine.store().now().await?.latest;
+        let search = Search { engine, layout: &layout, routes, newest, now };
+        let orphans = search.orphans().await?;
+        if !orphans.is_empty() {
+            return Err(OrphanedKeys::new(orphans, newest).into());
         }
+        next.retire(&layout, now);
+    } else if let Some(text) = &before {
+        // Nothing has changed but perhaps what a later version adds.
+        return Ok(Checked { before: Some(text.clone()), next: text.clone() });
     }
-    Ok(Checked { before, next })
+    Ok(Checked { before, next: next.to_text() })
 }
 
 impl Checked {
@@ -122,64 +77,144 @@ impl Checked {
     }
 }
 
-impl Layout {
-    fn of(routes: &Routes) -> Self {
-        let told = |route: &Route| Place {
-            pattern: route.pattern.to_string(),
-            names: names_of(route).map(str::to_owned).collect(),
-            by_path: route.operation.is_none() || is_by_path(route),
-        };
-        Self { for_all: routes.for_all().is_some(), routes: routes.routes().iter().map(told).collect() }
-    }
+/// What was in force, what is to be, and the store.
+struct Search<'s> {
+    engine: &'s Engine,
+    layout: &'s Layout,
+    routes: &'s Routes,
+    newest: usize,
+    now: Timestamp,
 }
 
-type Orphans = Vec<(String, usize, Option<String>)>;
+/// Keys that would not be found, if there are any.
+struct Lost {
+    operation: String,
+    scope: KeyScope,
+    route: Option<String>,
+}
 
-async fn orphaned(engine: &Engine, before: &Layout, routes: &Routes) -> Result<Orphans, StoreError> {
-    let mut orphans = Vec::new();
-    for place in &before.routes {
-        let pattern = Pattern::parse(&place.pattern).ok();
-        let route = pattern.as_ref().and_then(|pattern| taken_over_by(routes, pattern));
-        let is_for_all = pattern.as_ref().is_some_and(|pattern| routes.protects_all(pattern.method()));
-        if route.is_none() && !is_for_all {
-            continue;
+impl Search<'_> {
+    async fn orphans(&self) -> Result<Orphans, StoreError> {
+        let lost = self.lost_names();
+        let by_path = self.lost_paths();
+        if lost.is_empty() && by_path.is_empty() {
+            return Ok(Orphans::new());
         }
-        for operation in &place.names {
-            let is_path = operation.contains(' ');
-            let stays = routes.of_operation(operation).is_some() || is_path && routes.for_all().is_some();
-            if stays || routes.routes().iter().any(|route| is_name(route, operation)) {
+        let live = self.engine.store().live_operations(self.newest, LONGEST_COUNT).await?;
+        let mut orphans = Orphans::new();
+        for Lost { operation, scope, route } in lost {
+            let count = live.operations.get(&(operation.clone(), scope)).copied().unwrap_or(0);
+            if count > 0 || !live.is_all && self.may_be_live(&operation, scope).await? {
+                orphans.insert((operation, scope), (count, self.advice(route)));
+            }
+        }
+        if !by_path.is_empty() {
+            self.of_paths(&live, &by_path, &mut orphans);
+        }
+        Ok(orphans)
+    }
+
+    /// The names and scopes of which nothing is found any more, although their requests are still protected.
+    fn lost_names(&self) -> Vec<Lost> {
+        let mut lost = Vec::new();
+        for place in &self.layout.routes {
+            let pattern = Pattern::parse(&place.pattern).ok();
+            let route = pattern.as_ref().and_then(|pattern| taken_over_by(self.routes, pattern));
+            let is_for_all =
+                pattern.as_ref().is_some_and(|pattern| self.routes.protects_all(pattern.method()));
+            if route.is_none() && !is_for_all {
                 continue;
             }
-            let count = live_keys(engine, operation).await?;
-            if count > 0 {
-                orphans.push((operation.clone(), count, route.map(|route| route.pattern.to_string())));
+            for scope in place.scopes() {
+                for operation in place.names.iter().filter(|name| !self.is_found(name, scope)) {
+                    let route = route.map(|route| route.pattern.to_string());
+                    lost.push(Lost { operation: operation.clone(), scope, route });
+                }
+            }
+        }
+        lost
+    }
+
+    fn is_found(&self, operation: &str, scope: KeyScope) -> bool {
+        let for_all = self.routes.for_all();
+        for_all.is_some_and(|rules| Found::by(rules).finds(operation, scope))
+            || self.routes.routes().iter().any(|route| Found::of(route).finds(operation, scope))
+    }
+
+    /// The scopes in which records are called by paths that the routes of today would not look for.
+    fn lost_paths(&self) -> Vec<KeyScope> {
+        let were = self.layout.scopes_of_paths();
+        let all = |scope: &KeyScope| match self.routes.for_all() {
+            Some(rules) => Found::by(rules).finds_paths(*scope),
+            None => self.routes.routes().iter().all(|route| Found::of(route).finds_paths(*scope)),
+        };
+        were.into_iter().filter(|scope| !all(scope)).collect()
+    }
+
+    /// Counts keys that are called by paths. By pattern: paths are as many as clients think of.
+    fn of_paths(&self, live: &LiveOperations, scopes: &[KeyScope], orphans: &mut Orphans) {
+        let mut is_any = false;
+        for ((operation, scope), count) in &live.operations {
+            let Some((method, path)) = operation.split_once(' ') else { continue };
+            let Ok(method) = Method::from_bytes(method.as_bytes()) else { continue };
+            let found = match (self.routes.of_request(&method, path), self.routes.for_all()) {
+                (Some(route), _) if !Found::of(route).finds(operation, *scope) => {
+                    Some(route.pattern.to_string())
+                }
+                (None, Some(rules)) if !Found::by(rules).finds(operation, *scope) => Some(String::new()),
+                _ => None,
+            };
+            let Some(pattern) = found.filter(|_| scopes.contains(scope)) else { continue };
+            is_any = true;
+            let (name, route) = match pattern.is_empty() {
+                true => ("paths".to_owned(), None),
+                false => (pattern.clone(), Some(pattern)),
+            };
+            let entry = orphans.entry((name, *scope));
+            entry.or_insert_with(|| (0, self.advice(route))).0 += count;
+        }
+        let over = |scope: &&KeyScope| !self.layout.is_over(layout::PATHS, **scope, self.now);
+        if !is_any && !live.is_all {
+            for scope in scopes.iter().filter(over) {
+                // Which ones is not known: all that were named since.
+                let lost = |route: &&Route| {
+                    !Found::of(route).finds_paths(*scope) && self.layout.called_by_path(&route.pattern)
+                };
+                for route in self.routes.routes().iter().filter(lost) {
+                    let pattern = route.pattern.to_string();
+                    orphans.entry((pattern.clone(), *scope)).or_insert((0, self.advice(Some(pattern))));
+                }
             }
         }
     }
-    let paths_were_names = before.for_all || before.routes.iter().any(|place| place.by_path);
-    if paths_were_names && routes.for_all().is_none() {
-        orphans.extend(newly_named(engine, routes).await?);
+
+    /// Whether an operation of which none of the newest records is may still have live keys: unless it has had another name for longer than
+    /// its keys live, and nothing of it is unfinished.
+    async fn may_be_live(&self, operation: &str, scope: KeyScope) -> Result<bool, StoreError> {
+        if !self.layout.is_over(operation, scope, self.now) {
+            return Ok(true);
+        }
+        for state in [State::InProgress, State::Unknown] {
+            let filter =
+                Filter { operation: Some(operation.to_owned()), state: Some(state), ..Filter::default() };
+            let page = self.engine.store().list(filter, None, 1).await?;
+            if !page.records.is_empty() || page.damaged > 0 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
-    Ok(orphans)
-}
 
-/// The names that a route's operation has and had.
-fn names_of(route: &Route) -> impl Iterator<Item = &str> {
-    let former = route.protection.formerly.iter().filter_map(|former| match former {
-        FormerName::Name(name) => Some(&**name),
-        FormerName::MethodAndPath => None,
-    });
-    route.operation.as_deref().into_iter().chain(former)
-}
-
-/// Whether keys of an operation are looked for by a route.
-fn is_name(route: &Route, operation: &str) -> bool {
-    names_of(route).any(|name| name == operation) || is_by_path(route) && operation.contains(' ')
-}
-
-/// Whether keys of methods and paths are looked for, whichever these are.
-fn is_by_path(route: &Route) -> bool {
-    route.protection.formerly.contains(&FormerName::MethodAndPath)
+    fn advice(&self, route: Option<String>) -> Option<refusal::NewRoute> {
+        let pattern = route?;
+        let route = self.routes.routes().iter().find(|route| route.pattern.as_str() == pattern);
+        Some(refusal::NewRoute {
+            names: route.map(|route| Found::of(route).names()).unwrap_or_default(),
+            by_path: route.is_some_and(|route| Found::of(route).is_by_path()),
+            own: route.and_then(|route| route.operation.clone()),
+            pattern,
+        })
+    }
 }
 
 /// The route that gets a usual request of a pattern now.
@@ -193,59 +228,5 @@ fn taken_over_by<'r>(routes: &'r Routes, pattern: &Pattern) -> Option<&'r Route>
     routes.of_request(pattern.method(), &path)
 }
 
-/// Keys of methods and paths that have a name now.
-async fn newly_named(engine: &Engine, routes: &Routes) -> Result<Orphans, StoreError> {
-    let named: Vec<_> = routes.routes().iter().filter(|route| route.operation.is_some()).collect();
-    let mut orphans = Vec::new();
-    let (exact, open): (Vec<_>, Vec<_>) = named.into_iter().partition(|route| route.pattern.is_exact());
-    for route in exact {
-        let operation = route.pattern.as_str();
-        if is_name(route, operation) {
-            continue;
-        }
-        let count = live_keys(engine, operation).await?;
-        if count > 0 {
-            orphans.push((operation.to_owned(), count, Some(operation.to_owned())));
-        }
-    }
-    let open: Vec<_> = open.into_iter().filter(|route| !is_by_path(route)).collect();
-    if open.is_empty() {
-        return Ok(orphans);
-    }
-    // By pattern: paths are as many as clients think of.
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for operation in live(engine, Filter::default()).await? {
-        let Some((method, path)) = operation.split_once(' ') else { continue };
-        let Ok(method) = Method::from_bytes(method.as_bytes()) else { continue };
-        let Some(route) = routes.of_request(&method, path) else { continue };
-        if open.iter().any(|open| std::ptr::eq(*open, route)) {
-            *counts.entry(route.pattern.as_str()).or_default() += 1;
-        }
-    }
-    for (pattern, count) in counts {
-        orphans.push((pattern.to_owned(), count, Some(pattern.to_owned())));
-    }
-    Ok(orphans)
-}
-
-async fn live_keys(engine: &Engine, operation: &str) -> Result<usize, StoreError> {
-    let filter = Filter { operation: Some(operation.to_owned()), ..Filter::default() };
-    Ok(live(engine, filter).await?.len())
-}
-
-/// The operations of records that a filter lets through and that are not over, newest first, one for each record up to the limit.
-async fn live(engine: &Engine, filter: Filter) -> Result<Vec<Arc<str>>, StoreError> {
-    let now = engine.store().now().await?.earliest;
-    let (mut live, mut seen, mut from) = (Vec::new(), 0, None);
-    while seen < LIMIT {
-        let page = engine.store().list(filter.clone(), from, PAGE).await?;
-        seen += page.records.len() + page.damaged;
-        let not_over = page.records.into_iter().filter(|record| state_at(record, now) != State::Expired);
-        live.extend(not_over.map(|record| record.key.operation));
-        from = page.next;
-        if from.is_none() {
-            break;
-        }
-    }
-    Ok(live)
-}
+#[cfg(test)]
+mod tests;

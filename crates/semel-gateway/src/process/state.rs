@@ -165,6 +165,8 @@ impl ProcessState {
             readiness: self.readiness.clone(),
             liveness: self.liveness.clone(),
             reload: Some(self.reload.clone()),
+            format: config.profile.clone(),
+            docs: config.docs.clone(),
             ..Admin::new(self.engine.clone(), Arc::clone(&self.metrics))
         }
     }

@@ -1,17 +1,21 @@
 //! Which requests are protected, and how.
 //!
 //! - `pattern.rs`: the requests of one route;
+//! - `key_scope.rs`: within what a key names one of them;
 //! - `path_aliases.rs`: the ways in which one path can be spelt;
 //! - `ambiguous.rs`: requests that a service may take for others than they look like.
 
 mod ambiguous;
 mod fingerprint;
+mod key_scope;
 mod path_aliases;
 mod pattern;
 mod reconcile;
 
 pub use ambiguous::AmbiguousRequest;
 pub use fingerprint::{FingerprintConfig, HostRule};
+pub(crate) use key_scope::KeyScopes;
+pub use key_scope::RouteKeyScope;
 pub(crate) use path_aliases::{Illegible, legible};
 pub(crate) use pattern::Overlap;
 pub use pattern::Pattern;
@@ -37,6 +41,8 @@ pub struct Route {
     pub operation: Option<String>,
     /// Which requests it is.
     pub pattern: Pattern,
+    /// Within what a key names one request.
+    pub key_scope: RouteKeyScope,
     /// How it is protected.
     pub protection: ValidProtection,
     /// The headers that are kept for retries besides the usual ones.
@@ -48,6 +54,11 @@ pub struct Route {
 }
 
 impl Route {
+    /// Whether records are called by the method and path of their request, and not by the operation's name.
+    pub(crate) fn is_by_path(&self) -> bool {
+        self.operation.is_none() || self.key_scope == RouteKeyScope::Path
+    }
+
     /// What metrics, traces and messages call it: its operation's name, else its method and path pattern. Where paths name operations,
     /// there are as many names as clients think of.
     #[must_use]
@@ -187,8 +198,8 @@ impl Routes {
             RouteSet::Declared(declared) => {
                 let route = declared.select(&parts.method, path)?;
                 let operation = match &route.operation {
-                    Some(operation) => operation.clone(),
-                    None => format!("{} {path}", parts.method),
+                    Some(operation) if !route.is_by_path() => operation.clone(),
+                    _ => format!("{} {path}", parts.method),
                 };
                 Some((operation, route.protection.clone()))
             }
@@ -236,8 +247,8 @@ impl Routes {
         }
     }
 
-    /// The route that an operation of this name is of: the one that is called so, or, for a method and a path, the one without a name that
-    /// such a request is of.
+    /// The route that an operation of this name is of: the one that is called so, or, for a method and a path, the one that such a request
+    /// is of, if its records are called so.
     #[must_use]
     pub fn of_operation(&self, operation: &str) -> Option<&Route> {
         let RouteSet::Declared(declared) = &self.0 else { return None };
@@ -246,7 +257,7 @@ impl Routes {
         }
         let (method, path) = operation.split_once(' ')?;
         let route = declared.select(&Method::from_bytes(method.as_bytes()).ok()?, path)?;
-        route.operation.is_none().then_some(route)
+        route.is_by_path().then_some(route)
     }
 
     /// The label under which metrics count an operation: its name, where somebody chose it, else its route's method and path pattern. A

@@ -4,6 +4,7 @@ use http::{HeaderValue, StatusCode};
 fn route(operation: Option<String>, pattern: &str) -> Route {
     Route {
         operation,
+        key_scope: RouteKeyScope::default(),
         pattern: Pattern::parse(pattern).unwrap(),
         protection: ValidProtection::default(),
         keep_headers: Vec::new(),

@@ -31,11 +31,14 @@ defaults = { "/currency" = "EUR", "/amount" = 10 }
 [[route]]
 operation = "refund"
 match = "PATCH /payments/{id}"
-key = "optional"
 in_flight = "accepted"
 [route.fingerprint]
 host = "ignore"
 bytes = true
+[route.key]
+need = "optional"
+from = ["header:x-idempotency-key", "json:/refund/key"]
+scope = "tenant"
 "#;
 
 #[tokio::test]
@@ -51,7 +54,13 @@ async fn a_layer_and_a_gateway_publish_the_same_about_the_same_protection() {
     let bytes = answer.into_body().collect().await.unwrap().to_bytes();
     let of_layer: Value = serde_json::from_slice(&bytes).unwrap();
     assert_eq!(of_layer["operations"], of_gateway["operations"]);
-    for member in ["min_length", "max_length"] {
+    assert_eq!(of_layer["operations"][1]["key_scope"], "tenant");
+    assert_eq!(
+        of_layer["operations"][1]["key_sources"],
+        serde_json::json!(["header:x-idempotency-key", "json:/refund/key"])
+    );
+    assert_eq!(of_layer["format"], of_gateway["format"]);
+    for member in ["sources", "min_length", "max_length", "characters"] {
         assert_eq!(of_layer["key"][member], of_gateway["key"][member]);
     }
     let codes = |document: &Value| -> Vec<(Value, Value)> {

@@ -121,3 +121,39 @@ fn a_body_is_kept_as_long_as_its_record_unless_said_otherwise() {
     assert_eq!(body("retention = \"72h\""), "3d");
     assert_eq!(body("retention = \"72h\"\nbody_retention = \"1h\""), "1h");
 }
+
+#[test]
+fn each_profile_has_the_scope_form_and_ignored_members_of_its_protocol() {
+    use semel::key::KeyForm;
+    use semel_gateway::route::RouteKeyScope::{Operation, Path, Tenant};
+    for (profile, scope, form, ignored) in [
+        ("ietf", Operation, KeyForm::Visible, 0),
+        ("stripe", Tenant, KeyForm::Visible, 0),
+        ("acp", Path, KeyForm::Visible, 0),
+        ("ucp", Tenant, KeyForm::Visible, 0),
+        ("adcp", Tenant, KeyForm::Token, 4),
+        ("iceberg", Tenant, KeyForm::Uuid7, 0),
+    ] {
+        let settings =
+            format!("{UPSTREAM}profile = \"{profile}\"\n[[route]]\noperation = \"a\"\nmatch = \"POST /a\"\n");
+        let config = right(&settings);
+        let route = &config.routes.routes()[0];
+        assert_eq!((route.key_scope, config.key_rules.form), (scope, form), "{profile}");
+        assert_eq!(route.fingerprint.ignore.len(), ignored, "{profile}");
+        // Each of them is a setting.
+        let told = "key.scope = \"operation\"\n[route.fingerprint]\nbytes = false\nignore = [\"/trace\"]\n";
+        let config = right(&format!("{settings}{told}"));
+        let route = &config.routes.routes()[0];
+        assert_eq!(route.key_scope, Operation);
+        assert_eq!(route.fingerprint.ignore, ["/trace"]);
+    }
+    let config = right(&format!("{UPSTREAM}profile = \"iceberg\"\n[key]\nform = \"visible\"\n"));
+    assert_eq!(config.key_rules.form, KeyForm::Visible);
+}
+
+#[test]
+fn a_profile_of_ones_own_may_remember_keys_for_as_long_as_it_likes() {
+    right(&format!(
+        "{UPSTREAM}profile = \"brief\"\n[profiles.brief]\nextends = \"acp\"\n[defaults]\nretention = \"2s\"\n"
+    ));
+}

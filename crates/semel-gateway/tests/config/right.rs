@@ -49,6 +49,9 @@ from = ["header:x-idempotency-key", "json:/idempotency_key"]
 syntax = "structured"
 min_length = 20
 max_length = 100
+form = "token"
+scope = "tenant"
+former_scope = "operation"
 
 [admin]
 listen = "0.0.0.0:8091"

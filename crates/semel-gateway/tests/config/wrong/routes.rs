@@ -164,10 +164,14 @@ error: the operation "create_payment" is already declared on line 2
   |             ^^^^^^^^^^^^^^^^
   = help: give each route its own name: a key counts within its operation
 
-error: the route on line 2, "POST /payments", already matches all of this
+error: the route on line 4, "POST /payments", already matches all of this
  --> semel.toml:7:9
   |
 7 | match = "POST /payments"
+  |         ^^^^^^^^^^^^^^^^
+ ::: semel.toml:4:9
+  |
+4 | match = "POST /payments"
   |         ^^^^^^^^^^^^^^^^
   = help: remove one of the two
 "#,
@@ -187,10 +191,14 @@ operation = "b"
 match = "POST /{y}/b"
 "#,
         r#"
-error: some requests would match both this and "POST /a/{x}" on line 2, and neither is more specific
+error: some requests would match both this and "POST /a/{x}" on line 4, and neither is more specific
  --> semel.toml:7:9
   |
 7 | match = "POST /{y}/b"
+  |         ^^^^^^^^^^^^^
+ ::: semel.toml:4:9
+  |
+4 | match = "POST /a/{x}"
   |         ^^^^^^^^^^^^^
   = help: segment by segment, a literal is more specific than {name}, and {name} than **: change one of the two so that it matches a part of the other, or nothing of it
 "#,
@@ -210,11 +218,15 @@ match = "POST /{y}/b"
 match = "POST /**/b"
 "#,
         r#"
-error: some requests would match both this and "POST /a/**" on line 2, and neither is more specific
+error: some requests would match both this and "POST /a/**" on line 3, and neither is more specific
  --> semel.toml:5:9
   |
 5 | match = "POST /{y}/b"
   |         ^^^^^^^^^^^^^
+ ::: semel.toml:3:9
+  |
+3 | match = "POST /a/**"
+  |         ^^^^^^^^^^^^
   = help: segment by segment, a literal is more specific than {name}, and {name} than **: change one of the two so that it matches a part of the other, or nothing of it
 
 error: `**` is not the last segment
@@ -223,6 +235,72 @@ error: `**` is not the last segment
 7 | match = "POST /**/b"
   |         ^^^^^^^^^^^^
   = help: end the path with it, and write {name} for one segment
+"#,
+    );
+}
+
+#[test]
+fn retentions_that_a_profile_does_not_have() {
+    for (profile, retention, problem, cure) in [
+        (
+            "acp",
+            "23h",
+            "is shorter than the profile \"acp\" promises its clients (24h)",
+            "write at least \"24h\"",
+        ),
+        (
+            "ucp",
+            "1h",
+            "is shorter than the profile \"ucp\" promises its clients (24h)",
+            "write at least \"24h\"",
+        ),
+        (
+            "adcp",
+            "59m",
+            "is shorter than the profile \"adcp\" promises its clients (1h)",
+            "write at least \"1h\"",
+        ),
+        ("adcp", "8d", "is longer than the profile \"adcp\" allows (7d)", "write at most \"7d\""),
+    ] {
+        let marks = "^".repeat(retention.len() + 2);
+        assert_errors(
+            &format!(
+                "upstream = \"http://127.0.0.1:9000\"\nprofile = \"{profile}\"\n[[route]]\nmatch = \"POST /a\"\nretention = \"{retention}\"\n"
+            ),
+            &format!(
+                "error: `retention` ({retention}) {problem}\n --> semel.toml:5:13\n  |\n5 | retention = \"{retention}\"\n  |             {marks}\n  = help: {cure}\n"
+            ),
+        );
+    }
+}
+
+#[test]
+fn a_former_scope_that_is_the_scope() {
+    assert_errors(
+        r#"
+upstream = "http://127.0.0.1:9000"
+profile = "stripe"
+[key]
+former_scope = "tenant"
+[[route]]
+match = "POST /a"
+key.scope = "operation"
+key.former_scope = "tennant"
+"#,
+        r#"
+error: "tenant" is the scope that keys have now
+ --> semel.toml:4:16
+  |
+4 | former_scope = "tenant"
+  |                ^^^^^^^^
+  = help: write the scope that they had before, or remove it
+
+error: `former_scope` cannot be "tennant"
+ --> semel.toml:8:20
+  |
+8 | key.former_scope = "tennant"
+  |                    ^^^^^^^^^
+  = help: did you mean "tenant"?
 "#,
     );
 }

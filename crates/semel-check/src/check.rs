@@ -157,7 +157,7 @@ impl<'p> Check<'p> {
             let random = &mut self.state().random;
             let (high, low) = (random.u64(..), random.u64(..));
             // A UUID: some APIs take nothing else.
-            let version = self.plan.settings.profile.key_version;
+            let version = self.plan.profile.key_version;
             let key = format!(
                 "{:08x}-{:04x}-{version}{:03x}-{:x}{:03x}-{:012x}",
                 high >> 32,

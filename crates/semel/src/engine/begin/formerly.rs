@@ -150,8 +150,8 @@ pub(super) fn former_keys(incoming: &Incoming<'_>) -> Vec<RecordKey> {
     keys
 }
 
-/// Whether a record is of the request's operation, by its name or a former one. Across operations, as keys once were, it may be another's,
-/// which was no key of this one then, and is none now.
+/// Whether a record is of the request's operation, by its name or a former one. Across operations, as keys once were, the record may be
+/// another operation's: then it says nothing of this request.
 fn is_of(incoming: &Incoming<'_>, record: &Record) -> bool {
     let operation = &record.key.operation;
     *operation == incoming.key.operation || incoming.subject.former_operations().contains(operation)

@@ -10,9 +10,8 @@ use crate::row::computed;
 use crate::statements;
 use crate::text::{original, stored, stored_operation};
 use semel::{
-    Answer, Created, Draft, Expected, Happening, HistoryEntry, Now, OperationId, Purged, RecordKey, StoreError,
-    Swap,
-    Swapped, Timestamp,
+    Answer, Created, Draft, Expected, Happening, HistoryEntry, Now, OperationId, Purged, RecordKey,
+    StoreError, Swap, Swapped, Timestamp,
 };
 use sqlx::postgres::{PgBindIterExt, PgRow};
 use std::collections::HashSet;

@@ -226,7 +226,7 @@ async fn adcps_clients_get_their_context_back_in_refusals_and_no_others_do() {
         let other = shop.send(&ask.clone().json(r#"{"amount":2,"context":{"n":1.50}}"#)).await;
         assert_eq!(other.text().contains(r#""context":{"n":1.50}}"#), echoed, "{other:?}");
         assert!(other.json().is_object());
-        for body in ["{}", "[1]", r#"{"context":1,"context":2}"#] {
+        for body in ["{}", "[1]", r#"{"context":1"#] {
             let refused = shop.send(&ask.clone().json(body)).await;
             assert!(refused.status >= 400 && refused.json().get("context").is_none(), "{refused:?}");
         }

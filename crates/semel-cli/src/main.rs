@@ -23,6 +23,7 @@ mod sighup;
 mod worker;
 
 use clap::{Parser, Subcommand};
+use semel_http::with_causes;
 use std::error::Error;
 use std::process::ExitCode;
 
@@ -110,18 +111,4 @@ fn main() -> ExitCode {
         anstream::eprintln!("semel: {}", with_causes(&*error));
         ExitCode::FAILURE
     })
-}
-
-/// An error and its causes. Some errors say what their cause says: nothing is said twice.
-fn with_causes(error: &(dyn Error + 'static)) -> String {
-    let mut words = error.to_string();
-    let mut cause = error.source();
-    while let Some(source) = cause {
-        let said = source.to_string();
-        if !words.ends_with(&said) {
-            words = format!("{words}: {said}");
-        }
-        cause = source.source();
-    }
-    words
 }

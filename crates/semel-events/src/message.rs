@@ -1,10 +1,10 @@
-//! What is told to others.
+//! Events and messages.
 
 use bytes::Bytes;
 use std::fmt;
 use uuid::Uuid;
 
-/// Something that happened, as it is told to others.
+/// Something that happened, as it is published to others.
 ///
 /// ```
 /// use semel_events::message::Event;

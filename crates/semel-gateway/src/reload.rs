@@ -1,6 +1,7 @@
 //! Reloads the configuration while the process runs: on SIGHUP, and by `POST /v1/reload`.
 
 use crate::config::LoadError;
+use semel_http::with_causes;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
@@ -94,14 +95,4 @@ fn briefly(error: &LoadError) -> String {
         None => format!("{file}: {}", error.wrong),
     });
     each.collect::<Vec<_>>().join("; ")
-}
-
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut words = error.to_string();
-    let mut cause = error.source();
-    while let Some(source) = cause {
-        words = format!("{words}: {source}");
-        cause = source.source();
-    }
-    words
 }

@@ -20,6 +20,7 @@
 //! # Ok(()) }
 //! ```
 
+mod causes;
 mod client;
 mod connector;
 mod endpoint;
@@ -27,6 +28,7 @@ mod error;
 pub mod tls;
 pub mod webhook;
 
+pub use causes::with_causes;
 pub use client::{Client, Options, Resend};
 pub use endpoint::{Endpoint, InvalidEndpoint};
 pub use error::Error;

@@ -37,7 +37,7 @@ impl StoreClock {
         told
     }
 
-    /// The same, for whoever is about to work by it.
+    /// The same, for work that depends on it: an error if the clock is wrong.
     pub(crate) fn judge(&self, row: Mark) -> Result<Told, StoreError> {
         let told = self.look(row);
         match told.wrong {

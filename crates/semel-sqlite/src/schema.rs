@@ -1,4 +1,4 @@
-//! The tables, and how a file comes to have them.
+//! The tables, and how they are created in a file.
 
 use crate::error::OpenError;
 use rusqlite::{Connection, OptionalExtension};

@@ -19,7 +19,7 @@ pub enum ReplayVerdict {
         /// How to authenticate.
         challenges: Vec<HeaderValue>,
     },
-    /// Nobody can say at the moment: 503, and the same request can be sent again.
+    /// The authority cannot answer at the moment: 503, and the same request can be sent again.
     Undecided,
 }
 

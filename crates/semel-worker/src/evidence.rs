@@ -16,7 +16,7 @@ pub(crate) enum Submitted {
     Known,
     /// It is about a state of affairs that is over, or contradicts what is there: kept in the history, nothing else changed.
     Kept(Box<Record>, Refusal),
-    /// It came too early: the owner may still have its say. It counts if it is brought again after this long.
+    /// Too early: the owner may still report the outcome. The evidence counts if it is submitted again after this long.
     TooEarly(Duration),
     /// There is no such operation.
     Missing,

@@ -84,7 +84,7 @@ impl Reaper {
         Self { engine, options: ReaperOptions { batch: options.batch.max(1), ..options } }
     }
 
-    /// Goes once through all that is over by now.
+    /// Removes everything that has expired by now, once.
     ///
     /// # Errors
     /// The store did not answer. What was done before stays so; the rest is found the next time.

@@ -85,14 +85,14 @@ impl fmt::Debug for Question {
 pub enum Finding {
     /// It happened.
     Completed {
-        /// What retries get; `None`: they are told that the answer was not stored.
+        /// What retries get; `None`: 409, the answer was not stored.
         response: Option<StoredResponse>,
         /// What was made.
         resource: Option<Resource>,
     },
     /// It was refused for good.
     Failed {
-        /// What retries get; `None`: they are told that the answer was not stored.
+        /// What retries get; `None`: 409, the answer was not stored.
         response: Option<StoredResponse>,
         /// What it concerns.
         resource: Option<Resource>,

@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-/// Evidence that the store does not take is brought so many times; after that, the next question has to bring it.
+/// How often evidence is submitted to a store that does not take it; after that, the next poll has to find it again.
 const TRIES: u32 = 4;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
@@ -64,7 +64,7 @@ impl Reconciler {
         turn.map(|(more, _)| more)
     }
 
-    /// Waits until a question is answered, and what it brought is written; at once if none is out.
+    /// Waits until a poll is answered and its evidence is written. Returns at once if no poll is in flight.
     pub async fn one_answered(&mut self) {
         // A question that panicked has said so already, and counts as asked.
         let _ = self.asking.join_next().await;

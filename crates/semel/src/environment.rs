@@ -16,7 +16,7 @@ pub trait Randomness: Send + Sync + 'static {
 /// Clocks and randomness of an engine, and of the workers beside it. The default is the machine's own.
 ///
 /// With other ones, what an engine does depends on its calls and on nothing else, as in the simulator (`proof/simulator`). Timers are tokio's, and
-/// go by the clock of its runtime. Left out are the nonces of seals: they come from the operating system in any case, and decide nothing.
+/// go by the clock of its runtime. The nonces of seals are not included: they always come from the operating system, and no decision depends on them.
 ///
 /// Cheap to clone, and the default costs nothing.
 #[derive(Clone, Default)]

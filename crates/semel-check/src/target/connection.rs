@@ -10,8 +10,8 @@ use http_body_util::BodyExt as _;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::pki_types::ServerName;
-use semel_http::Endpoint;
 use semel_http::tls::{ClientTls, ClientTlsFiles, HTTP1, HTTP2, TlsError};
+use semel_http::{Endpoint, with_causes};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
@@ -107,7 +107,7 @@ impl Dialer {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let failed = |error: hyper::Error| NoAnswer::Connect(chain(&error));
+        let failed = |error: hyper::Error| NoAnswer::Connect(with_causes(&error));
         let stream = TokioIo::new(stream);
         Ok(if self.http2 {
             let (sender, connection) =
@@ -153,7 +153,7 @@ impl Connection {
         let body = HeldBody::new(&request.body, gate);
         let handed_over = body.handed_over();
         let answering = self.dispatch(request, body)?;
-        let broken = |error: hyper::Error| NoAnswer::Broken(chain(&error));
+        let broken = |error: hyper::Error| NoAnswer::Broken(with_causes(&error));
         let response = answering.await.map_err(broken)?;
         let came = Instant::now();
         let handed_over = if is_held { handed_over.at() } else { Some(handed_over.at().unwrap_or(began)) };
@@ -286,14 +286,4 @@ impl Drop for Connection {
     fn drop(&mut self) {
         self.driver.abort();
     }
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut words = error.to_string();
-    let mut cause = error.source();
-    while let Some(source) = cause {
-        words = format!("{words}: {source}");
-        cause = source.source();
-    }
-    words
 }

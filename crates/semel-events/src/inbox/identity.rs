@@ -1,4 +1,4 @@
-//! What messages, consumers and effects are told apart by.
+//! The identities of messages, consumers and effects.
 
 use std::fmt;
 use uuid::Uuid;

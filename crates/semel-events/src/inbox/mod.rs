@@ -6,7 +6,7 @@
 //!
 //! - A crash before the commit leaves neither. The message comes again, and is handled.
 //! - A crash after the commit, before the acknowledgement, leaves both. The message comes again, and nothing runs.
-//! - Two deliveries at once: one runs, the other is told [`InProgress`](InboxError::InProgress) and comes again later.
+//! - Two deliveries at once: one runs, the other gets [`InProgress`](InboxError::InProgress) and is delivered again later.
 //!
 //! A handler of several effects commits each by itself, under a business identity such as `ledger_payment_pay_789`. It may fail
 //! or be killed half way: the next delivery passes over what is done and goes on to the end. Identities hold across messages: the

@@ -81,7 +81,7 @@ impl<S: Sink> DeliveryLoop<S> {
         Self { index, shared, pace, stopped, woken, suspects: HashMap::new(), outages: 0 }
     }
 
-    /// Works until it is told to stop, and what is under way has ended.
+    /// Works until it is stopped and deliveries in flight have ended.
     pub(crate) async fn run(mut self) {
         while !self.is_stopped() {
             self.woken.mark_unchanged();

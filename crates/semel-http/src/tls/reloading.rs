@@ -45,7 +45,7 @@ impl<T: Send + Sync + 'static> Reloading<T> {
     }
 }
 
-/// Looks at the files every so often. What is wrong with them is told once, and what was made of them before stays.
+/// Checks the files periodically. An error in them is logged once, and the certificates loaded before stay in use.
 async fn follow<F: FromFiles>(
     files: F,
     mut seen: Vec<u8>,

@@ -32,7 +32,7 @@ pub(crate) fn passing() -> (Passing, Body) {
     (Passing { pieces, end }, Body::stream(Passed { pieces: next, end: Some(ended) }))
 }
 
-/// Reads a body to its end, and returns its trailers. Its pieces go to the client, until that hangs up, or to nobody.
+/// Reads a body to its end, and returns its trailers. Its pieces go to the client until the client hangs up; then they are dropped.
 ///
 /// # Errors
 /// It broke off.

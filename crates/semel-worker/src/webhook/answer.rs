@@ -1,4 +1,4 @@
-//! What the sender of a webhook is told.
+//! The answer to the sender of a webhook.
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};

@@ -315,7 +315,7 @@ impl WebhookIntake {
     }
 }
 
-/// What is told where the store has nothing by that name. A message by key settles nothing in any case, so it need not come again.
+/// The answer if the store has no such operation. A message by key never settles anything, so it need not be delivered again.
 fn nothing_there(by_key: bool) -> WebhookAnswer {
     if by_key {
         return WebhookAnswer::of(WebhookResult::Ignored)
@@ -329,7 +329,7 @@ fn for_good(settlement: &Settlement) -> bool {
     matches!(settlement.evidence, Evidence::Completed { .. })
 }
 
-/// What the sender is told of what became of its evidence.
+/// Tells the sender what became of its evidence.
 fn answer_to(heard: &Submitted, about: &About, settlement: &Settlement) -> WebhookAnswer {
     let answer = match heard {
         Submitted::Settled(_) => WebhookAnswer::of(WebhookResult::Settled),

@@ -23,7 +23,7 @@ const DAY: i64 = 24 * 60 * 60 * 1_000;
 /// What the clocks say when a store is asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Readings {
-    /// What the clock says that the store goes by, in milliseconds since 1970: the machine's, or the database server's.
+    /// What the store's clock says, in milliseconds since 1970: the machine's clock, or the database server's.
     pub claimed: i64,
     /// When that was asked, by this process's boot time.
     pub sent: Duration,
@@ -407,9 +407,9 @@ impl Running {
         self.asked = self.asked.max(sent);
     }
 
-    /// Whether another instance has said, between two looks, that the clock is right: no more time than has passed since lies between its mark
-    /// and `time`. So whoever was stalled or paused goes on with the others. The looks are close together, or a step between them would be
-    /// followed that nobody allows for.
+    /// Whether another instance's mark, written between this instance's last two looks, shows that the clock is right: no more time lies
+    /// between the mark and `time` than has passed since. So an instance that was stalled or paused goes on with the others. The two looks
+    /// have to be close together, because a step of the clock between them would be followed too.
     fn is_witnessed(&self, row: Mark, time: i64, boottime: Duration) -> bool {
         self.written.is_some_and(|(since, until)| {
             let passed = millis(boottime.saturating_sub(since));

@@ -66,10 +66,10 @@ impl Default for Terms {
 pub struct Mark {
     /// The earliest time that it may have been when this was written.
     pub at: i64,
-    /// By how much the clock that the store goes by is ahead of the trusted time; below zero, the clock was set back and is not followed.
+    /// How far the store's clock is ahead of the trusted time; negative: the clock was set back, and is not followed.
     pub behind: i64,
-    /// By how much the latest time is ahead of the trusted time: above zero, a clock hold is open. It is the highest claim of that hold, carried
-    /// on with the trusted time, and does not go back with the clock.
+    /// How far the latest time is ahead of the trusted time; positive: a clock hold is open. It is the highest claim during that hold, advances
+    /// with the trusted time, and does not go back with the clock.
     pub hold: i64,
     /// Who wrote it: a random number for each process.
     pub by: i64,

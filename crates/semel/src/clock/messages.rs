@@ -2,7 +2,7 @@
 
 use super::{Turn, Wrong};
 
-/// Which clock a store goes by.
+/// Which clock a store uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Source {
     /// This machine's: the store is a file.

@@ -1,4 +1,4 @@
-//! What operators are told of a store's clock.
+//! What operators see of a store's clock.
 
 use super::Terms;
 use crate::time::Timestamp;
@@ -21,7 +21,7 @@ pub struct ClockReport {
     pub earliest: Timestamp,
     /// The latest time that it may be: later than the earliest while a clock hold is open.
     pub latest: Timestamp,
-    /// What the clock says that the store goes by.
+    /// What the store's clock says.
     pub claimed: Timestamp,
     /// How far, and on whose word, the clock is believed.
     pub terms: Terms,

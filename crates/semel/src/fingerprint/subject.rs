@@ -30,7 +30,7 @@ pub trait Subject: Send + Sync {
         self.fingerprint_under(recipe)
     }
 
-    /// The names that the operation had before, under which the key may be known. By default none: then nobody looks.
+    /// The names that the operation had before, under which the key may be known. Default: none.
     fn former_operations(&self) -> Vec<Arc<str>> {
         Vec::new()
     }

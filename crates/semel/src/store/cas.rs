@@ -20,7 +20,7 @@ pub enum Look {
     Lost(StoreError),
 }
 
-/// What a decision comes to.
+/// The result of a decision.
 #[derive(Debug)]
 pub enum Decided<T> {
     /// Write this change, if the expected record is still there.

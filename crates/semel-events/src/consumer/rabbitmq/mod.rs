@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// is a word that earlier ones do not know. What is too much is for the consumer to say, who sets aside and drops nothing.
 const NEVER: i32 = i32::MAX;
 
-/// What this consumer goes by at the broker.
+/// This consumer's settings at the broker.
 const TAG: &str = "semel";
 
 /// Takes the messages of a queue. Several processes that consume the same queue share the messages.

@@ -106,7 +106,7 @@ pub struct TemplateError {
     pub problem: String,
     /// What would be right.
     pub cure: String,
-    /// The name of a placeholder that does not exist, for whoever can guess what was meant.
+    /// The name of a placeholder that does not exist, for a suggestion of what was meant.
     pub unknown: Option<String>,
 }
 

@@ -10,7 +10,7 @@ use semel::{KeyScope, Policy};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Whether a request has to bring a key.
+/// Whether a request needs a key.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum KeyRequirement {
     /// Without one it is refused with 400.

@@ -1,4 +1,4 @@
-//! What the workers have to know of an operation.
+//! What workers know about an operation.
 
 use crate::reconcile::Reconcile;
 use semel::{Policy, Settling};
@@ -6,12 +6,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The rules of one operation: the ones that its requests have, and who is asked about it.
+/// The rules of one operation: the policy of its requests, and where to poll.
 #[derive(Clone, Debug)]
 pub struct OperationRules {
-    /// The same policy that requests are judged by.
+    /// The policy of its requests.
     pub policy: Arc<Policy>,
-    /// Who is polled about an unknown outcome; `None`: there are no polls.
+    /// Where to poll about an unknown outcome. `None`: no polls.
     pub asking: Option<Asking>,
 }
 
@@ -35,15 +35,15 @@ impl OperationRules {
     }
 }
 
-/// Whom to ask about unknown outcomes, and how often.
+/// Where to poll about unknown outcomes, and how often.
 #[derive(Clone)]
 pub struct Asking {
-    /// Who is asked.
+    /// The service.
     pub whom: Arc<dyn Reconcile>,
-    /// From the doubt to the first question and from that to the second; then twice as long each time, and some more by chance.
+    /// The time from the doubt to the first poll, and from that to the second. It then doubles each time, with random jitter.
     /// Default 5 s.
     pub every: Duration,
-    /// So many questions, then a dead letter. Default 12.
+    /// How many polls before the operation becomes a dead letter. Default 12.
     pub attempts: u32,
     /// How long an answer may take. Default 5 s.
     pub deadline: Duration,

@@ -1,16 +1,16 @@
-//! What an operation's owner decides: how long things last and what doubt leads to.
+//! The rules of an operation: how long things last, and what doubt leads to.
 
 use crate::record::{Body, StoredResponse};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-/// What a request gets that finds the lease of the owner run out.
+/// What happens when a request finds the owner's lease expired.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Stale {
-    /// The outcome is unknown, until evidence comes. Right for everything.
+    /// The outcome becomes unknown until there is evidence. Right for every operation.
     #[default]
     Unknown,
-    /// One new owner goes on after the last recovery point. Right only where the operation is built of recovery points,
+    /// One new owner resumes after the last recovery point. Right only where the operation is built of recovery points,
     /// or the service promises as much by operation id and attempt.
     Resume,
     /// One new owner runs it again. Right only where every effect is in the completing transaction itself, so that the old
@@ -18,7 +18,7 @@ pub enum Stale {
     Rerun,
 }
 
-/// What a key gets that comes back after its window.
+/// What happens to a key that is used again after its window.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Expired {
     /// Refused, while the tombstone lasts.
@@ -43,14 +43,14 @@ pub enum InFlight {
 /// How doubt is settled.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Settling {
-    /// By a person alone: an unknown outcome is a dead letter at once.
+    /// By an operator alone: an unknown outcome is a dead letter at once.
     #[default]
     Operator,
     /// By a webhook; nothing polls.
     Webhook,
-    /// By asking, the first time after this long.
+    /// By polls.
     Poll {
-        /// How long after the doubt arose.
+        /// How long after the doubt arose the first poll is sent.
         first: Duration,
     },
 }
@@ -79,7 +79,7 @@ impl StoreResponse {
 /// The rules of one operation.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Policy {
-    /// How long an owner is believed to be at work without a sign of life. Default 30 s; heartbeats come at a third of it.
+    /// How long an owner is believed to be alive without a heartbeat. Default 30 s; heartbeats are sent every third of it.
     pub lease: Duration,
     /// How long a final state is replayed, from the moment that it was reached. Default 24 h.
     pub retention: Duration,
@@ -89,7 +89,7 @@ pub struct Policy {
     pub tombstone: Duration,
     /// What an expired key gets. Default: refused.
     pub expired: Expired,
-    /// What follows a lease that ran out. Default: unknown.
+    /// What follows an expired lease. Default: unknown.
     pub stale: Stale,
     /// What a duplicate gets while the first executes. Default: 409.
     pub in_flight: InFlight,

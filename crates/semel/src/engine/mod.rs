@@ -203,12 +203,12 @@ impl Engine {
         &self.shared.environment
     }
 
-    /// Waits until no ticket is out and nothing is left to be written, as before the process ends.
+    /// Waits until no ticket is held and every outcome is written; for use before the process ends.
     pub async fn drained(&self) {
         self.shared.in_flight.drained().await;
     }
 
-    /// How many tickets are out, or have an outcome that is yet to be written.
+    /// How many tickets are held, or have an outcome that is not written yet.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.shared.in_flight.count()

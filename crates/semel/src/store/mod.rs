@@ -63,11 +63,11 @@ impl<T> Answer<T> {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Created {
-    /// There was none of that key: the draft is written, its moments counted from the answer's `now`.
+    /// No record had that key: the draft was written, its times counted from the answer's `now`.
     Inserted,
-    /// This is there already; nothing was written.
+    /// This record exists already; nothing was written.
     Exists(Box<Record>),
-    /// An open transaction holds the key; nothing was written and nothing can be read. It means: in progress.
+    /// An open transaction holds the key; nothing was written, and nothing can be read. Treat it as in progress.
     Locked,
     /// What is there cannot be what was written, and this says why; nothing was written.
     Damaged(String),
@@ -76,15 +76,15 @@ pub enum Created {
 /// A conditional write.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Swap {
-    /// What has to be there.
+    /// The expected record.
     pub expected: Expected,
-    /// What is to be there instead.
+    /// The record that replaces it.
     pub next: Box<Draft>,
-    /// What is appended to the history in the same commit.
+    /// Lines that are appended to the history in the same commit.
     pub history: Option<HistoryEntry>,
 }
 
-/// Refuses what no correct caller hands over, before it costs the others of its batch anything.
+/// Refuses a draft that no correct caller passes, before the rest of its batch is affected.
 ///
 /// # Errors
 /// The draft is of a record that was read without its body, or its version is beyond what databases count to.
@@ -99,7 +99,7 @@ pub fn check_draft(draft: &Draft) -> Result<(), StoreError> {
 }
 
 impl Swap {
-    /// Refuses what no correct caller hands over, as [`check_draft`].
+    /// Refuses a swap that no correct caller passes, as [`check_draft`] does for drafts.
     ///
     /// # Errors
     /// The record would become another one, its version would not rise, or the draft is not to be written.
@@ -123,11 +123,11 @@ fn programming_error(what: &str) -> StoreError {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Swapped {
-    /// What was expected was there, and it was done.
+    /// The expected record was there; done.
     Done,
-    /// Something else is there; nothing was done.
+    /// Another record is there; nothing was done.
     Changed(Box<Record>),
-    /// Nothing is there; nothing was done.
+    /// No record is there; nothing was done.
     Missing,
     /// An open transaction holds the record; nothing was done.
     Locked,
@@ -135,7 +135,7 @@ pub enum Swapped {
     Damaged(String),
 }
 
-/// Which records to list. All that is given has to hold.
+/// Which records to list. Conditions are combined with AND.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Filter {
     /// Only this state, as it is at the store's now ([`state_at`](crate::transition::state_at)).
@@ -161,18 +161,18 @@ pub struct Page {
     pub next: Option<Cursor>,
 }
 
-/// A place in a listing, opaque but to the store that made it.
+/// A position in a listing, opaque to everyone but the store that made it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cursor(pub i64);
 
-/// Which records wait for something that is due.
+/// Which records have something due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DueQuery {
-    /// What they wait for.
+    /// What is due.
     pub kind: DueKind,
     /// Only what comes after this place in the order of (moment, operation id): lets a caller pass over what it leaves be.
     pub after: Option<(Timestamp, OperationId)>,
-    /// At most so many.
+    /// At most this many.
     pub limit: usize,
 }
 
@@ -185,19 +185,19 @@ pub struct LiveOperations {
     pub is_all: bool,
 }
 
-/// A record that was removed because its time was over.
+/// A record that was purged.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Purged {
-    /// Of which operation it was.
+    /// Its operation.
     pub operation: Arc<str>,
-    /// Since when it was over.
+    /// When its time ended.
     pub since: Timestamp,
 }
 
 /// What every sealed client key begins with. It has a space in it, which no `Idempotency-Key` can have.
 pub const SEALED_KEY: &str = "sealed 1:";
 
-/// How the keys of clients are written in a store. A store has one format, and refuses records of the other.
+/// The format of client keys in a store. A store has one format, and refuses records of the other.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum KeyFormat {
     /// As clients send them.
@@ -233,14 +233,14 @@ pub enum KeyFormatSet {
     NotAllowed(String),
 }
 
-/// Why a store did not answer.
+/// Why a call to the store failed.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
     /// Nothing was written, for certain.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
-    /// It may have been written or not: the answer was lost.
+    /// The answer was lost: it may or may not have been written.
     #[error("the store's answer was lost: {0}")]
     Lost(String),
     /// What is stored cannot be what was written; nothing was done. A record that a write meets is the outcome of its item instead.

@@ -26,7 +26,7 @@ fn main() -> ExitCode {
         println!("{}: {:?}", config.name, config.bounds);
         good &= told(&check(config, None, progress));
     }
-    for bounds in clocks {
+    for &bounds in clocks {
         println!("clock: {bounds:?}");
         good &= told(&check_clock(bounds, None, progress));
     }

@@ -16,7 +16,7 @@ fn broken(bounds: ClockBounds, mistake: Option<ClockMistake>) -> Vec<&'static st
 
 #[test]
 fn no_window_and_no_lease_is_over_early_whatever_the_clock_does() {
-    for bounds in ClockBounds::SMALL {
+    for &bounds in ClockBounds::SMALL {
         assert_eq!(broken(bounds, None), [""; 0], "{bounds:?}");
     }
 }

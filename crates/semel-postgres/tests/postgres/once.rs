@@ -5,7 +5,6 @@ use crate::shop::{Shop, command, completed, pay, retryable};
 use semel::{BeginError, Body, Decision, Outcome, Stale, State, Store, StoreError};
 use semel_postgres::{Once, OnceError};
 use semel_testing::database::Cut;
-use semel_testing::database::Database;
 use sqlx::Row;
 use sqlx::postgres::PgConnection;
 use std::sync::Arc;

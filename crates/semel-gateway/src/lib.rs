@@ -39,7 +39,7 @@ pub mod tls;
 #[doc(hidden)]
 pub mod upstream;
 
-pub use config::{Config, ConfigErrors, LoadError, QuickStart, QuickStartErrors};
+pub use config::{Config, ConfigError, ConfigErrors, LoadError, Location, QuickStart, QuickStartErrors};
 pub use limits::Limits;
 pub use process::{
     GatewayProcess, OperationsError, OrphanedKeys, OutboxError, SettlingError, StartError, Stopped,

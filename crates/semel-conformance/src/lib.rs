@@ -260,6 +260,18 @@ macro_rules! suite {
                 what_is_found_is_the_record_as_it_is_now,
                 another_instance_reads_and_finds_what_was_just_written,
             }
+            audit {
+                an_entry_and_its_change_are_one_commit,
+                every_field_of_an_entry_comes_back,
+                the_newest_entry_comes_first_and_pages_are_together_complete,
+                every_filter_of_the_audit_lets_through_what_it_says_and_nothing_else,
+                entries_outlive_the_record_that_they_are_about,
+                only_old_entries_are_purged_and_the_oldest_first,
+                during_a_hold_no_entry_is_purged,
+                another_instance_reads_the_same_audit,
+                what_was_acknowledged_of_the_audit_is_there_after_a_restart,
+                a_cursor_from_elsewhere_is_refused,
+            }
             listing {
                 an_empty_store_lists_nothing,
                 the_newest_comes_first,
@@ -270,6 +282,8 @@ macro_rules! suite {
                 every_filter_lets_through_what_it_says_and_nothing_else,
                 a_record_is_listed_under_the_state_that_it_has_now,
                 a_record_whose_window_is_over_is_listed_as_expired,
+                a_listing_can_begin_with_the_oldest,
+                a_listing_can_be_of_what_was_created_between_two_moments,
                 a_listing_leaves_bodies_out_and_everything_else_in,
                 another_instance_lists_the_same,
             }

@@ -10,8 +10,8 @@ use semel::{
     Respell, Store, StoreFuture, Swap, Swapped, Timestamp,
 };
 use semel_conformance::rules::{
-    answers, batches, clock, counting, due, expiry, fencing, fidelity, find, history, holds, leases, listing,
-    purging, races, random_histories, remembering, replay, reserve, scopes,
+    answers, audit, batches, clock, counting, due, expiry, fencing, fidelity, find, history, holds, leases,
+    listing, purging, races, random_histories, remembering, replay, reserve, scopes,
 };
 use semel_conformance::{Hands, Lacking, Rule, Subject, check};
 use std::panic::catch_unwind;
@@ -71,6 +71,10 @@ enum Fault {
     BelievesJumps,
     /// Stamps windows from the earliest time that it may be.
     StampsEarly,
+    /// Writes the audit of a change in a commit of its own, before.
+    AuditsBefore,
+    /// Removes the audit of a record with it.
+    ForgetsTheAudit,
 }
 
 use Fault::*;
@@ -361,6 +365,43 @@ impl Store for Broken {
         self.sound.set_key_format(format, respell)
     }
 
+    fn audit(
+        &self,
+        entry: semel::audit::AuditEntry,
+        change: Option<Swap>,
+    ) -> StoreFuture<'_, Answer<Swapped>> {
+        Box::pin(async move {
+            if self.fault != AuditsBefore {
+                return self.sound.audit(entry, change).await;
+            }
+            let audited = self.sound.audit(entry, None).await?;
+            match change {
+                Some(change) => self.sound.swap(vec![change]).await,
+                None => Ok(audited),
+            }
+        })
+    }
+
+    fn audited(
+        &self,
+        filter: semel::audit::AuditFilter,
+        from: Option<semel::audit::AuditCursor>,
+        limit: usize,
+    ) -> StoreFuture<'_, semel::audit::AuditPage> {
+        Box::pin(async move {
+            let mut page = self.sound.audited(filter, from, limit).await?;
+            if self.fault == ForgetsTheAudit {
+                let dead = self.dead.lock().unwrap();
+                page.lines.retain(|line| dead.is_empty() || line.entry.operation_id().is_some());
+            }
+            Ok(page)
+        })
+    }
+
+    fn purge_audit(&self, older_than: std::time::Duration, at_most: usize) -> StoreFuture<'_, u64> {
+        self.sound.purge_audit(older_than, at_most)
+    }
+
     fn max_concurrent_batches(&self) -> usize {
         1
     }
@@ -465,6 +506,8 @@ found_out! {
         counting::live_keys_are_counted_by_operation_and_scope;
     29 KnowsNoLimit by a_store_that_knows_no_limit_to_a_count:
         counting::no_more_records_are_looked_at_than_asked_for_and_the_newest_first;
+    30 AuditsBefore by a_store_that_audits_what_was_not_done: audit::an_entry_and_its_change_are_one_commit;
+    31 ForgetsTheAudit by a_store_that_forgets_the_audit: audit::entries_outlive_the_record_that_they_are_about;
 }
 
 /// And a sound one passes: the harness above does not fail for a reason of its own.

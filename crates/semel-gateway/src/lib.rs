@@ -5,6 +5,8 @@
 
 // Hidden: parts for this crate's own tests, and for the binary `semel`. They may change in any release.
 #[doc(hidden)]
+pub mod acts;
+#[doc(hidden)]
 pub mod admin;
 mod capacity;
 #[doc(hidden)]

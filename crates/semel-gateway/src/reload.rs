@@ -55,6 +55,17 @@ pub enum ReloadError {
 }
 
 impl ReloadError {
+    /// The code of the refusal, as the admin API and the audit spell it.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::NoFile => "admin_nothing_to_reload",
+            Self::NeedsRestart { .. } => "admin_needs_restart",
+            Self::Stopping => "admin_stopping",
+            Self::Wrong(_) | Self::Start(_) | Self::Open(_) => "admin_config_wrong",
+        }
+    }
+
     /// All that is wrong with the file, as a compiler would show it.
     #[must_use]
     pub fn report(&self) -> Option<String> {

@@ -17,6 +17,7 @@
 //! connection was available, or the server answered with an error, which rolls back). If the connection broke while a statement
 //! that writes was running, the error is [`Lost`](semel::StoreError::Lost), and the caller reads back.
 
+mod audit;
 mod call;
 mod clock;
 mod commit;
@@ -54,6 +55,7 @@ mod write;
 /// The PostgreSQL driver, which appears in signatures.
 pub use sqlx;
 
+pub use audit::audit_in;
 pub use connections::begin;
 pub use error::{ActError, CommitError, OpenError};
 pub use migration::{Migrated, Migration, migration_script, migrations};

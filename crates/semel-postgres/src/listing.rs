@@ -9,10 +9,16 @@ use crate::statements::{COUNT_LIVE, DUE, HISTORY, LIVE_OPERATIONS, listing_now, 
 use crate::text::{original, stored};
 use semel::{
     Answer, Cursor, DamageLog, DueKind, DueQuery, Filter, HistoryLine, LiveOperations, OperationId, Page,
-    RecordKey, State, StoreError,
+    RecordKey, State, StoreError, Timestamp,
 };
+use sqlx::postgres::PgRow;
 use sqlx::{AssertSqlSafe, Row as _};
 use uuid::Uuid;
+
+const BOUNDS: &str = "SELECT (SELECT id FROM semel_records ORDER BY id LIMIT 1),
+  (SELECT id FROM semel_records ORDER BY id DESC LIMIT 1)";
+
+const CREATED: &str = "SELECT id, created_at FROM semel_records WHERE id >= $1 ORDER BY id LIMIT 1";
 
 /// The history of an operation, oldest first.
 pub(crate) async fn history(server: &Server, id: OperationId) -> Result<Vec<HistoryLine>, StoreError> {
@@ -63,7 +69,29 @@ pub(crate) async fn due(
     }
 }
 
-/// One page of the records that `filter` lets through, newest first.
+/// The number of the first record that may have been created at `moment` or later. Numbers go up with the time of creation, but for those that were
+/// made at once, so it is found by halving: a few looks at the primary key, however many records there are.
+async fn first_since(server: &Server, moment: Timestamp) -> Result<i64, StoreError> {
+    let bounds = server.read(sqlx::query(BOUNDS).persistent(false)).await?;
+    let number = |row: &PgRow, column: usize| {
+        row.try_get::<Option<i64>, _>(column).map_err(|error| StoreError::Damaged(error.to_string()))
+    };
+    let Some(bounds) = bounds.first() else { return Ok(0) };
+    let (Some(mut low), Some(newest)) = (number(bounds, 0)?, number(bounds, 1)?) else { return Ok(0) };
+    let moment = moment.minus(Filter::OUT_OF_ORDER).as_millis();
+    let mut high = newest.saturating_add(1);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let rows = server.read(sqlx::query(CREATED).persistent(false).bind(middle)).await?;
+        match rows.first().map(|row| Ok::<_, StoreError>((number(row, 0)?, number(row, 1)?))).transpose()? {
+            Some((Some(id), Some(created))) if created < moment => low = id.saturating_add(1),
+            _ => high = middle,
+        }
+    }
+    Ok(low)
+}
+
+/// One page of the records that `filter` lets through, in the order that it asks for.
 pub(crate) async fn list(
     server: &Server,
     filter: &Filter,
@@ -71,8 +99,23 @@ pub(crate) async fn list(
     limit: usize,
     damage: &DamageLog,
 ) -> Result<Page, StoreError> {
-    let before = from.map_or(i64::MAX, |cursor| cursor.0);
-    let (sql, values) = list_sql(filter);
+    // From where to where the records are that can pass, by their numbers: those of the moments asked for.
+    let low = match filter.created_from {
+        Some(moment) => Some(first_since(server, moment).await?),
+        None => None,
+    };
+    let high = match filter.created_until {
+        Some(moment) => Some(first_since(server, moment.plus(Filter::OUT_OF_ORDER * 2)).await?),
+        None => None,
+    };
+    let (before, stop) = match filter.oldest_first {
+        false => (high.unwrap_or(i64::MAX).min(from.map_or(i64::MAX, |cursor| cursor.0)), low),
+        true => {
+            let low = low.map_or(i64::MIN, |low| low.saturating_sub(1));
+            (low.max(from.map_or(i64::MIN, |cursor| cursor.0)), high)
+        }
+    };
+    let (sql, values) = list_sql(filter, stop);
     // The SQL text is fixed and values are bound. Planned each time: the best index depends on the values.
     let mut statement = sqlx::query(AssertSqlSafe(sql)).persistent(false).bind(before);
     // One more than requested shows whether there is another page.
@@ -149,9 +192,9 @@ pub(crate) enum Value {
     Uuid(Uuid),
 }
 
-/// The statement of a listing, and the values of its filter: parameters 3 and on, after the place to begin before and the
-/// limit.
-pub(crate) fn list_sql(filter: &Filter) -> (String, Vec<Value>) {
+/// The statement of a listing, and the values of its filter: parameters 3 and on, after the place to begin at and the
+/// limit. `stop`: the number of the last record that can pass.
+pub(crate) fn list_sql(filter: &Filter, stop: Option<i64>) -> (String, Vec<Value>) {
     let (mut terms, mut values) = (String::new(), Vec::new());
     let mut term = |words: &str, end: &str, value: Value| {
         values.push(value);
@@ -172,6 +215,14 @@ pub(crate) fn list_sql(filter: &Filter) -> (String, Vec<Value>) {
         let names = RecordKey::stored_operations(operation).map(|name| stored(&name).into_owned());
         term("r.operation = ANY (", ")", Value::Texts(names.into()));
     }
+    let mut number = |words: &str, number: Option<i64>| {
+        if let Some(number) = number {
+            terms.push_str(&format!(" AND {words} {number}"));
+        }
+    };
+    number("r.created_at >=", filter.created_from.map(Timestamp::as_millis));
+    number("r.created_at <", filter.created_until.map(Timestamp::as_millis));
+    number(if filter.oldest_first { "r.id <=" } else { "r.id >=" }, stop);
     // That a window is over is read off the time. States are spelt out, for only then can the planner tell that a partial index will do.
     let now = listing_now!();
     match filter.state {
@@ -196,8 +247,9 @@ pub(crate) fn list_sql(filter: &Filter) -> (String, Vec<Value>) {
         None => {}
     }
     let columns = read_columns!();
+    let (side, order) = if filter.oldest_first { (">", "") } else { ("<", " DESC") };
     let sql = format!(
-        "SELECT {columns}, pg_is_in_recovery() FROM semel_records r WHERE r.id < $1{terms} ORDER BY r.id DESC LIMIT $2"
+        "SELECT {columns}, pg_is_in_recovery() FROM semel_records r WHERE r.id {side} $1{terms} ORDER BY r.id{order} LIMIT $2"
     );
     (sql, values)
 }

@@ -16,12 +16,13 @@ pub struct Migration {
     pub sql: &'static str,
 }
 
-const MIGRATIONS: [Migration; 5] = [
+const MIGRATIONS: [Migration; 6] = [
     Migration { version: 1, name: "records", sql: include_str!("../migrations/0001_records.sql") },
     Migration { version: 2, name: "messages", sql: include_str!("../migrations/0002_messages.sql") },
     Migration { version: 3, name: "answers", sql: include_str!("../migrations/0003_answers.sql") },
     Migration { version: 4, name: "clock", sql: include_str!("../migrations/0004_clock.sql") },
     Migration { version: 5, name: "hold", sql: include_str!("../migrations/0005_hold.sql") },
+    Migration { version: 6, name: "audit", sql: include_str!("../migrations/0006_audit.sql") },
 ];
 
 /// The newest schema version that this program knows.
@@ -128,9 +129,10 @@ pub(crate) async fn check(pool: &PgPool) -> Result<(), OpenError> {
 /// Refuses a role that may not do all that requests need: one that can reserve and not complete would execute what it cannot remember.
 pub(crate) async fn check_privileges(pool: &PgPool) -> Result<(), OpenError> {
     let missing = "SELECT string_agg(format('%s on %s', privilege, name), ', ' ORDER BY name, privilege)
-         FROM unnest(ARRAY['semel_records', 'semel_answers', 'semel_history', 'semel_remembered', 'semel_clock']) AS name,
+         FROM unnest(ARRAY['semel_records', 'semel_answers', 'semel_history', 'semel_remembered', 'semel_clock', 'semel_audit']) AS name,
               unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS privilege
-         WHERE NOT has_table_privilege(name, privilege) AND NOT (name = 'semel_clock' AND privilege = 'DELETE')";
+         WHERE NOT has_table_privilege(name, privilege) AND NOT (name = 'semel_clock' AND privilege = 'DELETE')
+           AND NOT (name = 'semel_audit' AND privilege = 'UPDATE')";
     let row = raw_sql(missing).fetch_one(&mut *pool.acquire().await?).await?;
     match row.try_get::<Option<String>, _>(0)? {
         Some(missing) => Err(OpenError::NotAllowed { missing }),

@@ -2,6 +2,7 @@
 
 use crate::text::original;
 use bytes::Bytes;
+use semel::audit::{AuditAction, AuditDetails, AuditEntry, AuditLine, AuditResult};
 use semel::columns::{Apart, answer_of};
 use semel::{
     Actor, Fingerprint, Happening, HistoryEntry, HistoryLine, OperationId, Origin, Owner, RecipeId, Record,
@@ -122,6 +123,28 @@ pub(crate) fn decode_history(row: &PgRow, id: OperationId) -> Result<HistoryLine
         })
     };
     line().map_err(|what| damaged(id, &format!("in its history, {what}")))
+}
+
+/// The entry of the audit in `row`.
+pub(crate) fn decode_audit(row: &PgRow) -> Result<AuditLine, StoreError> {
+    let columns = Columns(row);
+    let line = || -> Result<AuditLine, String> {
+        Ok(AuditLine {
+            at: Timestamp::from_millis(columns.at(0)?),
+            entry: AuditEntry {
+                id: columns.at::<Uuid>(1)?.into(),
+                actor: columns.text(2)?.ok_or_else(|| columns.wrong(2))?,
+                action: columns.parsed(3, AuditAction::from_name)?,
+                result: columns.parsed(4, AuditResult::from_name)?,
+                target: columns.text(5)?,
+                tenant: columns.text(6)?,
+                operation: columns.text(7)?,
+                details: AuditDetails::from_json(columns.at(8)?).map_err(|_| columns.wrong(8))?,
+            },
+        })
+    };
+    let number = columns.at::<i64>(9).unwrap_or(-1);
+    line().map_err(|what| StoreError::Damaged(format!("entry {number} of the audit: {what}")))
 }
 
 pub(crate) fn damaged(id: OperationId, what: &str) -> StoreError {

@@ -12,8 +12,9 @@ use crate::statements::{FIND, READ, RECALL, REMEMBER};
 use crate::text::stored;
 use crate::watch::Watch;
 use crate::write::{Writing, not_durable};
-use crate::{key_format, listing};
+use crate::{audit, key_format, listing};
 use bytes::Bytes;
+use semel::audit::{AuditCursor, AuditEntry, AuditFilter, AuditPage};
 use semel::clock::{ClockReport, ClockRequest};
 use semel::transition::{Act, Claim};
 use semel::{
@@ -24,6 +25,7 @@ use semel::{
 use sqlx::postgres::PgConnection;
 use sqlx::{PgPool, Postgres, Transaction};
 use std::sync::Arc;
+use std::time::Duration;
 use uuid::Uuid;
 
 /// A durable memory of records in a PostgreSQL database, for as many instances as there are.
@@ -220,6 +222,28 @@ impl Store for PgStore {
 
     fn set_key_format(&self, format: KeyFormat, respell: Option<Respell>) -> StoreFuture<'_, KeyFormatSet> {
         Box::pin(async move { key_format::set(self.pool(), self.terms()?, format, respell).await })
+    }
+
+    fn audit(&self, entry: AuditEntry, change: Option<Swap>) -> StoreFuture<'_, Answer<Swapped>> {
+        Box::pin(async move {
+            change.iter().try_for_each(Swap::check)?;
+            self.writing.audit(entry, change).await
+        })
+    }
+
+    fn audited(
+        &self,
+        filter: AuditFilter,
+        from: Option<AuditCursor>,
+        limit: usize,
+    ) -> StoreFuture<'_, AuditPage> {
+        Box::pin(async move {
+            audit::list(&self.writing.server, &filter, from.as_ref(), limit, &self.damage).await
+        })
+    }
+
+    fn purge_audit(&self, older_than: Duration, at_most: usize) -> StoreFuture<'_, u64> {
+        Box::pin(self.writing.purge_audit(older_than, at_most))
     }
 
     fn max_concurrent_batches(&self) -> usize {

@@ -1,5 +1,6 @@
 //! Creates, swaps and removals: one statement for what can be done, and another for what is there instead.
 
+use crate::audit::bind_entry;
 use crate::call::Server;
 use crate::clock::{Answered, Asked, StoreClock};
 use crate::draft::{Items, PgQuery, bind_records, fixed_at, stored_version};
@@ -9,12 +10,14 @@ use crate::read::{Found, read};
 use crate::row::computed;
 use crate::statements;
 use crate::text::{original, stored, stored_operation};
+use semel::audit::AuditEntry;
 use semel::{
     Answer, Created, Draft, Expected, Happening, HistoryEntry, Now, OperationId, Purged, RecordKey,
     StoreError, Swap, Swapped, Timestamp,
 };
 use sqlx::postgres::{PgBindIterExt, PgRow};
 use std::collections::HashSet;
+use std::time::Duration;
 use uuid::Uuid;
 
 /// Items per statement. Each create takes a lock of the server's, whose table has room for 64 per connection (6 400 by
@@ -132,17 +135,28 @@ pub(crate) fn swap_query<'q>(asked: Asked, lossy: bool, batch: &[(KeyHash, &'q S
     let completions: Option<Vec<Completion<'q>>> =
         batch.iter().map(|(_, swap)| Completion::of(swap)).collect();
     let begun = |statement| sqlx::query(items.sql(statement)).bind(asked.numbers).bind(lossy);
-    let expected = |query| {
-        let query = items.bind(query, batch.iter().map(|(hash, _)| hash.uuid()));
-        let all = || batch.iter().map(|(_, swap)| &swap.expected);
-        let query = items.bind(query, all().map(|expected| stored_version(expected.version)));
-        items.bind(query, all().map(|expected| Uuid::from(expected.operation_id)))
-    };
     if let Some(completions) = completions {
-        return bind_completions(expected(begun(&statements::SWAP_COMPLETION)), items, &completions);
+        return bind_completions(
+            bind_expected(begun(&statements::SWAP_COMPLETION), items, batch),
+            items,
+            &completions,
+        );
     }
+    bind_swaps(begun(&statements::SWAP), items, batch)
+}
+
+/// Binds what has to be there: hash, version and id.
+fn bind_expected<'q>(query: PgQuery<'q>, items: Items, batch: &[(KeyHash, &'q Swap)]) -> PgQuery<'q> {
+    let query = items.bind(query, batch.iter().map(|(hash, _)| hash.uuid()));
+    let all = || batch.iter().map(|(_, swap)| &swap.expected);
+    let query = items.bind(query, all().map(|expected| stored_version(expected.version)));
+    items.bind(query, all().map(|expected| Uuid::from(expected.operation_id)))
+}
+
+/// Binds the parameters 3 to 39 of a statement that makes swaps of any kind.
+fn bind_swaps<'q>(query: PgQuery<'q>, items: Items, batch: &[(KeyHash, &'q Swap)]) -> PgQuery<'q> {
     let drafts: Vec<&Draft> = batch.iter().map(|(_, swap)| &*swap.next).collect();
-    let query = expected(bind_records(begun(&statements::SWAP), items, &drafts));
+    let query = bind_expected(bind_records(query, items, &drafts), items, batch);
     let told = || batch.iter().map(|(_, swap)| swap.history.as_ref());
     let query = items.bind(query, told().map(|entry| entry.map(|entry| entry.happening.as_str())));
     let actor = |entry: &HistoryEntry| stored(&entry.actor.to_string()).into_owned();
@@ -244,6 +258,42 @@ impl Writing {
         }
         let expected: Vec<_> = batch.iter().map(|swap| &swap.expected).collect();
         self.tell(&expected, &hashes, &done, &held, progress).await
+    }
+
+    /// Appends to the audit, with the change that it is about, if there is one.
+    pub(crate) async fn audit(
+        &self,
+        entry: AuditEntry,
+        change: Option<Swap>,
+    ) -> Result<Answer<Swapped>, StoreError> {
+        let mut progress = Progress::default();
+        let asked = self.ask(&progress)?;
+        let begun = |statement| sqlx::query(statement).bind(asked.numbers).bind(self.lossy);
+        let Some(swap) = change else {
+            self.send(asked, bind_entry(begun(statements::AUDIT), &entry), &mut progress).await?;
+            return progress.answer(vec![Swapped::Done]);
+        };
+        let hash = KeyHash::of(&swap.expected.key);
+        let query = bind_swaps(begun(statements::SWAP_AUDITED), Items::One, &[(hash, &swap)]);
+        let places =
+            self.send(asked, bind_entry(query, &entry), &mut progress).await?.done().map_err(lost)?;
+        progress.wrote |= !places.is_empty();
+        self.tell(&[&swap.expected], &[hash], &places, progress).await
+    }
+
+    /// Removes entries of the audit that are older than this; how many.
+    pub(crate) async fn purge_audit(&self, older_than: Duration, at_most: usize) -> Result<u64, StoreError> {
+        if self.clock.differs() {
+            self.mark(false).await?;
+        }
+        let (mut progress, asked) = (Progress::default(), self.clock.ask_to_write()?);
+        // A moment that is as long ago as that can be subtracted from any.
+        let age = i64::try_from(older_than.as_millis()).unwrap_or(i64::MAX).min(i64::MAX >> 2);
+        let query = sqlx::query(statements::PURGE_AUDIT).bind(asked.numbers).bind(self.lossy);
+        let query = query.bind(i64::try_from(at_most).unwrap_or(i64::MAX)).bind(age);
+        let wrote = self.send(asked, query, &mut progress).await?;
+        let gone: i64 = computed(&wrote.row, 2).map_err(lost)?;
+        Ok(gone.unsigned_abs())
     }
 
     /// Removes each expected record and its history; otherwise returns what is there.

@@ -152,6 +152,7 @@ fn filters() -> impl Iterator<Item = Filter> {
             operation: (bits & 2 != 0).then(|| "operation".into()),
             key: (bits & 4 != 0).then(|| "key".into()),
             dead_letter: [None, Some(true), Some(false)][usize::from(bits / 8)],
+            ..Filter::default()
         })
     })
 }
@@ -160,7 +161,7 @@ fn filters() -> impl Iterator<Item = Filter> {
 fn every_listing_goes_by_an_index_or_by_the_table_newest_first() {
     let conn = file();
     for filter in filters() {
-        let (sql, values) = list_sql(&filter, NOW);
+        let (sql, values) = list_sql(&filter, NOW, None);
         let plan = plan(&conn, &sql);
         assert_eq!(values.len() + 2, conn.prepare(&sql).unwrap().parameter_count(), "{sql}");
         let usual = matches!(filter.state, None | Some(State::Completed | State::Expired));
@@ -190,7 +191,7 @@ fn every_listing_goes_by_an_index_or_by_the_table_newest_first() {
 fn a_rare_state_is_looked_up_rather_than_searched_for_in_a_tenant() {
     let conn = file();
     let filter = Filter { state: Some(State::Unknown), tenant: Some("tenant".into()), ..Filter::default() };
-    goes_by(&conn, &list_sql(&filter, NOW).0, "semel_records_rare (state=? AND rowid<?)");
+    goes_by(&conn, &list_sql(&filter, NOW, None).0, "semel_records_rare (state=? AND rowid<?)");
     let filter = Filter { state: Some(State::Completed), ..filter };
-    goes_by(&conn, &list_sql(&filter, NOW).0, "semel_records_tenant (tenant=? AND rowid<?)");
+    goes_by(&conn, &list_sql(&filter, NOW, None).0, "semel_records_tenant (tenant=? AND rowid<?)");
 }

@@ -3,9 +3,10 @@
 use crate::clock::{MARKED, StoreClock};
 use crate::error::Fault;
 use crate::fence::Fence;
-use crate::{key_format, statements};
+use crate::{audit, key_format, statements};
 use bytes::Bytes;
 use rusqlite::Connection;
+use semel::audit::AuditEntry;
 use semel::clock::{Mark, Told};
 use semel::columns::{KeyHash, key_hash};
 use semel::{
@@ -13,6 +14,7 @@ use semel::{
     Swapped, Timestamp,
 };
 use std::cell::Cell;
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// The transaction that a job runs in.
@@ -161,6 +163,16 @@ pub(crate) fn remove(expected: Vec<Expected>) -> (Box<dyn Job>, Waiting<Answer<S
     batch(expected, length, |conn, expected, _now| {
         expected.iter().map(|expected| statements::remove(conn, expected)).collect()
     })
+}
+
+/// Appends to the audit, with the change that it is about.
+pub(crate) fn audit(entry: AuditEntry, change: Option<Swap>) -> (Box<dyn Job>, Waiting<Answer<Swapped>>) {
+    batch((entry, change), 1, |conn, (entry, change), now| audit::write(conn, entry, change.as_ref(), now))
+}
+
+/// Removes what is old of the audit.
+pub(crate) fn purge_audit(older_than: Duration, at_most: usize) -> (Box<dyn Job>, Waiting<u64>) {
+    single(true, move |conn, now| audit::purge(conn, older_than, at_most, now))
 }
 
 pub(crate) fn drop_answers(at_most: usize) -> (Box<dyn Job>, Waiting<Answer<Timestamp>>) {

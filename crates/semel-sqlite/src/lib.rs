@@ -48,6 +48,7 @@
 //! (lock held too long, disk full, file moved away); where a commit's sync failed, the answer is
 //! [`Lost`](semel::StoreError::Lost), and the caller reads back.
 
+mod audit;
 mod clock;
 mod connection;
 mod error;

@@ -5,7 +5,7 @@
 use crate::error::Fault;
 use crate::row::{columns, decode, decode_history, row_number};
 use rusqlite::types::Value;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 use semel::columns::{Apart, client_key_range};
 use semel::{
     Cursor, DamageLog, DueKind, DueQuery, Filter, HistoryLine, LiveOperations, Now, OperationId, Page,
@@ -24,6 +24,10 @@ pub(crate) const LIVE_OPERATIONS: &str =
     "SELECT operation, count(*) FILTER (WHERE state <> 'expired' AND (expires_at IS NULL OR expires_at > ?1)), count(*)
   FROM (SELECT operation, state, expires_at FROM semel_records NOT INDEXED ORDER BY id DESC LIMIT ?2)
   GROUP BY operation";
+const BOUNDS: &str = "SELECT (SELECT id FROM semel_records ORDER BY id LIMIT 1),
+  (SELECT id FROM semel_records ORDER BY id DESC LIMIT 1)";
+
+const CREATED: &str = "SELECT id, created_at FROM semel_records WHERE id >= ?1 ORDER BY id LIMIT 1";
 
 pub(crate) const DUE: &str = concat!(
     "SELECT ",
@@ -75,7 +79,26 @@ pub(crate) fn due(
     Ok(records)
 }
 
-/// One page of the records that `filter` lets through, newest first.
+/// The number of the first record that may have been created at `moment` or later. Numbers go up with the time of creation, so it is found by
+/// halving: a few looks at the table's own index, however many records there are.
+fn first_since(conn: &Connection, moment: Timestamp) -> Result<i64, Fault> {
+    let bounds = conn.prepare_cached(BOUNDS)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let (Some(mut low), Some(newest)): (Option<i64>, Option<i64>) = bounds else { return Ok(0) };
+    let moment = moment.minus(Filter::OUT_OF_ORDER).as_millis();
+    let mut high = newest.saturating_add(1);
+    let mut statement = conn.prepare_cached(CREATED)?;
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let found = statement.query_row([middle], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+        match found {
+            Some((id, created)) if i64::lt(&created, &moment) => low = i64::saturating_add(id, 1),
+            _ => high = middle,
+        }
+    }
+    Ok(low)
+}
+
+/// One page of the records that `filter` lets through, in the order that it asks for.
 pub(crate) fn list(
     conn: &Connection,
     filter: &Filter,
@@ -83,8 +106,18 @@ pub(crate) fn list(
     (from, limit): (Option<Cursor>, usize),
     damage: &DamageLog,
 ) -> Result<Page, Fault> {
-    let before = from.map_or(i64::MAX, |cursor| cursor.0);
-    let (sql, mut values) = list_sql(filter, now);
+    // From where to where the records are that can pass, by their numbers: those of the moments asked for.
+    let low = filter.created_from.map(|from| first_since(conn, from)).transpose()?;
+    let slack = Filter::OUT_OF_ORDER * 2;
+    let high = filter.created_until.map(|until| first_since(conn, until.plus(slack))).transpose()?;
+    let (before, stop) = match filter.oldest_first {
+        false => (high.unwrap_or(i64::MAX).min(from.map_or(i64::MAX, |cursor| cursor.0)), low),
+        true => {
+            let low = low.map_or(i64::MIN, |low| low.saturating_sub(1));
+            (low.max(from.map_or(i64::MIN, |cursor| cursor.0)), high)
+        }
+    };
+    let (sql, mut values) = list_sql(filter, now, stop);
     // One more than requested shows whether there is another page.
     values.extend([Value::Integer(before), Value::Integer(sql_limit(limit).saturating_add(1))]);
     let mut statement = conn.prepare_cached(&sql)?;
@@ -146,8 +179,9 @@ fn sql_limit(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
-/// The statement of a listing, and the values of its filter; the place to begin before and the limit come after them.
-pub(crate) fn list_sql(filter: &Filter, now: Timestamp) -> (String, Vec<Value>) {
+/// The statement of a listing, and the values of its filter; the place to begin at and the limit come after them. `stop`: the number of the last
+/// record that can pass.
+pub(crate) fn list_sql(filter: &Filter, now: Timestamp, stop: Option<i64>) -> (String, Vec<Value>) {
     let index = index_for(filter);
     let (mut terms, mut values) = (String::new(), Vec::new());
     let mut term = |words: &str, bound: Vec<Value>| {
@@ -167,6 +201,15 @@ pub(crate) fn list_sql(filter: &Filter, now: Timestamp) -> (String, Vec<Value>) 
     }
     if let Some(operation) = &filter.operation {
         term("operation IN (?, ?)", RecordKey::stored_operations(operation).map(Value::Text).into());
+    }
+    if let Some(from) = filter.created_from {
+        term("created_at >= ?", vec![Value::Integer(from.as_millis())]);
+    }
+    if let Some(until) = filter.created_until {
+        term("created_at < ?", vec![Value::Integer(until.as_millis())]);
+    }
+    if let Some(stop) = stop {
+        term(if filter.oldest_first { "id <= ?" } else { "id >= ?" }, vec![Value::Integer(stop)]);
     }
     // That a window is over is read off the time. States are spelt out, for only then can SQLite tell that a partial index will do.
     let now = Value::Integer(now.as_millis());
@@ -189,8 +232,8 @@ pub(crate) fn list_sql(filter: &Filter, now: Timestamp) -> (String, Vec<Value>) 
     }
     let index = index.map_or("NOT INDEXED".into(), |name| format!("INDEXED BY semel_records_{name}"));
     let columns = columns!();
-    let sql =
-        format!("SELECT {columns} FROM semel_records r {index} WHERE {terms}id < ? ORDER BY id DESC LIMIT ?");
+    let order = if filter.oldest_first { "id > ? ORDER BY id" } else { "id < ? ORDER BY id DESC" };
+    let sql = format!("SELECT {columns} FROM semel_records r {index} WHERE {terms}{order} LIMIT ?");
     (sql, values)
 }
 

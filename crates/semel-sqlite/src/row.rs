@@ -4,6 +4,7 @@ use crate::error::damaged;
 use bytes::Bytes;
 use rusqlite::Row;
 use rusqlite::types::{FromSql, Type, ValueRef};
+use semel::audit::{AuditAction, AuditDetails, AuditEntry, AuditId, AuditLine, AuditResult};
 use semel::columns::{Apart, answer_of};
 use semel::{
     Actor, Fingerprint, Happening, HistoryEntry, HistoryLine, OperationId, Origin, Owner, RecipeId, Record,
@@ -117,6 +118,28 @@ pub(crate) fn decode_history(row: &Row<'_>, id: OperationId) -> Result<HistoryLi
         })
     };
     line().map_err(|what| damaged(id, &format!("in its history, {what}")))
+}
+
+/// The entry of the audit in `row`.
+pub(crate) fn decode_audit(row: &Row<'_>) -> Result<AuditLine, StoreError> {
+    let columns = Columns(row);
+    let line = || -> Result<AuditLine, String> {
+        Ok(AuditLine {
+            at: Timestamp::from_millis(columns.at(0)?),
+            entry: AuditEntry {
+                id: AuditId::from_bytes(columns.at(1)?),
+                actor: columns.at(2)?,
+                action: columns.parsed(3, AuditAction::from_name)?,
+                result: columns.parsed(4, AuditResult::from_name)?,
+                target: columns.at(5)?,
+                tenant: columns.at(6)?,
+                operation: columns.at(7)?,
+                details: AuditDetails::from_json(columns.text(8)?).map_err(|_| columns.wrong(8))?,
+            },
+        })
+    };
+    let number = row.get::<_, i64>(9).unwrap_or(-1);
+    line().map_err(|what| StoreError::Damaged(format!("entry {number} of the audit: {what}")))
 }
 
 /// A row whose contents are validated. Errors name the column only: contents stay out of them.

@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension};
 use std::path::Path;
 
 /// The newest schema version that this program knows.
-pub(crate) const VERSION: i64 = 5;
+pub(crate) const VERSION: i64 = 6;
 
 /// The oldest program that can go on working beside this schema, by the newest version that it knows. Written with the schema: a
 /// step that only adds leaves it, and programs of the version before can still open the file.
@@ -18,6 +18,7 @@ const MIGRATIONS: [&str; VERSION as usize] = [
     include_str!("schema_3.sql"),
     include_str!("schema_4.sql"),
     include_str!("schema_5.sql"),
+    include_str!("schema_6.sql"),
 ];
 
 /// What a file is before anything is done to it.

@@ -15,9 +15,10 @@ use crate::threads::Threads;
 use crate::ticker::Ticker;
 use crate::transaction::{Transaction, closure, finishing};
 use crate::writer::{self, ToWriter, WalCheckpointer, Writer};
-use crate::{error::Fault, listing};
+use crate::{audit, error::Fault, listing};
 use bytes::Bytes;
 use rusqlite::Connection;
+use semel::audit::{AuditCursor, AuditEntry, AuditFilter, AuditPage};
 use semel::clock::{ClockReport, ClockRequest, Told, Wrong};
 use semel::columns::key_hash;
 use semel::transition::{Act, Claim};
@@ -28,6 +29,7 @@ use semel::{
 };
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// A durable memory of records in one SQLite file.
@@ -376,6 +378,27 @@ impl Store for SqliteStore {
 
     fn set_key_format(&self, format: KeyFormat, respell: Option<Respell>) -> StoreFuture<'_, KeyFormatSet> {
         Box::pin(self.write(job::set_key_format(format, respell)))
+    }
+
+    fn audit(&self, entry: AuditEntry, change: Option<Swap>) -> StoreFuture<'_, Answer<Swapped>> {
+        Box::pin(async move {
+            change.iter().try_for_each(Swap::check)?;
+            self.write(job::audit(entry, change)).await
+        })
+    }
+
+    fn audited(
+        &self,
+        filter: AuditFilter,
+        from: Option<AuditCursor>,
+        limit: usize,
+    ) -> StoreFuture<'_, AuditPage> {
+        let damage = Arc::clone(&self.inner.damage);
+        Box::pin(self.view(move |conn, _now| audit::list(conn, &filter, from.as_ref(), limit, &damage)))
+    }
+
+    fn purge_audit(&self, older_than: Duration, at_most: usize) -> StoreFuture<'_, u64> {
+        Box::pin(self.write(job::purge_audit(older_than, at_most)))
     }
 
     fn max_concurrent_batches(&self) -> usize {

@@ -1,10 +1,12 @@
 //! An application's statements in the store's own transaction.
 
+use crate::audit;
 use crate::error::{ActError, Fault, TransactionError, unavailable};
 use crate::fence::{OPEN, RELEASE, UNDO};
 use crate::job::{Job, Scope};
 use crate::same_transaction::{self, Reserved};
 use rusqlite::Connection;
+use semel::audit::AuditEntry;
 use semel::transition::{Act, Claim};
 use semel::{Draft, Now, Record, StoreError, Timestamp};
 use std::any::Any;
@@ -41,6 +43,14 @@ impl Transaction<'_> {
     /// [`ActError::Store`] or [`ActError::Sqlite`]; nothing was reserved.
     pub fn reserve(&self, draft: Draft) -> Result<Reserved, ActError> {
         same_transaction::reserve(self.conn, draft, self.now)
+    }
+
+    /// Appends an entry to the audit.
+    ///
+    /// # Errors
+    /// What SQLite says; nothing was appended.
+    pub fn audit(&self, entry: &AuditEntry) -> rusqlite::Result<()> {
+        audit::append(self.conn, entry, self.now)
     }
 
     /// The owner acts on its record: completes, fails, advances, …. The record as it is then; `None`: it was removed.

@@ -58,6 +58,7 @@ pub enum Call {
     Recall,
     Replace,
     SetKeyFormat,
+    Audit,
 }
 
 /// What happens to one call.
@@ -273,6 +274,27 @@ impl Store for FaultyStore {
 
     fn set_key_format(&self, format: KeyFormat, respell: Option<Respell>) -> StoreFuture<'_, KeyFormatSet> {
         self.faring(Call::SetKeyFormat, 1, on!(set_key_format(format, respell)))
+    }
+
+    fn audit(
+        &self,
+        entry: semel::audit::AuditEntry,
+        change: Option<Swap>,
+    ) -> StoreFuture<'_, Answer<Swapped>> {
+        self.faring(Call::Audit, 1, on!(audit(entry, change)))
+    }
+
+    fn audited(
+        &self,
+        filter: semel::audit::AuditFilter,
+        from: Option<semel::audit::AuditCursor>,
+        limit: usize,
+    ) -> StoreFuture<'_, semel::audit::AuditPage> {
+        self.inner.audited(filter, from, limit)
+    }
+
+    fn purge_audit(&self, older_than: std::time::Duration, at_most: usize) -> StoreFuture<'_, u64> {
+        self.inner.purge_audit(older_than, at_most)
     }
 
     fn max_concurrent_batches(&self) -> usize {

@@ -44,6 +44,8 @@ pub mod transition;
 pub mod clock;
 
 #[cfg(feature = "std")]
+pub mod audit;
+#[cfg(feature = "std")]
 #[doc(hidden)]
 pub mod background;
 #[cfg(feature = "std")]
@@ -89,10 +91,10 @@ pub use time::{Now, Timestamp, When};
 
 #[cfg(feature = "std")]
 pub use engine::{
-    AdvanceError, AtMostOnce, BeginError, Checkpoint, Decision, Deduplicated, Engine, EngineOptions, Entered,
-    Finish, FinishError, Found, Identity, Incoming, Inquiry, Interruption, KeysConverted, OutOfStep, Outcome,
-    OutcomeWrites, PhaseError, Phases, Promise, Queryable, Quota, Quotas, Rate, Right, RightEnded, Settled,
-    Step, Takeover, Ticket, downstream_key, queryable,
+    Acted, AdvanceError, AtMostOnce, Audited, BeginError, Checkpoint, Decision, Deduplicated, Engine,
+    EngineOptions, Entered, Finish, FinishError, Found, Identity, Incoming, Inquiry, Interruption,
+    KeysConverted, OperatorTerms, OutOfStep, Outcome, OutcomeWrites, PhaseError, Phases, Promise, Queryable,
+    Quota, Quotas, Rate, Right, RightEnded, Settled, Step, Takeover, Ticket, downstream_key, queryable,
 };
 #[cfg(feature = "std")]
 pub use environment::{Environment, Randomness};

@@ -216,11 +216,17 @@ pub enum StoreCall {
     AcceptClock,
     /// [`Store::set_key_format`](crate::Store::set_key_format)
     SetKeyFormat,
+    /// [`Store::audit`](crate::Store::audit)
+    Audit,
+    /// [`Store::audited`](crate::Store::audited)
+    Audited,
+    /// [`Store::purge_audit`](crate::Store::purge_audit)
+    PurgeAudit,
 }
 
 impl StoreCall {
     /// All of them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 21] = [
         Self::Create,
         Self::Swap,
         Self::Remove,
@@ -239,6 +245,9 @@ impl StoreCall {
         Self::Clock,
         Self::AcceptClock,
         Self::SetKeyFormat,
+        Self::Audit,
+        Self::Audited,
+        Self::PurgeAudit,
     ];
 
     /// Its index in [`ALL`](Self::ALL), for an array of measurements.
@@ -259,7 +268,9 @@ impl StoreCall {
             | Self::Remember
             | Self::Replace
             | Self::AcceptClock
-            | Self::SetKeyFormat => true,
+            | Self::SetKeyFormat
+            | Self::Audit
+            | Self::PurgeAudit => true,
             Self::Read
             | Self::Find
             | Self::History
@@ -268,7 +279,8 @@ impl StoreCall {
             | Self::LiveOperations
             | Self::Due
             | Self::Recall
-            | Self::Clock => false,
+            | Self::Clock
+            | Self::Audited => false,
         }
     }
 
@@ -294,6 +306,9 @@ impl StoreCall {
             Self::Clock => "clock",
             Self::AcceptClock => "accept_clock",
             Self::SetKeyFormat => "set_key_format",
+            Self::Audit => "audit",
+            Self::Audited => "audited",
+            Self::PurgeAudit => "purge_audit",
         }
     }
 }

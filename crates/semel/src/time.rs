@@ -29,6 +29,13 @@ impl Timestamp {
         Self(self.0.saturating_add(millis))
     }
 
+    /// The moment that is `duration` earlier; the beginning of time where it would overflow.
+    #[must_use]
+    pub fn minus(self, duration: Duration) -> Self {
+        let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+        Self(self.0.saturating_sub(millis))
+    }
+
     /// How long it is from now until this moment; zero if it has passed.
     #[must_use]
     pub fn after(self, now: Self) -> Duration {

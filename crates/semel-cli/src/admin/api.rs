@@ -5,7 +5,7 @@ use super::problem::Problem;
 use crate::escape::escape_json;
 use bytes::Bytes;
 use clap::Args;
-use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderValue, Method, StatusCode};
 use semel_http::tls::ClientTlsFiles;
 use semel_http::{Client, Endpoint, Error, Options};
@@ -13,6 +13,9 @@ use serde::de::DeserializeOwned;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// By this the audit says that an act came by the CLI.
+const AGENT: &str = concat!("semel-cli/", env!("CARGO_PKG_VERSION"));
 
 const DEFAULT_ADMIN: &str = "http://127.0.0.1:8081";
 
@@ -99,7 +102,11 @@ impl Admin {
     }
 
     async fn ask(&self, method: Method, path: &str, body: Bytes) -> Result<Reply, Failure> {
-        let mut request = self.endpoint.request(method, path).header(CONTENT_TYPE, "application/json");
+        let mut request = self
+            .endpoint
+            .request(method, path)
+            .header(CONTENT_TYPE, "application/json")
+            .header(USER_AGENT, AGENT);
         if let Some(token) = &self.token {
             request = request.header(AUTHORIZATION, token);
         }

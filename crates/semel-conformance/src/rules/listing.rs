@@ -5,6 +5,7 @@ use crate::{Bench, Checked, Client};
 use bytes::Bytes;
 use semel::{Body, Filter, OperationId, Record, RecordKey, Settling, State, StoredResponse, Swapped, When};
 use std::collections::HashSet;
+use std::time::Duration;
 
 fn ids(records: &[Record]) -> Vec<OperationId> {
     records.iter().map(|record| record.operation_id).collect()
@@ -140,6 +141,7 @@ pub async fn every_filter_lets_through_what_it_says_and_nothing_else(bench: Benc
                             operation: operation.clone(),
                             key: key.clone(),
                             dead_letter,
+                            ..Filter::default()
                         };
                         let expected: Vec<OperationId> = records
                             .iter()
@@ -156,6 +158,55 @@ pub async fn every_filter_lets_through_what_it_says_and_nothing_else(bench: Benc
                         assert_eq!(ids(&client.list(&filter, 4).await), expected, "{filter:?}");
                     }
                 }
+            }
+        }
+    }
+    Ok(())
+}
+
+pub async fn a_listing_can_begin_with_the_oldest(bench: Bench) -> Checked {
+    let client = bench.client();
+    let inserted = insert_one_by_one(&client, 10).await;
+    let oldest = Filter { oldest_first: true, ..Filter::default() };
+    for per_page in [1, 3, 10, 1_000] {
+        assert_eq!(ids(&client.list(&oldest, per_page).await), inserted, "{per_page} per page");
+    }
+    let unknown = Filter { state: Some(State::Unknown), ..oldest };
+    let mut doubtful = Vec::new();
+    for number in [2, 5, 7] {
+        let record = client.record(&key(number)).await;
+        let mut unknown = next(&record);
+        unknown.state = State::Unknown;
+        client.swap(record.expected(), unknown, None).await;
+        doubtful.push(record.operation_id);
+    }
+    assert_eq!(ids(&client.list(&unknown, 2).await), doubtful);
+    Ok(())
+}
+
+pub async fn a_listing_can_be_of_what_was_created_between_two_moments(bench: Bench) -> Checked {
+    let client = bench.client();
+    let mut records = Vec::new();
+    for number in 0..12 {
+        records.push(client.insert(reserved(key(number))).await);
+        bench.pass(Duration::from_millis(2)).await;
+    }
+    let moments =
+        [None, Some(2), Some(7), Some(11)].map(|at: Option<usize>| at.map(|at| records[at].times.created));
+    for created_from in moments {
+        for created_until in moments {
+            for (oldest_first, state) in [(false, None), (true, None), (false, Some(State::InProgress))] {
+                let filter = Filter { created_from, created_until, oldest_first, state, ..Filter::default() };
+                let mut expected: Vec<_> = records
+                    .iter()
+                    .filter(|record| created_from.is_none_or(|from| record.times.created >= from))
+                    .filter(|record| created_until.is_none_or(|until| record.times.created < until))
+                    .map(|record| record.operation_id)
+                    .collect();
+                if !oldest_first {
+                    expected.reverse();
+                }
+                assert_eq!(ids(&client.list(&filter, 5).await), expected, "{filter:?}");
             }
         }
     }

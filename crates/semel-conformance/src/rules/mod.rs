@@ -3,6 +3,7 @@
 #![allow(missing_docs, reason = "a rule's name says what holds")]
 
 pub mod answers;
+pub mod audit;
 pub mod batches;
 pub mod clock;
 pub mod counting;

@@ -1,6 +1,7 @@
 //! What operators see of an outbox, and can do about it.
 
 use crate::message::Event;
+use semel::audit::AuditEntry;
 use semel::{StoreFuture, Timestamp};
 use std::time::Duration;
 use uuid::Uuid;
@@ -17,11 +18,18 @@ pub trait OutboxAdmin: Send + Sync + 'static {
     fn find(&self, id: Uuid) -> StoreFuture<'_, (Timestamp, Option<Entry>)>;
 
     /// Sends an event on its way again that was refused, with all its attempts before it: a dead letter, or one that waits to be
-    /// tried again. Those behind it follow.
-    fn requeue(&self, id: Uuid) -> StoreFuture<'_, Touched>;
+    /// tried again. Those behind it follow. The entry is appended to the audit in the same commit.
+    fn requeue(&self, id: Uuid, audit: Option<AuditEntry>) -> StoreFuture<'_, Touched>;
 
-    /// Takes an event out that was refused, for ever, and keeps who did it and why. Those behind it follow.
-    fn discard(&self, id: Uuid, by: String, reason: String) -> StoreFuture<'_, Touched>;
+    /// Takes an event out that was refused, for ever, and keeps who did it and why. Those behind it follow. The entry is appended to the
+    /// audit in the same commit.
+    fn discard(
+        &self,
+        id: Uuid,
+        by: String,
+        reason: String,
+        audit: Option<AuditEntry>,
+    ) -> StoreFuture<'_, Touched>;
 }
 
 /// How much there is to be published.

@@ -48,12 +48,14 @@ pub(crate) async fn a_requeued_dead_letter_is_delivered_with_those_behind_it_in_
     let receiver = Receiver::that(poisoned);
     let (running, id) = with_a_dead_letter(&outbox, &receiver).await;
     // Before it is mended: it dies again.
-    let Touched::Done(entry) = outbox.desk().requeue(id).await.unwrap() else { panic!("it can be requeued") };
+    let Touched::Done(entry) = outbox.desk().requeue(id, None).await.unwrap() else {
+        panic!("it can be requeued")
+    };
     assert_eq!((entry.attempts, entry.dead_letter), (0, false));
     outbox.until_dead_letters(1).await;
     receiver.now(|_| Does::Confirms);
     outbox.append(numbered("payment/bad", 10..12)).await;
-    assert!(matches!(outbox.desk().requeue(id).await.unwrap(), Touched::Done(_)));
+    assert!(matches!(outbox.desk().requeue(id, None).await.unwrap(), Touched::Done(_)));
     outbox.until_left(0).await;
     running.stop().await;
     assert_eq!(receiver.first_times("payment/bad"), (0..12).collect::<Vec<_>>());
@@ -63,13 +65,16 @@ pub(crate) async fn a_requeued_dead_letter_is_delivered_with_those_behind_it_in_
 pub(crate) async fn a_dropped_dead_letter_lets_those_behind_it_go(outbox: Subject) {
     let receiver = Receiver::that(poisoned);
     let (running, id) = with_a_dead_letter(&outbox, &receiver).await;
-    let dropped = outbox.desk().discard(id, "ada".into(), "the partner is gone".into()).await.unwrap();
+    let dropped = outbox.desk().discard(id, "ada".into(), "the partner is gone".into(), None).await.unwrap();
     assert!(matches!(dropped, Touched::Done(entry) if entry.dead_letter));
     outbox.until_left(0).await;
     running.stop().await;
     assert_eq!(receiver.first_times("payment/bad"), [0, 2, 3, 4, 5, 6, 7, 8, 9]);
-    assert_eq!(outbox.desk().requeue(id).await.unwrap(), Touched::Missing);
-    assert_eq!(outbox.desk().discard(id, "ada".into(), "again".into()).await.unwrap(), Touched::Missing);
+    assert_eq!(outbox.desk().requeue(id, None).await.unwrap(), Touched::Missing);
+    assert_eq!(
+        outbox.desk().discard(id, "ada".into(), "again".into(), None).await.unwrap(),
+        Touched::Missing
+    );
 }
 
 pub(crate) async fn many_events_behind_a_dead_letter_do_not_fill_their_lane(outbox: Subject) {
@@ -127,9 +132,12 @@ pub(crate) async fn only_what_was_refused_can_be_requeued_or_dropped(outbox: Sub
     let id = events[0].id;
     outbox.append(events).await;
     let desk = outbox.desk();
-    assert!(matches!(desk.requeue(id).await.unwrap(), Touched::NotRefused(_)));
-    assert!(matches!(desk.discard(id, "ada".into(), "no".into()).await.unwrap(), Touched::NotRefused(_)));
-    assert_eq!(desk.requeue(Uuid::from_u128(7)).await.unwrap(), Touched::Missing);
+    assert!(matches!(desk.requeue(id, None).await.unwrap(), Touched::NotRefused(_)));
+    assert!(matches!(
+        desk.discard(id, "ada".into(), "no".into(), None).await.unwrap(),
+        Touched::NotRefused(_)
+    ));
+    assert_eq!(desk.requeue(Uuid::from_u128(7), None).await.unwrap(), Touched::Missing);
     assert_eq!(outbox.left().await, 1);
 }
 
@@ -146,7 +154,7 @@ pub(crate) async fn a_refusal_from_before_it_was_requeued_does_not_count(outbox:
     queue.settle(token, first).await.unwrap();
     let second = refuse(None).await;
     assert_eq!(second.refused[0].event.attempts, 1);
-    assert!(matches!(desk.requeue(id).await.unwrap(), Touched::Done(_)));
+    assert!(matches!(desk.requeue(id, None).await.unwrap(), Touched::Done(_)));
     queue.settle(token, second).await.unwrap();
     let entry = desk.find(id).await.unwrap().1.unwrap();
     assert_eq!((entry.attempts, entry.dead_letter), (0, false));

@@ -2,10 +2,13 @@
 
 use super::Shared;
 use super::problem::AdminProblem;
+use crate::acts::{ActError, Operator, Via};
 use crate::identity::{Caller, Identity, Rejected, Role};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use http::header::USER_AGENT;
+use http::{HeaderMap, HeaderName};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -28,13 +31,18 @@ pub(super) async fn at_least(
     mut request: Request,
     next: Next,
 ) -> Response {
-    match shared.authenticate(&request).and_then(|identity| allowed(&shared, identity, role)) {
-        Ok(identity) => {
-            request.extensions_mut().insert(identity);
-            next.run(request).await
-        }
-        Err(problem) => problem.into_response(),
+    let operator = match shared.authenticate(&request) {
+        Ok(identity) => shared.operator(identity, &request),
+        Err(problem) => return problem.into_response(),
+    };
+    if let Err(problem) = allowed(&shared, &operator.identity, role) {
+        let target = Some(request.uri().path().to_owned());
+        shared.acts.denied(&operator, request.method().as_str(), target, "admin_forbidden").await;
+        return problem.into_response();
     }
+    request.extensions_mut().insert(operator.identity.clone());
+    request.extensions_mut().insert(operator);
+    next.run(request).await
 }
 
 /// Allows reading metrics: they contain no client keys, so local collectors need no token.
@@ -65,11 +73,37 @@ impl Shared {
             rejected.into()
         })
     }
+
+    /// The user, and how they came, as the audit says it.
+    fn operator(&self, identity: Identity, request: &Request) -> Operator {
+        let headers = request.headers();
+        let peer = request.extensions().get::<Peer>().map(|peer| peer.0.ip());
+        let is_cli = text(headers, &USER_AGENT).is_some_and(|agent| agent.starts_with("semel-cli/"));
+        let is_believed = peer.is_some_and(|peer| self.admin.people.trusts(peer));
+        let forwarded_for = is_believed.then(|| text(headers, &FORWARDED_FOR)).flatten();
+        let brief = |text: &str| text.chars().take(LONGEST_FIELD).collect::<String>();
+        Operator {
+            peer,
+            forwarded_for: forwarded_for.map(brief),
+            request_id: text(headers, &REQUEST_ID).map(brief),
+            ..Operator::new(identity, if is_cli { Via::Cli } else { Via::Api })
+        }
+    }
 }
 
-fn allowed(shared: &Shared, identity: Identity, role: Role) -> Result<Identity, AdminProblem> {
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// How much of a header field the audit keeps, in characters.
+const LONGEST_FIELD: usize = 200;
+
+fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+fn allowed(shared: &Shared, identity: &Identity, role: Role) -> Result<(), AdminProblem> {
     if identity.role >= role {
-        return Ok(identity);
+        return Ok(());
     }
     if shared.admin.people.is_empty() {
         return Err(AdminProblem::forbidden(
@@ -77,13 +111,8 @@ fn allowed(shared: &Shared, identity: Identity, role: Role) -> Result<Identity, 
              token = \"env:SEMEL_ADMIN_TOKEN\" in a file), restart, and send it as `Authorization: Bearer …`.",
         ));
     }
-    Err(lacks(&identity, role))
-}
-
-/// Refuses what needs another role.
-pub(super) fn lacks(identity: &Identity, role: Role) -> AdminProblem {
-    let (needed, had) = (role.as_str(), identity.role.as_str());
-    AdminProblem::forbidden(format!("Role {needed} required; {identity} has the role {had}."))
+    let actor = identity.to_string();
+    Err(ActError::Forbidden { needed: role, had: identity.role, actor }.into())
 }
 
 const NO_TOKEN_ELSEWHERE: &str = "Without a token the admin API serves only requests from this machine. Set one ([admin] \

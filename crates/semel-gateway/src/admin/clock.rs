@@ -4,8 +4,10 @@ use super::Shared;
 use super::document::Moment;
 use super::openapi::Guarded;
 use super::problem::{AdminProblem, ProblemDocument};
-use axum::Json;
+use crate::acts::Operator;
 use axum::extract::State;
+use axum::{Extension, Json};
+use semel::audit::{AuditAction, AuditResult};
 use semel::clock::{ClockReport, ClockRequest};
 use serde::Serialize;
 use std::sync::Arc;
@@ -79,8 +81,18 @@ pub(super) async fn show(State(shared): State<Arc<Shared>>) -> Result<Json<Clock
     ),
     security(("token" = []))
 )]
-pub(super) async fn accept(State(shared): State<Arc<Shared>>) -> Result<Json<ClockDocument>, AdminProblem> {
+pub(super) async fn accept(
+    State(shared): State<Arc<Shared>>,
+    Extension(operator): Extension<Operator>,
+) -> Result<Json<ClockDocument>, AdminProblem> {
+    // While the clock of this instance is wrong, its store writes nothing, and so no audit. That must not keep an operator from putting it right.
+    let mut entry = shared.acts.entry(&operator, AuditAction::AcceptClock);
+    entry.result = AuditResult::Begun;
+    let begun = shared.acts.note(entry).await;
     let accepted = asked(&shared, ClockRequest::Accept).await?;
+    if begun.is_err() {
+        shared.acts.note(shared.acts.entry(&operator, AuditAction::AcceptClock)).await?;
+    }
     tracing::warn!("an operator accepted the clock");
     Ok(accepted)
 }

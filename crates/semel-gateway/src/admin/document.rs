@@ -211,6 +211,11 @@ impl From<Timestamp> for Moment {
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
+pub(super) fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,17 +4,20 @@
 //! the shapes of `document.rs`, and what is wrong goes out by `problem.rs`.
 
 mod access;
+mod audit;
+mod audit_query;
 mod body;
 mod clock;
+mod csv;
 mod document;
 mod event;
 mod openapi;
 mod operations;
 mod outbox;
+mod poll;
 mod probes;
 mod problem;
 mod query;
-mod reason;
 mod reload;
 mod reserve;
 mod resolution;
@@ -30,6 +33,7 @@ pub use probes::{Liveness, Readiness};
 pub use server::serve;
 pub(crate) use server::{LiveAdmin, serve_at};
 
+use crate::acts::{Acts, Policies};
 use crate::identity::{Directory, Role};
 use crate::metrics::{Metrics, MetricsSnapshot};
 use crate::reload::Reload;
@@ -44,9 +48,6 @@ use semel_worker::WebhookIntake;
 use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-
-/// The rules of the operation of this name: they say how long what is settled is kept.
-pub type Policies = Arc<dyn Fn(&str) -> Arc<Policy> + Send + Sync>;
 
 /// What the admin API works with.
 pub struct Admin {
@@ -76,6 +77,8 @@ pub struct Admin {
     pub format: Format,
     /// Where their codes are explained.
     pub docs: DocsBase,
+    /// What the audit calls this process.
+    pub instance: Arc<str>,
 }
 
 impl Admin {
@@ -97,6 +100,19 @@ impl Admin {
             reload: None,
             format: Format::default(),
             docs: DocsBase::default(),
+            instance: process_name().into(),
+        }
+    }
+
+    /// What operators can do here.
+    #[must_use]
+    pub fn acts(&self) -> Acts {
+        Acts {
+            engine: self.engine.clone(),
+            policies: Arc::clone(&self.policies),
+            outbox: self.outbox.clone(),
+            reload: self.reload.clone(),
+            instance: Arc::clone(&self.instance),
         }
     }
 
@@ -112,9 +128,16 @@ impl Admin {
     }
 }
 
+/// The machine and the process, as far as they are known.
+fn process_name() -> String {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    format!("{host}/{}", std::process::id())
+}
+
 /// What the handlers share.
 struct Shared {
     admin: Admin,
+    acts: Acts,
     snapshot: MetricsSnapshot,
 }
 
@@ -129,10 +152,13 @@ fn routes(shared: &Arc<Shared>) -> OpenApiRouter<Arc<Shared>> {
         .routes(routes!(outbox::list))
         .routes(routes!(outbox::show))
         .routes(routes!(clock::show))
+        .routes(routes!(audit::list))
+        .routes(routes!(audit::export))
         .routes(routes!(scrape::stats))
         .route_layer(at_least(Role::Reader));
     let settling = OpenApiRouter::new()
         .routes(routes!(resolve::resolve))
+        .routes(routes!(poll::poll))
         .routes(routes!(outbox::requeue))
         .route_layer(at_least(Role::Operator));
     let administering = OpenApiRouter::new()
@@ -156,7 +182,7 @@ fn routes(shared: &Arc<Shared>) -> OpenApiRouter<Arc<Shared>> {
 
 fn router(admin: Admin) -> Router {
     let snapshot = admin.snapshot();
-    let shared = Arc::new(Shared { admin, snapshot });
+    let shared = Arc::new(Shared { acts: admin.acts(), admin, snapshot });
     let (router, mut description) = routes(&shared).split_for_parts();
     openapi::add_one_of_constraints(&mut description);
     openapi::add_refusals(&mut description, &shared.admin.format, &shared.admin.docs);

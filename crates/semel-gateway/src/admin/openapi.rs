@@ -30,6 +30,7 @@ use std::sync::Arc;
     tags(
         (name = "identities", description = "Who asks"),
         (name = "operations", description = "Operations: list and inspect them, settle unknown outcomes"),
+        (name = "audit", description = "Who did what"),
         (name = "outbox", description = "Events that are not published yet"),
         (name = "webhooks", description = "Evidence about operations, sent by providers"),
         (name = "metrics", description = "Metrics and open operations"),
@@ -170,7 +171,8 @@ mod tests {
     async fn every_route_is_described_under_a_name_of_its_own() {
         let admin = Admin::new(Engine::new(MemoryStore::new()), Arc::new(Metrics::new([])));
         let snapshot = admin.snapshot();
-        let (_, mut described) = routes(&Arc::new(Shared { admin, snapshot })).split_for_parts();
+        let (_, mut described) =
+            routes(&Arc::new(Shared { acts: admin.acts(), admin, snapshot })).split_for_parts();
         add_one_of_constraints(&mut described);
         add_refusals(&mut described, &Format::of(Profile::Stripe), &DocsBase::default());
         let document: serde_json::Value = serde_json::from_slice(&Written::of(&described).0).unwrap();
@@ -182,7 +184,7 @@ mod tests {
         );
         assert!(refusals["example"].as_str().unwrap().starts_with("{\"error\":"), "{refusals}");
         let paths = document["paths"].as_object().unwrap();
-        assert_eq!(paths.len(), 17);
+        assert_eq!(paths.len(), 20);
         let mut names = HashSet::new();
         for (path, methods) in paths {
             for (method, described) in methods.as_object().unwrap() {
@@ -194,7 +196,8 @@ mod tests {
                     answers.contains_key("401"),
                     guarded || path.starts_with("/v1/webhooks") || path == "/metrics"
                 );
-                let says_it_all = ["requeue", "reload", "accept"].iter().any(|end| path.ends_with(end));
+                let says_it_all =
+                    ["requeue", "reload", "accept", "poll"].iter().any(|end| path.ends_with(end));
                 assert_eq!(described.get("requestBody").is_some(), method == "post" && !says_it_all);
             }
         }

@@ -1,12 +1,12 @@
 //! Lists operations, and shows one with its history.
 
 use super::Shared;
-use super::access::lacks;
 use super::document::{HistoryDocument, Moment, Operation};
 use super::openapi::{AboutOperation, Guarded, StoreFailed};
 use super::problem::{AdminProblem, ProblemDocument};
 use super::query::{Listing, OfOneOperation, OfOperations, cursor_text, operation_id, wants_full_key};
-use crate::identity::{Identity, Role};
+use crate::acts::{Operator, Seen};
+use crate::identity::Identity;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
@@ -22,7 +22,7 @@ struct Listed {
     now: Moment,
     operations: Vec<Operation>,
     /// How many more there are on this page that cannot be read.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "super::document::is_zero")]
     damaged: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
@@ -68,10 +68,10 @@ pub(super) async fn list(
 ) -> Result<Response, AdminProblem> {
     let Listing { selection, from, limit } = Listing::read(query.as_deref())?;
     let now = shared.admin.engine.store().now().await?.earliest;
-    let page = shared.select(&identity, &selection, from, limit).await?;
+    let page = shared.select(&identity, &selection.at(now), from, limit).await?;
     let mut operations = Vec::with_capacity(page.records.len());
     for record in page.records {
-        operations.push(Operation::of(shared.with_client_key(record).await, now));
+        operations.push(Operation::of(shared.acts.with_client_key(record).await, now));
     }
     let listed = Listed {
         now: now.into(),
@@ -80,11 +80,6 @@ pub(super) async fn list(
         next_cursor: page.next.map(cursor_text),
     };
     Ok(Json(listed).into_response())
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
-fn is_zero(count: &usize) -> bool {
-    *count == 0
 }
 
 /// Shows one operation with its history.
@@ -101,19 +96,17 @@ fn is_zero(count: &usize) -> bool {
 )]
 pub(super) async fn show(
     State(shared): State<Arc<Shared>>,
-    Extension(identity): Extension<Identity>,
+    Extension(operator): Extension<Operator>,
     Path(id): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, AdminProblem> {
     let id = operation_id(&id)?;
     let full_key = wants_full_key(query.as_deref())?;
-    if full_key && identity.role < Role::Operator {
-        return Err(lacks(&identity, Role::Operator));
-    }
-    let (now, record) = shared.admin.engine.find(id).await?;
-    let record = seen(&identity, record)?;
+    let Seen { record, now } = match full_key {
+        true => shared.acts.reveal_key(&operator, id).await?,
+        false => shared.acts.seen(&operator, id).await?,
+    };
     let history = shared.history(record.operation_id).await?;
-    let record = shared.with_client_key(record).await;
     let key = full_key.then(|| record.key.key.to_string());
     let shown = Shown::of(record, now, Some(history));
     Ok(Json(match key {
@@ -123,25 +116,7 @@ pub(super) async fn show(
     .into_response())
 }
 
-/// The record, if this user may see it. Whether another tenant has such a record is not revealed.
-pub(super) fn seen(identity: &Identity, record: Option<Record>) -> Result<Record, AdminProblem> {
-    let seen = record.filter(|record| identity.tenants.allow(&record.key.tenant));
-    seen.ok_or_else(AdminProblem::no_such_operation)
-}
-
 impl Shared {
-    /// The record with the key that the client sent. One that cannot be had does not hide the rest.
-    pub(super) async fn with_client_key(&self, mut record: Record) -> Record {
-        match self.admin.engine.client_key(&record).await {
-            Ok(key) => record.key = key,
-            Err(error) => {
-                tracing::warn!(%error, "a client's key cannot be decrypted");
-                record.key.key = "(sealed)".into();
-            }
-        }
-        record
-    }
-
     pub(super) async fn history(&self, id: OperationId) -> Result<Vec<HistoryLine>, StoreError> {
         self.admin.engine.store().history(id).await
     }

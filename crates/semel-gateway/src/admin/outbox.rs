@@ -1,27 +1,24 @@
 //! The outbox: what waits to be told to others, and what a person does about what its receiver refuses.
 
-use super::access::LIMITED;
 use super::document::Moment;
 use super::event::UnpublishedEvent;
 use super::openapi::{AboutEvent, Guarded, StoreFailed};
 use super::problem::{AdminProblem, ProblemDocument};
 use super::query::{EventListing, OfEvents, event_id};
-use super::reason;
 use super::{Shared, body};
-use crate::identity::{Identity, Role};
+use crate::acts::Operator;
+use crate::identity::Role;
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use http::StatusCode;
 use semel::{Access, StoreError, StoreFuture, Timestamp};
-use semel_events::outbox::{Entry, OutboxAdmin, Touched};
+use semel_events::outbox::Entry;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
-use uuid::Uuid;
 
 /// The body of a request at most: a reason and a name.
 const BODY: usize = 64 * 1024;
@@ -90,11 +87,11 @@ struct DropEvent {
 )]
 pub(super) async fn list(
     State(shared): State<Arc<Shared>>,
-    Extension(identity): Extension<Identity>,
+    Extension(operator): Extension<Operator>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, AdminProblem> {
     let EventListing { filter, before, limit } = EventListing::read(query.as_deref())?;
-    let page = shared.read(shared.outbox(&identity)?.list(filter, before, limit)).await?;
+    let page = shared.read(shared.acts.outbox(&operator)?.list(filter, before, limit)).await?;
     let last = page.entries.last().map(|entry| entry.event.id.to_string());
     let listed = Listed {
         now: page.now.into(),
@@ -118,13 +115,14 @@ pub(super) async fn list(
 )]
 pub(super) async fn show(
     State(shared): State<Arc<Shared>>,
-    Extension(identity): Extension<Identity>,
+    Extension(operator): Extension<Operator>,
     Path(id): Path<String>,
 ) -> Result<Response, AdminProblem> {
-    let (now, entry) = shared.read(shared.outbox(&identity)?.find(event_id(&id)?)).await?;
+    let (now, entry) = shared.read(shared.acts.outbox(&operator)?.find(event_id(&id)?)).await?;
     let entry = entry.ok_or_else(AdminProblem::no_such_event)?;
     let shown = Shown::of(entry, now);
-    Ok(Json(if identity.role < Role::Operator { shown.without_payload() } else { shown }).into_response())
+    Ok(Json(if operator.identity.role < Role::Operator { shown.without_payload() } else { shown })
+        .into_response())
 }
 
 /// Sends a dead letter on its way again.
@@ -142,14 +140,11 @@ pub(super) async fn show(
 )]
 pub(super) async fn requeue(
     State(shared): State<Arc<Shared>>,
-    Extension(identity): Extension<Identity>,
+    Extension(operator): Extension<Operator>,
     Path(id): Path<String>,
-) -> Result<Response, AdminProblem> {
-    let (id, outbox) = (event_id(&id)?, shared.outbox(&identity)?);
-    let limit = shared.admin.engine.store_timeout();
-    // On a task of its own: an operator who hangs up must not leave it half told.
-    let acting = tokio::spawn(async move { semel::bounded(Access::Write, limit, outbox.requeue(id)).await });
-    touched(acting.await, id, "requeued")
+) -> Result<Json<Done>, AdminProblem> {
+    let entry = shared.acts.requeue(&operator, event_id(&id)?).await?;
+    Ok(Json(Done { done: "requeued", event: entry.into() }))
 }
 
 /// Takes a dead letter out, with a reason that is kept.
@@ -170,77 +165,30 @@ pub(super) async fn requeue(
 )]
 pub(super) async fn discard(
     State(shared): State<Arc<Shared>>,
-    Extension(identity): Extension<Identity>,
+    Extension(operator): Extension<Operator>,
     Path(id): Path<String>,
     body: Body,
-) -> Result<Response, AdminProblem> {
-    let (id, outbox) = (event_id(&id)?, shared.outbox(&identity)?);
+) -> Result<Json<Done>, AdminProblem> {
+    let id = event_id(&id)?;
     let body = body::read(body, BODY).await?;
     let word: DropEvent = serde_json::from_slice(&body).map_err(|error| {
         AdminProblem::body(format!("the body must be JSON, {{\"reason\": \"…\"}}: {error}"))
     })?;
-    let invalid = |error: reason::InvalidReason| AdminProblem::body(error.to_string());
-    let reason = reason::reason(&word.reason).map_err(invalid)?;
-    let claimed = reason::operator(word.operator).map_err(invalid)?;
-    let operator = identity.to_string();
-    let limit = shared.admin.engine.store_timeout();
-    let acting = tokio::spawn(async move {
-        let discarding = outbox.discard(id, operator.clone(), reason);
-        let touched = semel::bounded(Access::Write, limit, discarding).await;
-        if let Ok(Touched::Done(_)) = &touched {
-            tracing::warn!(event_id = %id, operator, claimed, "an operator dropped an event of the outbox");
-        }
-        touched
-    });
-    touched(acting.await, id, "dropped")
+    let entry = shared.acts.drop_event(&operator, id, &word.reason, word.operator).await?;
+    Ok(Json(Done { done: "dropped", event: entry.into() }))
 }
 
 /// What an operator did to an event.
 #[derive(Serialize, ToSchema)]
 #[schema(as = EventDone)]
-struct Done {
+pub(super) struct Done {
     /// `requeued` or `dropped`.
     done: &'static str,
     #[serde(flatten)]
     event: UnpublishedEvent,
 }
 
-fn touched(
-    acted: Result<Result<Touched, StoreError>, tokio::task::JoinError>,
-    id: Uuid,
-    done: &'static str,
-) -> Result<Response, AdminProblem> {
-    match acted.map_err(|error| StoreError::Lost(error.to_string())).flatten() {
-        Ok(Touched::Done(entry)) => {
-            tracing::info!(event_id = %id, done, "an operator changed an event of the outbox");
-            Ok(Json(Done { done, event: (*entry).into() }).into_response())
-        }
-        Ok(Touched::NotRefused(entry)) => {
-            let detail = "Only dead letters can be requeued or dropped. This event is not one: it is being published, or \
-                          waits behind an earlier event of its aggregate.";
-            Err(AdminProblem::new(StatusCode::CONFLICT, "admin_event_not_refused", detail)
-                .about_event((*entry).into()))
-        }
-        Ok(Touched::Missing) => Err(AdminProblem::no_such_event()),
-        Err(StoreError::Lost(error)) => {
-            tracing::error!(event_id = %id, error, done, "the store's answer was lost: an operator's change may or may not \
-                                                          be stored");
-            let detail = "The store's answer was lost: the change may or may not be stored. Check the event before you try again.";
-            Err(AdminProblem::new(StatusCode::SERVICE_UNAVAILABLE, "admin_act_unknown", detail))
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
 impl Shared {
-    fn outbox(&self, identity: &Identity) -> Result<Arc<dyn OutboxAdmin>, AdminProblem> {
-        // Events have no tenant that a limit could be held against.
-        if identity.tenants.is_limited() {
-            return Err(AdminProblem::forbidden(LIMITED));
-        }
-        self.admin.outbox.clone().ok_or_else(AdminProblem::no_outbox)
-    }
-
     async fn read<T>(&self, call: StoreFuture<'_, T>) -> Result<T, StoreError> {
         semel::bounded(Access::Read, self.admin.engine.store_timeout(), call).await
     }

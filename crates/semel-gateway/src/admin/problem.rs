@@ -2,6 +2,7 @@
 
 use super::document::Operation;
 use super::event::UnpublishedEvent;
+use crate::acts::{ActError, MovedOn, Seen};
 use axum::response::{IntoResponse, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
@@ -161,15 +162,62 @@ impl AdminProblem {
             StatusCode::NOT_FOUND,
             "admin_no_such_path",
             "No such path. The paths are /healthz, /readyz, /metrics, /v1/openapi.json, /v1/whoami, /v1/operations, \
-             /v1/operations/{id}, /v1/operations/{id}/resolve, /v1/outbox, /v1/outbox/{id}, /v1/outbox/{id}/requeue, \
-             /v1/outbox/{id}/drop, /v1/reload and /v1/stats.",
+             /v1/operations/{id}, /v1/operations/{id}/resolve, /v1/operations/{id}/poll, /v1/outbox, /v1/outbox/{id}, /v1/outbox/{id}/requeue, \
+             /v1/outbox/{id}/drop, /v1/audit, /v1/audit/export, /v1/clock, /v1/clock/accept, /v1/reload and /v1/stats.",
         )
     }
 
     pub(super) fn method_not_allowed() -> Self {
-        let detail = "Use POST to resolve, requeue, drop, reload and accept, and GET for everything else.";
+        let detail =
+            "Use POST to resolve, poll, requeue, drop, reload and accept, and GET for everything else.";
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "admin_method_not_allowed", detail)
     }
+}
+
+impl From<ActError> for AdminProblem {
+    fn from(error: ActError) -> Self {
+        let (code, detail) = (error.code(), error.to_string());
+        match error {
+            ActError::Forbidden { .. } | ActError::Limited => Self::forbidden(detail),
+            ActError::NoSuchOperation => Self::no_such_operation(),
+            ActError::NoSuchEvent => Self::no_such_event(),
+            ActError::NoOutbox => Self::no_outbox(),
+            ActError::Invalid(detail) => Self::body(detail),
+            ActError::AttemptMissing { outcome, seen } => attempt_missing(outcome, *seen),
+            ActError::Moved { why, seen } => {
+                let Seen { record, now } = *seen;
+                let (state, attempt, version) = (record.state.as_str(), record.attempt, record.version);
+                let detail = match why {
+                    MovedOn::NotUnknown => format!("{detail} The operation is {state}."),
+                    MovedOn::OtherAttempt => format!("{detail} The operation is now at attempt {attempt}."),
+                    MovedOn::OtherVersion => {
+                        format!("{detail} It is now {state}, at attempt {attempt} and version {version}.")
+                    }
+                    MovedOn::LeaseRunning => detail,
+                };
+                Self::new(StatusCode::CONFLICT, code, detail).about_operation(Operation::of(record, now))
+            }
+            ActError::NotPolled => Self::new(StatusCode::CONFLICT, code, detail),
+            ActError::NotDeadLetter(entry) => {
+                Self::new(StatusCode::CONFLICT, code, detail).about_event((*entry).into())
+            }
+            ActError::Unknown(_) => Self::new(StatusCode::SERVICE_UNAVAILABLE, code, detail),
+            ActError::Reload(error) => error.into(),
+            ActError::Store(error) => error.into(),
+        }
+    }
+}
+
+/// The statement is about one attempt, and the request does not say which. Nothing was changed.
+fn attempt_missing(outcome: &str, seen: Seen) -> AdminProblem {
+    let (id, attempt) = (seen.record.operation_id, seen.record.attempt);
+    let detail = format!(
+        "`{outcome}` applies to one attempt only, and the body does not name it. The operation is at attempt {attempt} \
+         now: `semel operations show {id}`, or GET /v1/operations/{id}, has its history. If that is the attempt that you \
+         checked, add \"attempt\": {attempt}."
+    );
+    AdminProblem::new(StatusCode::BAD_REQUEST, "admin_attempt_missing", detail)
+        .about_operation(Operation::of(seen.record, seen.now))
 }
 
 /// The store did not answer.

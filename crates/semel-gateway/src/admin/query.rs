@@ -3,15 +3,29 @@
 use super::problem::AdminProblem;
 use super::schemas::{LEAST, MOST};
 use super::selection::Selection;
-use semel::{Cursor, OperationId, State};
+use crate::setting::duration;
+use semel::{Cursor, OperationId, State, Timestamp};
 use semel_events::outbox::EntryFilter;
 use utoipa::IntoParams;
 use uuid::Uuid;
 
-const USUAL: usize = 100;
+pub(super) const USUAL: usize = 100;
 
-const PARAMETERS: [&str; 9] =
-    ["state", "tenant", "operation", "key", "dead_letter", "error", "resource", "limit", "cursor"];
+const PARAMETERS: [&str; 13] = [
+    "state",
+    "tenant",
+    "operation",
+    "key",
+    "dead_letter",
+    "error",
+    "resource",
+    "older_than",
+    "created_after",
+    "created_before",
+    "order",
+    "limit",
+    "cursor",
+];
 
 /// The parameters as they are described.
 #[derive(IntoParams)]
@@ -38,6 +52,18 @@ pub(super) struct OfOperations {
     /// The resource: a type, or a type and an id, such as `payment/pay_1`.
     #[param(required = false)]
     resource: String,
+    /// Only created longer ago than this: `10m`, `24h`.
+    #[param(schema_with = super::schemas::duration_asked_for, required = false)]
+    older_than: String,
+    /// Only created at this moment or later (RFC 3339).
+    #[param(schema_with = super::schemas::moment_asked_for, required = false)]
+    created_after: String,
+    /// Only created before this moment (RFC 3339).
+    #[param(schema_with = super::schemas::moment_asked_for, required = false)]
+    created_before: String,
+    /// `newest` or `oldest` first. Default `newest`.
+    #[param(schema_with = super::schemas::order_asked_for, required = false)]
+    order: String,
     /// The most items of the page. Default 100.
     #[param(schema_with = super::schemas::limit_asked_for, required = false)]
     limit: u16,
@@ -72,6 +98,21 @@ impl Listing {
             "dead_letter" => filter.dead_letter = Some(flag(name, &value)?),
             "error" => self.selection.error = Some(value),
             "resource" => self.selection.resource = Some(value),
+            "older_than" => {
+                let age = duration(&value).map_err(|_| {
+                    AdminProblem::parameter(name, "Must be a duration, such as 90s, 10m, 24h or 7d.")
+                })?;
+                self.selection.older_than = Some(age);
+            }
+            "created_after" => filter.created_from = Some(moment(name, &value)?),
+            "created_before" => filter.created_until = Some(moment(name, &value)?),
+            "order" => {
+                filter.oldest_first = match value.as_str() {
+                    "oldest" => true,
+                    "newest" => false,
+                    _ => return Err(AdminProblem::parameter(name, "Must be newest or oldest.")),
+                }
+            }
             "limit" => self.limit = limit(name, &value)?,
             _ => self.from = Some(cursor(&value).ok_or_else(|| not_a_cursor(name))?),
         }
@@ -101,8 +142,18 @@ pub(super) fn wants_full_key(query: Option<&str>) -> Result<bool, AdminProblem> 
     Ok(wanted)
 }
 
+/// A moment, as RFC 3339 writes it.
+pub(super) fn moment(name: &str, value: &str) -> Result<Timestamp, AdminProblem> {
+    let moment =
+        value.parse::<jiff::Timestamp>().map(|moment| Timestamp::from_millis(moment.as_millisecond()));
+    moment.map_err(|_| {
+        let detail = "Must be a moment with a time zone, such as 2026-02-03T04:05:06Z.";
+        AdminProblem::parameter(name, detail)
+    })
+}
+
 /// Each parameter of an address that has a value, once. Strangers are refused.
-fn each_parameter<const COUNT: usize>(
+pub(super) fn each_parameter<const COUNT: usize>(
     query: Option<&str>,
     known: &[&'static str; COUNT],
     mut set: impl FnMut(&'static str, String) -> Result<(), AdminProblem>,
@@ -130,13 +181,13 @@ fn flag(name: &str, value: &str) -> Result<bool, AdminProblem> {
     value.parse().map_err(|_| AdminProblem::parameter(name, "Must be true or false."))
 }
 
-fn limit(name: &str, value: &str) -> Result<usize, AdminProblem> {
+pub(super) fn limit(name: &str, value: &str) -> Result<usize, AdminProblem> {
     let limit = value.parse().ok().filter(|limit| (LEAST..=MOST).contains(limit));
     let detail = format!("Must be a whole number from {LEAST} to {MOST}; the default is {USUAL}.");
     limit.ok_or_else(|| AdminProblem::parameter(name, detail))
 }
 
-fn not_a_cursor(name: &str) -> AdminProblem {
+pub(super) fn not_a_cursor(name: &str) -> AdminProblem {
     AdminProblem::parameter(name, "Must be the next_cursor of the previous page, unchanged.")
 }
 
@@ -229,10 +280,11 @@ pub(super) fn operation_id(text: &str) -> Result<OperationId, AdminProblem> {
 mod tests {
     use super::*;
     use semel::Filter;
+    use std::time::Duration;
 
     #[test]
     fn every_filter_is_read() {
-        let query = "state=unknown&tenant=a%20b&operation=POST+%2Fpayments&key=k%26k&dead_letter=true&error=timeout&resource=payment%2F1&limit=7";
+        let query = "state=unknown&tenant=a%20b&operation=POST+%2Fpayments&key=k%26k&dead_letter=true&error=timeout&resource=payment%2F1&older_than=10m&created_after=2026-02-03T04:05:06Z&created_before=2026-02-04T00:00:00Z&order=oldest&limit=7";
         let listing = Listing::read(Some(query)).unwrap();
         let filter = Filter {
             state: Some(State::Unknown),
@@ -240,9 +292,16 @@ mod tests {
             operation: Some("POST /payments".into()),
             key: Some("k&k".into()),
             dead_letter: Some(true),
+            created_from: Some(Timestamp::from_millis(1_770_091_506_000)),
+            created_until: Some(Timestamp::from_millis(1_770_163_200_000)),
+            oldest_first: true,
         };
-        let selection =
-            Selection { filter, error: Some("timeout".into()), resource: Some("payment/1".into()) };
+        let selection = Selection {
+            filter,
+            error: Some("timeout".into()),
+            resource: Some("payment/1".into()),
+            older_than: Some(Duration::from_secs(600)),
+        };
         assert_eq!(listing, Listing { selection, from: None, limit: 7 });
     }
 
@@ -253,6 +312,7 @@ mod tests {
             None,
             Some(""),
             Some("state=&tenant=&operation=&key=&dead_letter=&error=&resource=&limit=&cursor="),
+            Some("older_than=&created_after=&created_before=&order=newest"),
         ] {
             assert_eq!(Listing::read(query).unwrap(), all);
         }

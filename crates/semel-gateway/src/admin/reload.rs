@@ -3,9 +3,10 @@
 use super::Shared;
 use super::openapi::Guarded;
 use super::problem::{AdminProblem, ProblemDocument};
+use crate::acts::Operator;
 use crate::reload::{ReloadError, Reloaded};
-use axum::Json;
 use axum::extract::State;
+use axum::{Extension, Json};
 use http::StatusCode;
 use serde::Serialize;
 use std::sync::Arc;
@@ -38,25 +39,24 @@ pub(super) struct ReloadedDocument {
 )]
 pub(super) async fn reload(
     State(shared): State<Arc<Shared>>,
+    Extension(operator): Extension<Operator>,
 ) -> Result<Json<ReloadedDocument>, AdminProblem> {
-    let reload = shared.admin.reload.as_ref().ok_or(ReloadError::NoFile)?;
-    let Reloaded { file, operations } = reload.now().await?;
+    let Reloaded { file, operations } = shared.acts.reload(&operator).await?;
     Ok(Json(ReloadedDocument { reloaded: true, file, operations }))
 }
 
 impl From<ReloadError> for AdminProblem {
     fn from(error: ReloadError) -> Self {
         let detail = format!("The current configuration stays in force: {error}.");
+        let code = error.code();
         match &error {
-            ReloadError::NoFile => Self::new(StatusCode::CONFLICT, "admin_nothing_to_reload", detail),
+            ReloadError::NoFile => Self::new(StatusCode::CONFLICT, code, detail),
             ReloadError::NeedsRestart { settings } => {
-                Self::new(StatusCode::CONFLICT, "admin_needs_restart", detail)
-                    .about_settings(settings.clone())
+                Self::new(StatusCode::CONFLICT, code, detail).about_settings(settings.clone())
             }
-            ReloadError::Stopping => Self::new(StatusCode::SERVICE_UNAVAILABLE, "admin_stopping", detail),
+            ReloadError::Stopping => Self::new(StatusCode::SERVICE_UNAVAILABLE, code, detail),
             ReloadError::Wrong(_) | ReloadError::Start(_) | ReloadError::Open(_) => {
-                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "admin_config_wrong", detail)
-                    .reported(error.report())
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail).reported(error.report())
             }
         }
     }

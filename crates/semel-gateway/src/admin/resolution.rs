@@ -1,9 +1,7 @@
 //! What an operator says about an unknown outcome, read strictly: what is settled wrongly cannot be settled again.
 
-use super::reason::{self, InvalidReason};
-use semel::StoreResponse;
-use semel::transition::Evidence;
-use semel_worker::{InvalidDocument, ResourceDocument, ResponseDocument, Unkeepable};
+use crate::acts::{Stated, Statement};
+use semel_worker::{ResourceDocument, ResponseDocument};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
@@ -27,6 +25,12 @@ pub(super) struct Resolution {
     /// The attempt that the operator looked into. Required with `failed` and `not_executed`, which are about one attempt.
     #[serde(default, deserialize_with = "whole_or_none")]
     attempt: Option<u32>,
+    /// The version that the operator looked at: if the operation was changed since, nothing is done.
+    #[serde(default, deserialize_with = "whole_or_none")]
+    version: Option<u64>,
+    /// Where else it is written about: kept in the audit.
+    #[schema(max_length = 200, pattern = r"^[^\u0000-\u001f\u007f-\u009f]*$")]
+    ticket: Option<String>,
 }
 
 /// The outcome of an operation.
@@ -109,81 +113,58 @@ fn whole_or_none<'de, N: TryFrom<u64>, D: Deserializer<'de>>(from: D) -> Result<
     Ok(Option::<Whole<N>>::deserialize(from)?.map(|whole| whole.0))
 }
 
-/// Why a resolution is invalid.
+/// Why the body is no resolution.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum InvalidResolution {
-    #[error(
-        "the body must be JSON: {{\"outcome\": \"completed\" | \"failed\" | \"not_executed\", \"reason\": \"…\"}}, and for \
-         the first two a \"response\" if there is one: {0}"
-    )]
-    Json(#[from] serde_json::Error),
-    #[error(transparent)]
-    Word(#[from] InvalidReason),
-    #[error(
-        "`response` and `resource` are allowed with completed and failed only; after not_executed the next request \
-         executes, and its own answer counts"
-    )]
-    NothingToKeep,
-    #[error(transparent)]
-    Resource(InvalidDocument),
-    #[error("`response`: {0}")]
-    Response(InvalidDocument),
-}
-
-/// A valid resolution.
-pub(super) struct Verdict {
-    pub(super) evidence: Evidence,
-    pub(super) attempt: Option<u32>,
-    pub(super) outcome: &'static str,
-    pub(super) reason: String,
-    pub(super) operator: Option<String>,
-}
-
-impl Verdict {
-    /// Whether it would have to say of which attempt it is true. It has no default: the current attempt need not be the one that the
-    /// operator looked into.
-    pub(super) fn lacks_attempt(&self) -> bool {
-        self.attempt.is_none() && !matches!(self.evidence, Evidence::Completed { .. })
-    }
-}
+#[error(
+    "the body must be JSON: {{\"outcome\": \"completed\" | \"failed\" | \"not_executed\", \"reason\": \"…\"}}, and for \
+     the first two a \"response\" if there is one: {0}"
+)]
+pub(super) struct InvalidJson(#[from] serde_json::Error);
 
 impl Resolution {
-    pub(super) fn from_json(body: &[u8]) -> Result<Self, InvalidResolution> {
+    pub(super) fn from_json(body: &[u8]) -> Result<Self, InvalidJson> {
         Ok(serde_json::from_slice(body)?)
     }
 
-    /// What it says, checked, and reduced to what the operation's rules keep of an answer.
-    pub(super) fn verdict(self, keep: StoreResponse) -> Result<Verdict, InvalidResolution> {
-        let (reason, operator) = (reason::reason(&self.reason)?, reason::operator(self.operator)?);
-        let response = self.response.map(|given| ResponseDocument::from(given).stored(Unkeepable::Refused));
-        let response = response.transpose().map_err(InvalidResolution::Response)?;
-        let response = response.map(|given| keep.kept(given));
-        let resource = self.resource.map(|given| ResourceDocument::from(given).try_into());
-        let resource = resource.transpose().map_err(InvalidResolution::Resource)?;
-        let (evidence, outcome) = match self.outcome {
-            Outcome::Completed => (Evidence::Completed { response, resource }, "completed"),
-            Outcome::Failed => (Evidence::Failed { response, resource }, "failed"),
-            Outcome::NotExecuted if response.is_some() || resource.is_some() => {
-                return Err(InvalidResolution::NothingToKeep);
-            }
-            Outcome::NotExecuted => (Evidence::NotExecuted, "not_executed"),
-        };
-        Ok(Verdict { evidence, attempt: self.attempt, outcome, reason, operator })
+    /// What it states.
+    pub(super) fn statement(self) -> Statement {
+        Statement {
+            outcome: match self.outcome {
+                Outcome::Completed => Stated::Completed,
+                Outcome::Failed => Stated::Failed,
+                Outcome::NotExecuted => Stated::NotExecuted,
+            },
+            attempt: self.attempt,
+            version: self.version,
+            after_lease: false,
+            reason: self.reason,
+            ticket: self.ticket,
+            claimed: self.operator,
+            response: self.response.map(ResponseDocument::from),
+            resource: self.resource.map(ResourceDocument::from),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::acts::Checked;
     use bytes::Bytes;
-    use semel::{Body, Resource, StoredResponse};
+    use semel::transition::Evidence;
+    use semel::{Body, Resource, StoreResponse, StoredResponse};
 
-    fn verdict(json: &str) -> Result<Verdict, InvalidResolution> {
-        Resolution::from_json(json.as_bytes())?.verdict(StoreResponse::Full)
+    fn kept(json: &str, keep: StoreResponse) -> Result<Checked, String> {
+        let resolution = Resolution::from_json(json.as_bytes()).map_err(|error| error.to_string())?;
+        resolution.statement().checked(keep).map_err(|error| error.to_string())
+    }
+
+    fn verdict(json: &str) -> Result<Checked, String> {
+        kept(json, StoreResponse::Full)
     }
 
     fn refused(json: &str) -> String {
-        verdict(json).err().unwrap_or_else(|| panic!("taken: {json}")).to_string()
+        verdict(json).err().unwrap_or_else(|| panic!("taken: {json}"))
     }
 
     #[test]
@@ -193,7 +174,7 @@ mod tests {
                "response":{"status":201,"headers":{"Content-Type":"application/json"},"body":"{}","schema_version":"v2"}}"#,
         )
         .unwrap();
-        assert_eq!((verdict.reason.as_str(), verdict.operator.as_deref()), ("seen at the bank", Some("ada")));
+        assert_eq!((verdict.reason.as_str(), verdict.claimed.as_deref()), ("seen at the bank", Some("ada")));
         let response = StoredResponse {
             status: 201,
             headers: vec![("content-type".into(), Bytes::from_static(b"application/json"))],
@@ -235,7 +216,7 @@ mod tests {
             panic!("it failed")
         };
         assert_eq!(response.body, Body::Stored(Bytes::from_static(&[0, 255])));
-        let by_reference = Resolution::from_json(given.as_bytes()).unwrap().verdict(StoreResponse::Reference);
+        let by_reference = kept(given, StoreResponse::Reference);
         let Evidence::Failed { response: Some(response), .. } = by_reference.unwrap().evidence else {
             panic!("it failed")
         };

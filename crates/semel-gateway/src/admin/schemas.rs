@@ -2,6 +2,7 @@
 
 use crate::identity::{Role, Source};
 use semel::State;
+use semel::audit::{AuditAction, AuditResult};
 use semel_worker::WebhookResult;
 use utoipa::openapi::schema::{AdditionalProperties, AnyOfBuilder, ObjectBuilder, Schema, SchemaType, Type};
 
@@ -47,6 +48,47 @@ pub(super) fn flag_asked_for() -> Schema {
 pub(super) fn limit_asked_for() -> Schema {
     let limit = ObjectBuilder::new().schema_type(SchemaType::Type(Type::Integer));
     asked_for(limit.minimum(Some(LEAST)).maximum(Some(MOST)).build().into())
+}
+
+/// What the audit is about.
+pub(super) fn audit_actions() -> Schema {
+    text().enum_values(Some(AuditAction::ALL.map(AuditAction::as_str))).build().into()
+}
+
+/// How it ended.
+pub(super) fn audit_results() -> Schema {
+    text().enum_values(Some(AuditResult::ALL.map(AuditResult::as_str))).build().into()
+}
+
+/// An action in a query.
+pub(super) fn audit_action_asked_for() -> Schema {
+    asked_for(audit_actions())
+}
+
+/// A result in a query.
+pub(super) fn audit_result_asked_for() -> Schema {
+    asked_for(audit_results())
+}
+
+/// A moment in a query.
+pub(super) fn moment_asked_for() -> Schema {
+    const MOMENT: &str = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,9})?Z$";
+    asked_for(text().pattern(Some(MOMENT)).build().into())
+}
+
+/// A duration in a query.
+pub(super) fn duration_asked_for() -> Schema {
+    asked_for(text().pattern(Some("^[0-9]{1,6}(ms|s|m|h|d)$")).build().into())
+}
+
+/// The order of a listing.
+pub(super) fn order_asked_for() -> Schema {
+    asked_for(text().enum_values(Some(["newest", "oldest"])).build().into())
+}
+
+/// The format of an export.
+pub(super) fn export_format_asked_for() -> Schema {
+    asked_for(text().enum_values(Some(["csv", "json"])).build().into())
 }
 
 /// What may become of a webhook.

@@ -5,7 +5,8 @@
 
 use super::Shared;
 use crate::identity::{Identity, TenantPattern, Tenants};
-use semel::{Cursor, Filter, Page, Record, StoreError};
+use semel::{Cursor, Filter, Page, Record, StoreError, Timestamp};
+use std::time::Duration;
 
 /// How many records one request looks through at most.
 pub(super) const EXAMINED: usize = 10_000;
@@ -22,9 +23,21 @@ pub(super) struct Selection {
     pub(super) error: Option<String>,
     /// Only with this resource: a type, or a type and an id as `type/id`.
     pub(super) resource: Option<String>,
+    /// Only created longer ago than this.
+    pub(super) older_than: Option<Duration>,
 }
 
 impl Selection {
+    /// The selection with ages as moments, by the store's now.
+    pub(super) fn at(mut self, now: Timestamp) -> Self {
+        if let Some(age) = self.older_than.take() {
+            let latest = now.minus(age);
+            let until = &mut self.filter.created_until;
+            *until = Some(until.map_or(latest, |until| until.min(latest)));
+        }
+        self
+    }
+
     fn is_all_by_index(&self) -> bool {
         self.error.is_none() && self.resource.is_none()
     }

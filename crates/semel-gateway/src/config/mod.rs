@@ -28,6 +28,7 @@ mod telemetry;
 mod template;
 mod tls;
 mod values;
+mod worker;
 
 pub(crate) use address::port_of;
 pub use cors::{AllowedOrigins, CorsConfig};
@@ -37,6 +38,7 @@ pub use outbox::{OutboxConfig, SinkConfig};
 pub use quota::QuotaConfig;
 pub use semel_worker::Forget;
 pub use telemetry::TelemetryConfig;
+pub use worker::WorkerConfig;
 
 use crate::identity::Directory;
 use crate::limits::Limits;
@@ -139,23 +141,8 @@ pub struct WebhookConfig {
     pub secrets: Vec<Secret>,
 }
 
-/// Who watches leases, asks about doubt and closes windows.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct WorkerConfig {
-    /// Whether the gateway does it beside its requests. Default: yes.
-    pub in_gateway: bool,
-    /// What becomes of a key whose tombstone's time is over. Default: it is deleted.
-    pub forget: Forget,
-}
-
 /// Shorter memories than this do not shorten `clock.max_step` any further: it is ten seconds then.
 const SHORTEST_MEMORY: Duration = Duration::from_secs(40);
-
-impl Default for WorkerConfig {
-    fn default() -> Self {
-        Self { in_gateway: true, forget: Forget::Hard }
-    }
-}
 
 /// What is written to the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -359,7 +346,7 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
     let (limits, body_memory) = limits::read(top.section("limits", "[limits]"), timeouts, largest);
     let logs = read_logs(top.section("logs", "[logs]"));
     let telemetry = telemetry::read(top.section("telemetry", "[telemetry]"));
-    let worker = read_worker(top.section("worker", "[worker]"));
+    let worker = worker::read(top.section("worker", "[worker]"));
     let durable = store.as_ref().is_none_or(StoreUrl::is_durable);
     let outbox = outbox::read(top.section("outbox", "[outbox]"), durable);
     let encryption = encryption::read(top.section("encryption", "[encryption]"));
@@ -473,17 +460,6 @@ fn read_webhooks(sections: Vec<Section<'_, '_>>) -> Vec<WebhookConfig> {
         section.end();
     }
     webhooks
-}
-
-fn read_worker(mut section: Section<'_, '_>) -> WorkerConfig {
-    let default = WorkerConfig::default();
-    let in_gateway = section.flag("in_gateway");
-    let forget = section.choice("forget", &[("hard", Forget::Hard), ("soft", Forget::Soft)]);
-    section.end();
-    WorkerConfig {
-        in_gateway: in_gateway.map_or(default.in_gateway, |given| given.value),
-        forget: forget.map_or(default.forget, |given| given.value),
-    }
 }
 
 fn read_logs(mut section: Section<'_, '_>) -> LogConfig {

@@ -2,13 +2,14 @@
 
 use crate::config::{Config, WebhookConfig};
 use crate::route::{ForAll, ReconcileConfig, Routes};
-use semel::Engine;
+use semel::{Engine, StoreError};
 use semel_worker::{
     InvalidPoll, InvalidSecret, OperationRules, PollOptions, ReaperOptions, Rules, WebhookIntake,
     WebhookSecret, Worker, WorkerOptions,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Why doubt cannot be settled as the configuration says.
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +63,29 @@ pub(crate) fn worker(engine: Engine, config: &Config, rules: &Rules) -> Worker {
     let reaper = ReaperOptions { forget: config.worker.forget, ..ReaperOptions::default() };
     let options = WorkerOptions { reaper: Some(reaper), ..WorkerOptions::default() };
     let rules = Arc::clone(rules);
-    Worker::new(engine, options).other_operations(move |operation| rules(operation))
+    let (audited, retention) = (engine.clone(), config.worker.audit_retention);
+    Worker::new(engine, options).other_operations(move |operation| rules(operation)).chore(
+        "audit retention",
+        PURGE_AUDIT_EVERY,
+        move || {
+            let engine = audited.clone();
+            async move { purge_audit(&engine, retention).await }
+        },
+    )
+}
+
+/// How long after one look at the audit the next one comes.
+const PURGE_AUDIT_EVERY: Duration = Duration::from_secs(60);
+
+/// How many entries of the audit go in one commit.
+const PURGE_AUDIT_BATCH: usize = 500;
+
+/// Removes old entries of the audit, a few at a time: others have the store in between.
+async fn purge_audit(engine: &Engine, retention: Duration) -> Result<(), StoreError> {
+    while engine.store().purge_audit(retention, PURGE_AUDIT_BATCH).await? == PURGE_AUDIT_BATCH as u64 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    Ok(())
 }
 
 /// Takes in what the configured sources tell.

@@ -148,6 +148,27 @@ impl Store for FailingStore {
         between_points!("set_key_format", self.0.set_key_format(format, respell))
     }
 
+    fn audit(
+        &self,
+        entry: semel::audit::AuditEntry,
+        change: Option<Swap>,
+    ) -> StoreFuture<'_, Answer<Swapped>> {
+        between_points!("audit", self.0.audit(entry, change))
+    }
+
+    fn audited(
+        &self,
+        filter: semel::audit::AuditFilter,
+        from: Option<semel::audit::AuditCursor>,
+        limit: usize,
+    ) -> StoreFuture<'_, semel::audit::AuditPage> {
+        between_points!("audited", self.0.audited(filter, from, limit))
+    }
+
+    fn purge_audit(&self, older_than: std::time::Duration, at_most: usize) -> StoreFuture<'_, u64> {
+        between_points!("purge_audit", self.0.purge_audit(older_than, at_most))
+    }
+
     fn max_concurrent_batches(&self) -> usize {
         self.0.max_concurrent_batches()
     }

@@ -129,7 +129,7 @@ async fn of_two_resolvers_at_once_one_wins_and_the_other_sees_what_is_there() {
             AdminApi::with(Opening { max_concurrent_batches: Some(2), on_file, ..Opening::default() }).await;
         let id = admin.doubtful(KEY).await;
         let gate = Gate::new();
-        admin.store.next(Call::Swap, [Fault::Held(gate.clone()), Fault::Held(gate.clone())]);
+        admin.store.next(Call::Audit, [Fault::Held(gate.clone()), Fault::Held(gate.clone())]);
         let resolving = |body: &'static str| {
             let (ask, address) =
                 (crate::support::with_token(crate::support::resolve(id, body)), admin.admin.address);
@@ -160,7 +160,7 @@ async fn a_lost_answer_of_the_store_is_read_back_and_the_outcome_settled_once() 
     {
         for (number, fault) in [Fault::LostAnswer, Fault::LostCall].into_iter().enumerate() {
             let id = admin.doubtful(&format!("key-of-the-lost-{number:05}")).await;
-            admin.store.next(Call::Swap, [fault]);
+            admin.store.next(Call::Audit, [fault]);
             let answer = admin.resolve(id, NOT_EXECUTED).await;
             assert_eq!(answer.status, 200, "{}", answer.text());
             assert_eq!(happenings(&answer.json()), ["doubted", "settled_not_executed"]);
@@ -173,7 +173,7 @@ async fn a_lost_answer_of_the_store_is_read_back_and_the_outcome_settled_once() 
 async fn a_store_that_is_away_settles_nothing_and_says_so() {
     let admin = AdminApi::open().await;
     let id = admin.doubtful(KEY).await;
-    admin.store.next(Call::Swap, [Fault::Unavailable]);
+    admin.store.next(Call::Audit, [Fault::Unavailable]);
     let answer = admin.resolve(id, NOT_EXECUTED).await;
     assert_eq!((answer.status, problem(&answer)), (503, "admin_store_unavailable".into()));
     assert_eq!(admin.record(id).await.state, State::Unknown);

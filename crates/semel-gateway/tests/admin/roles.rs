@@ -44,7 +44,7 @@ fn by(name: &str, ask: Ask) -> Ask {
 const MISSING: &str = "0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4";
 
 /// Every route and the least role that may use it; `None`: everybody, without a token.
-const ROUTES: [(&str, &str, Option<Role>); 17] = [
+const ROUTES: [(&str, &str, Option<Role>); 20] = [
     ("GET", "/healthz", None),
     ("GET", "/readyz", None),
     // On this machine.
@@ -57,8 +57,11 @@ const ROUTES: [(&str, &str, Option<Role>); 17] = [
     ("GET", "/v1/outbox", Some(Role::Reader)),
     ("GET", "/v1/outbox/{id}", Some(Role::Reader)),
     ("GET", "/v1/clock", Some(Role::Reader)),
+    ("GET", "/v1/audit", Some(Role::Reader)),
+    ("GET", "/v1/audit/export", Some(Role::Reader)),
     ("GET", "/v1/stats", Some(Role::Reader)),
     ("POST", "/v1/operations/{id}/resolve", Some(Role::Operator)),
+    ("POST", "/v1/operations/{id}/poll", Some(Role::Operator)),
     ("POST", "/v1/outbox/{id}/requeue", Some(Role::Operator)),
     ("POST", "/v1/outbox/{id}/drop", Some(Role::Admin)),
     ("POST", "/v1/reload", Some(Role::Admin)),

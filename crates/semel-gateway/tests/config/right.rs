@@ -156,6 +156,7 @@ host_aliases = [["api.example", "api.internal"]]
 [worker]
 in_gateway = false
 forget = "soft"
+audit_retention = "90d"
 
 [outbox]
 sink = "http://127.0.0.1:9100/events?tenant=7"
@@ -319,7 +320,14 @@ fn every_setting_is_taken() {
     );
     let webhook = &config.webhooks[0];
     assert_eq!((webhook.source.as_str(), webhook.secrets.len()), ("provider", 2));
-    assert_eq!(config.worker, WorkerConfig { in_gateway: false, forget: Forget::Soft });
+    assert_eq!(
+        config.worker,
+        WorkerConfig {
+            in_gateway: false,
+            forget: Forget::Soft,
+            audit_retention: Duration::from_secs(90 * 86_400)
+        }
+    );
     let outbox = config.outbox.unwrap();
     assert_eq!((outbox.attempts, outbox.retry_every), (5, Duration::from_secs(2)));
     assert_eq!(outbox.sink.to_string(), "http://127.0.0.1:9100/events", "a query may hold a secret");
@@ -400,7 +408,7 @@ fn everything_but_the_upstream_has_a_default() {
     assert!(config.scope.tenant.is_empty() && config.webhooks.is_empty());
     let peers: Vec<_> = config.scope.trusted_peers.iter().map(ToString::to_string).collect();
     assert_eq!(peers, ["127.0.0.0/8", "::1"]);
-    assert_eq!(config.worker, WorkerConfig { in_gateway: true, forget: Forget::Hard });
+    assert_eq!(config.worker, WorkerConfig::default());
     assert_eq!(config.outbox, None);
     assert_eq!(config.limits, Limits::default());
     assert_eq!(config.logs.format, LogFormat::Text);

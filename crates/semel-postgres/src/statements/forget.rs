@@ -40,3 +40,18 @@ pub(crate) const PURGE: &str = concat!(
 SELECT m.told, m.durable, ARRAY(SELECT due_at FROM gone ORDER BY due_at, operation_id),
   ARRAY(SELECT operation FROM gone ORDER BY due_at, operation_id) FROM moment m"
 );
+
+/// Removes entries of the audit that are older than parameter 4 says, the oldest first.
+pub(crate) const PURGE_AUDIT: &str = concat!(
+    "WITH ",
+    forgetting_moment!(),
+    ", over AS MATERIALIZED (
+  SELECT d.place FROM moment m, LATERAL (
+    SELECT s.ctid AS place, s.at FROM semel_audit s WHERE s.at < m.now - $4::bigint
+    ORDER BY s.at, s.sequence LIMIT (SELECT $3::bigint) FOR UPDATE SKIP LOCKED
+  ) d WHERE m.durable AND m.trusted AND d.at % 1 = 0
+), gone AS (
+  DELETE FROM semel_audit s USING over o WHERE s.ctid = o.place RETURNING s.at
+)
+SELECT m.told, m.durable, (SELECT count(*) FROM gone) FROM moment m"
+);

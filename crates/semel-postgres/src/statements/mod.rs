@@ -244,9 +244,9 @@ mod read;
 mod swap;
 
 pub(crate) use create::{CREATE, CREATE_RESERVATION, RESERVE};
-pub(crate) use forget::{DROP_ANSWERS, PURGE};
+pub(crate) use forget::{DROP_ANSWERS, PURGE, PURGE_AUDIT};
 pub(crate) use read::{COUNT_LIVE, DUE, FIND, HISTORY, HOLD, LIVE_OPERATIONS, READ, UNDER_WAY, listing_now};
-pub(crate) use swap::{REMOVE, SWAP, SWAP_COMPLETION};
+pub(crate) use swap::{AUDIT, REMOVE, SWAP, SWAP_AUDITED, SWAP_COMPLETION};
 
 /// Nothing where commits can be lost, unless they may: parameter 3.
 pub(crate) const REMEMBER: &str = "INSERT INTO semel_remembered (name, value) SELECT $1::text, $2::bytea

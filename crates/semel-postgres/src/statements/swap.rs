@@ -96,6 +96,45 @@ pub(crate) const SWAP: Statement = Statement {
     ),
 };
 
+/// The columns of an entry of the audit, but for its number.
+macro_rules! audit_columns {
+    () => {
+        "(at, entry_id, actor, action, result, target, tenant, operation, details)"
+    };
+}
+
+/// A lone swap of any kind with an entry of the audit, which is appended if the swap is done: parameters 40 to 47.
+pub(crate) const SWAP_AUDITED: &str = swap!(
+    held_one!("33", "34", "35"),
+    columns!(),
+    values!(one),
+    concat!(answered!(answer_values!(one), "done a", one!("27", "text")), unanswered!(one)),
+    concat!(
+        told!(one),
+        ", audited AS (
+  INSERT INTO semel_audit ",
+        audit_columns!(),
+        " SELECT m.now, ",
+        items!(one: "40" "uuid", "41" "text", "42" "text", "43" "text", "44" "text", "45" "text", "46" "text", "47" "text"),
+        " FROM done d, moment m
+)"
+    )
+);
+
+/// Appends an entry of the audit: parameters 3 to 10.
+pub(crate) const AUDIT: &str = concat!(
+    "WITH ",
+    moment!(),
+    ", audited AS (
+  INSERT INTO semel_audit ",
+    audit_columns!(),
+    " SELECT m.now, ",
+    items!(one: "3" "uuid", "4" "text", "5" "text", "6" "text", "7" "text", "8" "text", "9" "text", "10" "text"),
+    " FROM moment m WHERE m.durable
+)
+SELECT m.told, m.durable FROM moment m"
+);
+
 /// What goes into [`columns!`] for a completion: the parameters 4 and 6 to 22, but for those of its answer.
 macro_rules! completion_values {
     ($item:ident) => {

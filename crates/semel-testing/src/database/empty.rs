@@ -46,6 +46,7 @@ impl Database {
                  ALTER TABLE semel_records DROP CONSTRAINT IF EXISTS semel_records_key_format;
                END IF;
                IF to_regclass('semel_clock') IS NOT NULL THEN DELETE FROM semel_clock; END IF;
+               IF to_regclass('semel_audit') IS NOT NULL THEN DELETE FROM semel_audit; END IF;
                IF to_regclass('semel_outbox') IS NOT NULL THEN
                  DELETE FROM semel_outbox; DELETE FROM semel_outbox_publishers; DELETE FROM semel_outbox_dropped;
                  UPDATE semel_outbox_lanes SET owner = NULL, lease_until = 0;

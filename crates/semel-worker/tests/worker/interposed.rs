@@ -233,6 +233,27 @@ impl Store for Interposed {
         self.call(self.inner.set_key_format(format, respell))
     }
 
+    fn audit(
+        &self,
+        entry: semel::audit::AuditEntry,
+        change: Option<Swap>,
+    ) -> StoreFuture<'_, Answer<Swapped>> {
+        self.call(self.inner.audit(entry, change))
+    }
+
+    fn audited(
+        &self,
+        filter: semel::audit::AuditFilter,
+        from: Option<semel::audit::AuditCursor>,
+        limit: usize,
+    ) -> StoreFuture<'_, semel::audit::AuditPage> {
+        self.call(self.inner.audited(filter, from, limit))
+    }
+
+    fn purge_audit(&self, older_than: std::time::Duration, at_most: usize) -> StoreFuture<'_, u64> {
+        self.call(self.inner.purge_audit(older_than, at_most))
+    }
+
     fn max_concurrent_batches(&self) -> usize {
         self.inner.max_concurrent_batches()
     }

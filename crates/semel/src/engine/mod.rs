@@ -11,6 +11,7 @@ mod hash_secret;
 mod heartbeats;
 mod in_flight;
 mod interruption;
+mod operator;
 mod outcome;
 mod outcome_writes;
 mod owner_write;
@@ -28,6 +29,7 @@ pub use begin::{BeginError, Decision, Incoming};
 pub use client_keys::KeysConverted;
 pub use finish::{Finish, FinishError};
 pub use interruption::Interruption;
+pub use operator::{Acted, Audited, OperatorTerms};
 pub use outcome::Outcome;
 pub use outcome_writes::OutcomeWrites;
 pub use phases::{

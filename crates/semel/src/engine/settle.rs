@@ -52,7 +52,7 @@ impl Engine {
         }
     }
 
-    fn settled(&self, record: &Record) {
+    pub(super) fn settled(&self, record: &Record) {
         self.shared.count(&record.key.operation, Event::ReconcileResolved);
         self.shared.written(record);
     }

@@ -1,6 +1,7 @@
 //! The compare-and-swap loop: decide on a record, write on condition that it is still the same, and decide again if it is not.
 
 use super::{StoreError, StoreHandle, Swap, Swapped};
+use crate::audit::AuditEntry;
 use crate::record::{Expected, Record};
 use crate::time::Now;
 use crate::transition::Change;
@@ -25,6 +26,8 @@ pub enum Look {
 pub enum Decided<T> {
     /// Write this change, if the expected record is still there.
     Write(Expected, Change),
+    /// The same, with an entry of the audit in the same commit. For changes that put a record.
+    WriteAudited(Expected, Change, Box<AuditEntry>),
     /// There is nothing to write.
     Stop(T),
 }
@@ -64,14 +67,21 @@ pub async fn compare_and_swap<D: Decide>(
 ) -> Result<Updated<D::Stop>, StoreError> {
     let mut look = Look::First;
     for _ in 0..MAX_WRITES {
-        let (expected, change) = match decision.decide(look).await? {
-            Decided::Write(expected, change) => (expected, change),
+        let (expected, change, entry) = match decision.decide(look).await? {
+            Decided::Write(expected, change) => (expected, change, None),
+            Decided::WriteAudited(expected, change, entry) => (expected, change, Some(entry)),
             Decided::Stop(value) => return Ok(Updated::Stopped(value)),
         };
         let (answer, next) = match change {
             Change::Put { next, history } => {
                 let swap = Swap { expected, next, history };
-                (store.swap(&swap).await, Some(swap.next))
+                match entry {
+                    None => (store.swap(&swap).await, Some(swap.next)),
+                    Some(entry) => {
+                        let next = swap.next.clone();
+                        (store.audit(*entry, Some(swap)).await, Some(next))
+                    }
+                }
             }
             Change::Remove => (store.remove(&expected).await, None),
         };

@@ -6,6 +6,7 @@ use super::{
     Answer, Created, Cursor, DueQuery, Filter, KeyFormat, KeyFormatSet, LiveOperations, Page, Purged,
     Respell, Store, StoreError, Swap, Swapped,
 };
+use crate::audit::{AuditCursor, AuditEntry, AuditFilter, AuditPage};
 use crate::clock::{ClockReport, ClockRequest};
 use crate::history::HistoryLine;
 use crate::identity::{OperationId, RecordKey};
@@ -238,6 +239,38 @@ impl StoreHandle {
             ClockRequest::Accept => StoreCall::AcceptClock,
         };
         self.caller.call(call, |store| store.clock(request)).await
+    }
+
+    /// [`Store::audit`].
+    ///
+    /// # Errors
+    /// As [`swap_all`](Self::swap_all).
+    pub async fn audit(&self, entry: AuditEntry, change: Option<Swap>) -> Result<(Now, Swapped), StoreError> {
+        let answer = self.caller.call(StoreCall::Audit, |store| store.audit(entry, change)).await?;
+        let now = answer.moment();
+        let swapped = answer.items.into_iter().next();
+        Ok((now, swapped.ok_or_else(|| StoreError::Lost("the store returned no result".into()))?))
+    }
+
+    /// [`Store::audited`].
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub async fn audited(
+        &self,
+        filter: AuditFilter,
+        from: Option<AuditCursor>,
+        limit: usize,
+    ) -> Result<AuditPage, StoreError> {
+        self.caller.call(StoreCall::Audited, |store| store.audited(filter, from, limit)).await
+    }
+
+    /// [`Store::purge_audit`].
+    ///
+    /// # Errors
+    /// As [`swap_all`](Self::swap_all).
+    pub async fn purge_audit(&self, older_than: Duration, at_most: usize) -> Result<u64, StoreError> {
+        self.caller.call(StoreCall::PurgeAudit, |store| store.purge_audit(older_than, at_most)).await
     }
 
     /// [`Store::set_key_format`]. With a `respell` it writes every record, and takes as long as that takes: there is no timeout then.

@@ -2,13 +2,14 @@
 
 mod key_format;
 
+use crate::audit::{AuditCursor, AuditEntry, AuditFilter, AuditPage, AuditTable};
 use crate::clock::{ClockReport, ClockRequest, Terms};
 use crate::history::{HistoryEntry, HistoryLine};
 use crate::identity::{OperationId, RecordKey};
 use crate::record::{Body, Draft, DueKind, Expected, Record, State, StoredResponse};
 use crate::store::{
     Answer, Created, Cursor, DueQuery, Filter, KeyFormat, KeyFormatSet, LiveOperations, Page, Purged,
-    Respell, Store, StoreFuture, Swap, Swapped, check_draft,
+    Respell, Store, StoreError, StoreFuture, Swap, Swapped, check_draft,
 };
 use crate::time::{Now, Timestamp};
 use crate::transition::state_at;
@@ -158,6 +159,7 @@ struct Contents {
     records: BTreeMap<RecordKey, Kept>,
     keys: HashMap<OperationId, RecordKey>,
     remembered: HashMap<String, Bytes>,
+    audit: AuditTable,
     /// The key format that new records must have; `None` until it is set.
     sealed_keys: Option<bool>,
 }
@@ -193,6 +195,7 @@ impl MemoryStore {
             records: BTreeMap::new(),
             keys: HashMap::new(),
             remembered: HashMap::new(),
+            audit: AuditTable::default(),
             sealed_keys: None,
         };
         Self { shared: Arc::new(Shared { clock, contents: Mutex::new(contents) }) }
@@ -316,6 +319,8 @@ fn passes(filter: &Filter, record: &Record, now: Timestamp) -> bool {
         && is(&filter.operation, &record.key.operation)
         && is(&filter.key, &record.key.key)
         && filter.dead_letter.is_none_or(|dead_letter| dead_letter == record.dead_letter)
+        && filter.created_from.is_none_or(|from| record.times.created >= from)
+        && filter.created_until.is_none_or(|until| record.times.created < until)
 }
 
 // Each call is one critical section without an await: atomic, and nothing is done before the future is polled.
@@ -373,10 +378,15 @@ impl Store for MemoryStore {
             let mut found: Vec<&Kept> = contents
                 .records
                 .values()
-                .filter(|kept| from.is_none_or(|Cursor(place)| kept.place < place))
+                .filter(|kept| {
+                    from.is_none_or(|Cursor(place)| match filter.oldest_first {
+                        true => kept.place > place,
+                        false => kept.place < place,
+                    })
+                })
                 .filter(|kept| passes(&filter, &kept.record, now.earliest))
                 .collect();
-            found.sort_by_key(|kept| std::cmp::Reverse(kept.place));
+            found.sort_by_key(|kept| if filter.oldest_first { kept.place } else { -kept.place });
             let more = found.len() > limit;
             found.truncate(limit);
             let next = found.last().filter(|_| more).map(|kept| Cursor(kept.place));
@@ -500,6 +510,39 @@ impl Store for MemoryStore {
         Box::pin(async move {
             let (mut contents, now) = self.lock();
             contents.set_key_format(format, respell.as_ref(), now.earliest)
+        })
+    }
+
+    fn audit(&self, entry: AuditEntry, change: Option<Swap>) -> StoreFuture<'_, Answer<Swapped>> {
+        Box::pin(async move {
+            change.iter().try_for_each(Swap::check)?;
+            let (mut contents, now) = self.lock();
+            let swapped = change.map_or(Swapped::Done, |swap| contents.swap(swap, now));
+            if swapped == Swapped::Done {
+                contents.audit.append(now.earliest, entry);
+            }
+            Ok(Answer::at(now, vec![swapped]))
+        })
+    }
+
+    fn audited(
+        &self,
+        filter: AuditFilter,
+        from: Option<AuditCursor>,
+        limit: usize,
+    ) -> StoreFuture<'_, AuditPage> {
+        Box::pin(async move {
+            let (contents, _) = self.lock();
+            let page = contents.audit.page(&filter, from.as_ref(), limit);
+            page.ok_or_else(|| StoreError::Unavailable("a cursor from elsewhere".into()))
+        })
+    }
+
+    fn purge_audit(&self, older_than: Duration, at_most: usize) -> StoreFuture<'_, u64> {
+        Box::pin(async move {
+            let (mut contents, now) = self.lock();
+            let before = now.earliest.minus(older_than);
+            Ok(if now.is_held() { 0 } else { contents.audit.purge(before, at_most) })
         })
     }
 

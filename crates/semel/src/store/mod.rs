@@ -13,6 +13,7 @@ pub use damage::DamageLog;
 pub use handle::StoreHandle;
 pub use memory::{ManualClock, MemoryStore};
 
+use crate::audit::{AuditCursor, AuditEntry, AuditFilter, AuditPage};
 use crate::clock::{ClockReport, ClockRequest};
 use crate::history::{HistoryEntry, HistoryLine};
 use crate::identity::{KeyScope, OperationId, RecordKey};
@@ -148,9 +149,21 @@ pub struct Filter {
     pub key: Option<String>,
     /// Only dead letters, or only others.
     pub dead_letter: Option<bool>,
+    /// Only created at this moment or later.
+    pub created_from: Option<Timestamp>,
+    /// Only created before this moment.
+    pub created_until: Option<Timestamp>,
+    /// Oldest first, in place of newest first.
+    pub oldest_first: bool,
 }
 
-/// One page of a listing, newest first, bodies and headers left out ([`Body::Omitted`](crate::Body::Omitted)).
+impl Filter {
+    /// By how much creations may be out of their order in a store that numbers records before it knows their time.
+    #[doc(hidden)]
+    pub const OUT_OF_ORDER: Duration = Duration::from_secs(60);
+}
+
+/// One page of a listing, bodies and headers left out ([`Body::Omitted`](crate::Body::Omitted)).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Page {
     /// The records.
@@ -286,7 +299,7 @@ pub trait Store: Send + Sync + 'static {
     /// The history of an operation, oldest first.
     fn history(&self, id: OperationId) -> StoreFuture<'_, Vec<HistoryLine>>;
 
-    /// Records by filter, newest first, without bodies and headers: a stored body is [`Omitted`](crate::Body::Omitted), and may
+    /// Records by filter, in the order of their creation, newest first unless the filter says otherwise, without bodies and headers: a stored body is [`Omitted`](crate::Body::Omitted), and may
     /// be told as that when it was dropped since.
     ///
     /// A damaged record is skipped and counted ([`Page::damaged`]), so that operators see the others. It
@@ -351,6 +364,24 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// It may take as long as all records together: it is not to be bounded by a time-out for single calls, where there is a `respell`.
     fn set_key_format(&self, format: KeyFormat, respell: Option<Respell>) -> StoreFuture<'_, KeyFormatSet>;
+
+    /// Appends an entry to the audit, and makes the change that it is about, if there is one, in the same commit: both are done, or neither.
+    /// Without a change the entry alone is appended, and that is [`Done`](Swapped::Done). One item is returned.
+    fn audit(&self, entry: AuditEntry, change: Option<Swap>) -> StoreFuture<'_, Answer<Swapped>>;
+
+    /// Entries of the audit by filter, newest first.
+    ///
+    /// A damaged entry is skipped and counted ([`AuditPage::damaged`]); it takes up a place on its page.
+    fn audited(
+        &self,
+        filter: AuditFilter,
+        from: Option<AuditCursor>,
+        limit: usize,
+    ) -> StoreFuture<'_, AuditPage>;
+
+    /// Removes entries that are older than this by the store's now, the oldest first, at most `at_most`; how many. Nothing is removed
+    /// while a clock hold is open.
+    fn purge_audit(&self, older_than: Duration, at_most: usize) -> StoreFuture<'_, u64>;
 
     /// How many batches of one kind the store can work on at once to advantage.
     fn max_concurrent_batches(&self) -> usize;

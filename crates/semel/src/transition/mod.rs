@@ -38,7 +38,7 @@ pub use arrive::{Arrival, Arrived, Match, Reservation, arrive, reserve};
 pub use owner::{Act, Claim, act};
 pub use reap::{Standing, reap, standing, state_at};
 pub use rewrite::rewrite;
-pub use settle::{About, Evidence, Polling, Settlement, ask_as_well, poll, remark, settle};
+pub use settle::{About, Evidence, Polling, Settlement, ask_as_well, ask_now, poll, remark, settle};
 pub use watch::watch;
 
 use crate::history::{Actor, Happening, HistoryEntry};

@@ -150,6 +150,23 @@ pub fn poll(record: &Record, polling: &Polling, now: Timestamp) -> Result<Change
     Ok(put(next, None))
 }
 
+/// An operator has doubt asked about at once. A dead letter is asked about again, as often as doubt that is new.
+///
+/// # Errors
+/// It is not in doubt.
+pub fn ask_now(record: &Record) -> Result<Change, Refusal> {
+    if record.state != State::Unknown {
+        return Err(Refusal::NotUnknown);
+    }
+    let mut next = next_version(record);
+    if next.dead_letter {
+        next.dead_letter = false;
+        next.reconcile_attempts = 0;
+    }
+    next.times.reconcile = Some(When::NOW);
+    Ok(put(next, None))
+}
+
 /// Doubt that a webhook alone was to end is asked about as well, at once: the rules have changed since.
 ///
 /// # Errors

@@ -6,6 +6,7 @@ use super::pauses::Known;
 use super::weather::{Call, Weather};
 use crate::machine::Machine;
 use bytes::Bytes;
+use semel::audit::{AuditCursor, AuditEntry, AuditFilter, AuditPage};
 use semel::clock::{Clock as _, ClockReport, ClockRequest, Keeper, Mark, Told};
 use semel::{
     Answer, Created, Cursor, Draft, DueQuery, Expected, Filter, HistoryLine, KeyFormat, KeyFormatSet,
@@ -326,6 +327,36 @@ impl Store for SimulatedStore {
     fn set_key_format(&self, format: KeyFormat, respell: Option<Respell>) -> StoreFuture<'_, KeyFormatSet> {
         self.call("set_key_format", move |_, contents, now| {
             contents.set_key_format(format, respell.as_ref(), now)
+        })
+    }
+
+    fn audit(&self, entry: AuditEntry, change: Option<Swap>) -> StoreFuture<'_, Answer<Swapped>> {
+        self.call("audit", move |_, contents, now| {
+            change.iter().try_for_each(Swap::check)?;
+            let swapped = change.map_or(Swapped::Done, |swap| contents.swap(&swap, now));
+            if swapped == Swapped::Done {
+                contents.audit.append(now.earliest, entry);
+            }
+            Ok(Answer::at(now, vec![swapped]))
+        })
+    }
+
+    fn audited(
+        &self,
+        filter: AuditFilter,
+        from: Option<AuditCursor>,
+        limit: usize,
+    ) -> StoreFuture<'_, AuditPage> {
+        self.call("audited", move |_, contents, _| {
+            let page = contents.audit.page(&filter, from.as_ref(), limit);
+            page.ok_or_else(|| StoreError::Unavailable("a cursor from elsewhere".into()))
+        })
+    }
+
+    fn purge_audit(&self, older_than: Duration, at_most: usize) -> StoreFuture<'_, u64> {
+        self.call("purge_audit", move |_, contents, now| {
+            let before = now.earliest.minus(older_than);
+            Ok(if now.is_held() { 0 } else { contents.audit.purge(before, at_most) })
         })
     }
 

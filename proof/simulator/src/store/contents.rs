@@ -2,6 +2,7 @@
 
 use super::log::{Log, Undo};
 use bytes::Bytes;
+use semel::audit::AuditTable;
 use semel::clock::Mark;
 use semel::transition::state_at;
 use semel::{
@@ -31,6 +32,8 @@ pub(crate) struct Contents {
     answers: BTreeSet<(Timestamp, OperationId)>,
     pub(super) remembered: BTreeMap<String, Bytes>,
     pub(super) sealed_keys: Option<bool>,
+    /// Nothing that is simulated writes any of it, so no crash takes it back.
+    pub(super) audit: AuditTable,
     mark: Mark,
     created: i64,
     log: Log<Kept>,
@@ -46,6 +49,7 @@ impl Default for Contents {
             answers: BTreeSet::new(),
             remembered: BTreeMap::new(),
             sealed_keys: None,
+            audit: AuditTable::default(),
             mark: Mark::NONE,
             created: 0,
             log: Log::default(),
@@ -299,11 +303,14 @@ impl Contents {
     }
 
     pub(super) fn list(&self, filter: &Filter, from: Option<Cursor>, limit: usize, now: Now) -> Page {
-        let places = match from {
-            Some(Cursor(from)) => self.places.range(..from),
-            None => self.places.range(..),
+        let after = |Cursor(from)| (std::ops::Bound::Excluded(from), std::ops::Bound::Unbounded);
+        let places: Box<dyn Iterator<Item = (&i64, &RecordKey)>> = match (from, filter.oldest_first) {
+            (Some(Cursor(from)), false) => Box::new(self.places.range(..from).rev()),
+            (None, false) => Box::new(self.places.iter().rev()),
+            (Some(from), true) => Box::new(self.places.range(after(from))),
+            (None, true) => Box::new(self.places.iter()),
         };
-        let kept = places.rev().filter_map(|(_, key)| self.records.get(key));
+        let kept = places.filter_map(|(_, key)| self.records.get(key));
         let mut found = kept.filter(|kept| passes(filter, &kept.record, now.earliest));
         let (mut page, mut last) = (Page { records: Vec::new(), damaged: 0, next: None }, None);
         for kept in found.by_ref().take(limit) {
@@ -468,4 +475,6 @@ fn passes(filter: &Filter, record: &Record, now: Timestamp) -> bool {
         && is(&filter.operation, &record.key.operation)
         && is(&filter.key, &record.key.key)
         && filter.dead_letter.is_none_or(|dead_letter| dead_letter == record.dead_letter)
+        && filter.created_from.is_none_or(|from| record.times.created >= from)
+        && filter.created_until.is_none_or(|until| record.times.created < until)
 }

@@ -3,7 +3,8 @@
 use super::row::{damaged, entry, event_columns};
 use super::{PgOutbox, commit, name_heads, now_sql, unavailable};
 use crate::outbox::admin::{Entry, EntryFilter, EntryPage, MOST_COUNTED, OutboxAdmin, OutboxStats, Touched};
-use semel::{StoreFuture, Timestamp};
+use semel::audit::AuditEntry;
+use semel::{StoreError, StoreFuture, Timestamp};
 use sqlx::Row as _;
 use sqlx::postgres::{PgConnection, PgRow};
 use std::time::Duration;
@@ -83,22 +84,42 @@ impl OutboxAdmin for PgOutbox {
         })
     }
 
-    fn requeue(&self, id: Uuid) -> StoreFuture<'_, Touched> {
+    fn requeue(&self, id: Uuid, audit: Option<AuditEntry>) -> StoreFuture<'_, Touched> {
         Box::pin(async move {
             let mut transaction = self.begin().await?;
             let touched = requeue(&mut transaction, id).await.map_err(unavailable)?;
+            append(&mut transaction, &touched, audit).await?;
             commit(transaction).await?;
             Ok(touched)
         })
     }
 
-    fn discard(&self, id: Uuid, by: String, reason: String) -> StoreFuture<'_, Touched> {
+    fn discard(
+        &self,
+        id: Uuid,
+        by: String,
+        reason: String,
+        audit: Option<AuditEntry>,
+    ) -> StoreFuture<'_, Touched> {
         Box::pin(async move {
             let mut transaction = self.begin().await?;
             let touched = discard(&mut transaction, id, &by, &reason).await.map_err(unavailable)?;
+            append(&mut transaction, &touched, audit).await?;
             commit(transaction).await?;
             Ok(touched)
         })
+    }
+}
+
+/// Appends the entry about what was done, if it was.
+async fn append(
+    conn: &mut PgConnection,
+    touched: &Touched,
+    entry: Option<AuditEntry>,
+) -> Result<(), StoreError> {
+    match (touched, entry) {
+        (Touched::Done(_), Some(entry)) => semel_postgres::audit_in(conn, &entry).await.map_err(unavailable),
+        _ => Ok(()),
     }
 }
 

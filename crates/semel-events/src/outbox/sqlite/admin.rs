@@ -4,7 +4,9 @@ use super::row::{entry, event_columns};
 use super::{SqliteOutbox, name_heads};
 use crate::outbox::admin::{Entry, EntryFilter, EntryPage, MOST_COUNTED, OutboxAdmin, OutboxStats, Touched};
 use rusqlite::{Connection, OptionalExtension as _, params};
+use semel::audit::AuditEntry;
 use semel::{StoreFuture, Timestamp};
+use semel_sqlite::Transaction;
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -21,7 +23,7 @@ impl OutboxAdmin for SqliteOutbox {
         Box::pin(self.store.query(move |conn, now| Ok((now, find(conn, id)?))))
     }
 
-    fn requeue(&self, id: Uuid) -> StoreFuture<'_, Touched> {
+    fn requeue(&self, id: Uuid, audit: Option<AuditEntry>) -> StoreFuture<'_, Touched> {
         Box::pin(self.write(move |tx| {
             if let Err(other) = refused(tx, id)? {
                 return Ok(other);
@@ -30,11 +32,18 @@ impl OutboxAdmin for SqliteOutbox {
                 "UPDATE semel_outbox SET attempts = 0, dead_letter = 0, retry_at = ?2 WHERE event_id = ?1",
             )?
             .execute(params![id.as_bytes(), tx.now().as_millis()])?;
+            append(tx, audit.as_ref())?;
             Ok(find(tx, id)?.map_or(Touched::Missing, |entry| Touched::Done(Box::new(entry))))
         }))
     }
 
-    fn discard(&self, id: Uuid, by: String, reason: String) -> StoreFuture<'_, Touched> {
+    fn discard(
+        &self,
+        id: Uuid,
+        by: String,
+        reason: String,
+        audit: Option<AuditEntry>,
+    ) -> StoreFuture<'_, Touched> {
         Box::pin(self.write(move |tx| {
             let entry = match refused(tx, id)? {
                 Ok(entry) => entry,
@@ -49,9 +58,14 @@ impl OutboxAdmin for SqliteOutbox {
             .execute(params![id.as_bytes(), tx.now().as_millis(), by, reason])?;
             tx.prepare_cached("DELETE FROM semel_outbox WHERE event_id = ?1")?.execute([id.as_bytes()])?;
             name_heads(tx, [entry.event.aggregate.as_str()], tx.now())?;
+            append(tx, audit.as_ref())?;
             Ok(Touched::Done(Box::new(entry)))
         }))
     }
+}
+
+fn append(tx: &Transaction<'_>, entry: Option<&AuditEntry>) -> rusqlite::Result<()> {
+    entry.map_or(Ok(()), |entry| tx.audit(entry))
 }
 
 fn stats(conn: &Connection, now: Timestamp) -> rusqlite::Result<OutboxStats> {

@@ -84,6 +84,27 @@ impl Store for SlowStore {
         self.0.set_key_format(format, respell)
     }
 
+    fn audit(
+        &self,
+        entry: semel::audit::AuditEntry,
+        change: Option<Swap>,
+    ) -> StoreFuture<'_, Answer<Swapped>> {
+        self.0.audit(entry, change)
+    }
+
+    fn audited(
+        &self,
+        filter: semel::audit::AuditFilter,
+        from: Option<semel::audit::AuditCursor>,
+        limit: usize,
+    ) -> StoreFuture<'_, semel::audit::AuditPage> {
+        self.0.audited(filter, from, limit)
+    }
+
+    fn purge_audit(&self, older_than: std::time::Duration, at_most: usize) -> StoreFuture<'_, u64> {
+        self.0.purge_audit(older_than, at_most)
+    }
+
     fn max_concurrent_batches(&self) -> usize {
         self.0.max_concurrent_batches()
     }

@@ -8,16 +8,18 @@ const NAME: usize = 100;
 
 /// Why a word cannot be kept.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum InvalidReason {
+pub(crate) enum InvalidReason {
     #[error("`reason` is empty: write how you know, for readers of the history")]
     NoReason,
     #[error("`{0}` is too long: {1} characters at most")]
     TooLong(&'static str, usize),
     #[error("`operator` must be a name without control characters")]
     Name,
+    #[error("`ticket` must not have control characters")]
+    Ticket,
 }
 
-pub(super) fn reason(given: &str) -> Result<String, InvalidReason> {
+pub(crate) fn reason(given: &str) -> Result<String, InvalidReason> {
     let reason = given.trim();
     match reason.chars().count() {
         0 => Err(InvalidReason::NoReason),
@@ -27,7 +29,7 @@ pub(super) fn reason(given: &str) -> Result<String, InvalidReason> {
 }
 
 /// The operator name in a request: a claim, not authenticated.
-pub(super) fn operator(given: Option<String>) -> Result<Option<String>, InvalidReason> {
+pub(crate) fn operator(given: Option<String>) -> Result<Option<String>, InvalidReason> {
     let Some(operator) = given else { return Ok(None) };
     if operator.chars().count() > NAME {
         return Err(InvalidReason::TooLong("operator", NAME));
@@ -36,4 +38,22 @@ pub(super) fn operator(given: Option<String>) -> Result<Option<String>, InvalidR
         return Err(InvalidReason::Name);
     }
     Ok(Some(operator))
+}
+
+/// The longest ticket, in characters: a URL of an issue.
+const TICKET: usize = 200;
+
+/// Where else it is written about.
+pub(crate) fn ticket(given: Option<String>) -> Result<Option<String>, InvalidReason> {
+    let Some(ticket) = given.map(|ticket| ticket.trim().to_owned()).filter(|ticket| !ticket.is_empty())
+    else {
+        return Ok(None);
+    };
+    if ticket.chars().count() > TICKET {
+        return Err(InvalidReason::TooLong("ticket", TICKET));
+    }
+    if ticket.chars().any(char::is_control) {
+        return Err(InvalidReason::Ticket);
+    }
+    Ok(Some(ticket))
 }

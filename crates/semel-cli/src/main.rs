@@ -1,6 +1,7 @@
 //! `semel`: the idempotency layer of a write API, as one binary.
 
 mod admin;
+mod audit;
 mod check;
 mod check_config;
 mod clock;
@@ -59,6 +60,7 @@ Examples:
   semel reload                          put a changed one in force, without losing a request
   semel clock                           whether the store's clock is trusted
   semel operations list --state unknown outcomes that are unknown
+  semel audit                           who did what as an operator
   semel outbox list --dead-letter       events that their receiver refused
   semel migrate --store postgres://owner@localhost/payments
                                         create or migrate the tables
@@ -79,6 +81,7 @@ enum Command {
     Health(health::Arguments),
     Operations(operations::Arguments),
     Outbox(outbox::Arguments),
+    Audit(audit::Arguments),
     Migrate(migrate::Arguments),
     Rekey(rekey::Arguments),
     Completions(completions::Arguments),
@@ -101,6 +104,7 @@ fn main() -> ExitCode {
         Command::Health(arguments) => return health::run(&arguments),
         Command::Operations(arguments) => return operations::run(&arguments),
         Command::Outbox(arguments) => return outbox::run(&arguments),
+        Command::Audit(arguments) => return audit::run(&arguments),
         Command::Migrate(arguments) => migrate::run(&arguments).map_err(Into::into),
         Command::Rekey(arguments) => rekey::run(&arguments).map_err(Into::into),
         Command::Completions(arguments) => completions::run(&arguments).map_err(Into::into),

@@ -491,3 +491,105 @@ fn what_strangers_chose_is_shown_and_does_not_change_how_the_rest_is_shown() {
         assert!(!json.contains(['\u{202e}', '\u{200b}', '\u{9b}']), "{json:?}");
     }
 }
+
+/// One line of a file of settlements.
+fn settlement(admin: &AdminApi, id: OperationId) -> String {
+    let record = admin.record(id);
+    serde_json::json!({"operation_id": id.to_string(), "outcome": "completed", "reason": "in the bank's file",
+        "attempt": record.attempt, "version": record.version})
+    .to_string()
+}
+
+#[test]
+fn many_are_settled_from_a_file_and_a_second_run_goes_on_where_the_first_one_stopped() {
+    let admin = AdminApi::open(Some(TOKEN));
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("settlements.jsonl");
+    let ids: Vec<_> = (0..45).map(|number| admin.doubtful(&format!("key-of-the-many-{number:05}"))).collect();
+    let lines: Vec<String> = ids.iter().map(|id| settlement(&admin, *id)).collect();
+    std::fs::write(&file, lines[..25].join("\n")).unwrap();
+    let name = file.to_str().unwrap();
+    let first = admin.operations(&["settle", "--many", name]);
+    assert_eq!(first.status.code(), Some(0), "{}", err(&first));
+    assert_eq!(out(&first).lines().filter(|line| line.ends_with("  settled")).count(), 25, "{}", out(&first));
+    assert!(err(&first).contains("20 of 25: 20 settled, 0 refused"), "{}", err(&first));
+    // One moves on meanwhile; the file has grown.
+    let moved =
+        admin.operations(&["settle", &ids[30].to_string(), "--outcome", "completed", "--reason", "seen"]);
+    assert_eq!(moved.status.code(), Some(0), "{}", err(&moved));
+    std::fs::write(&file, lines.join("\n")).unwrap();
+    let second = admin.operations(&["settle", "--many", name, "--json"]);
+    assert_eq!(second.status.code(), Some(1), "one was refused: {}", err(&second));
+    assert!(err(&second).contains("25 of 45 are done already."), "{}", err(&second));
+    let results: Vec<Value> = out(&second).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(results.len(), 20);
+    assert_eq!(results[5]["code"], "admin_other_version");
+    assert!(ids.iter().all(|id| admin.record(*id).state == State::Completed));
+    let third = admin.operations(&["settle", "--many", name]);
+    assert_eq!((third.status.code(), out(&third).as_str()), (Some(1), ""), "{}", err(&third));
+    for (text, said) in [
+        ("", "it is empty"),
+        ("{}", "line 1: `operation_id` is missing"),
+        (&format!("{}\n{}", lines[0], lines[0]), "is named twice"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let wrong = admin.operations(&["settle", "--many", name]);
+        assert_eq!(wrong.status.code(), Some(2), "{text}");
+        assert!(err(&wrong).contains(said), "{}", err(&wrong));
+    }
+}
+
+#[test]
+fn the_audit_is_a_table_for_people_and_json_for_programs() {
+    let admin = AdminApi::open(Some(TOKEN));
+    let id = admin.doubtful("key-of-the-audited-01").to_string();
+    let settled = admin.operations(&[
+        "settle",
+        &id,
+        "--outcome",
+        "completed",
+        "--reason",
+        "a\u{202e}b",
+        "--ticket",
+        "OPS-1",
+    ]);
+    assert_eq!(settled.status.code(), Some(0), "{}", err(&settled));
+    let audit = |arguments: &[&str]| {
+        let mut command = semel();
+        command.arg("audit").args(arguments).args(["--admin", &format!("http://{}", admin.address)]);
+        command.env("SEMEL_ADMIN_TOKEN", TOKEN).output().unwrap()
+    };
+    let table = audit(&["--action", "settle"]);
+    let printed = out(&table);
+    assert_eq!(printed.lines().count(), 2, "{printed}{}", err(&table));
+    for part in ["token:admin", "settle", "done, completed", &id, "acme", "a\\u{202e}b"] {
+        assert!(printed.contains(part), "{part}: {printed}");
+    }
+    let entry = &json(&audit(&["--json", "--target", &id]))["entries"][0];
+    assert_eq!(
+        (&entry["via"], &entry["ticket"], &entry["note"]),
+        (&"cli".into(), &"OPS-1".into(), &"claims to be ada".into())
+    );
+    let none = audit(&["--actor", "token:nobody"]);
+    assert_eq!((none.status.code(), err(&none).as_str()), (Some(0), "No entry matches.\n"));
+    assert_eq!(audit(&["--action", "did"]).status.code(), Some(2));
+}
+
+#[test]
+fn old_doubt_is_listed_oldest_first_and_polled_where_a_poll_is_configured() {
+    let admin = AdminApi::open(Some(TOKEN));
+    let old = |at: i64| {
+        move |draft: &mut semel::Draft| draft.times.created = When::At(semel::Timestamp::from_millis(at))
+    };
+    let first = admin.insert(State::Unknown, "key-of-the-first-0001", old(1_000));
+    let second = admin.insert(State::Unknown, "key-of-the-second-001", old(2_000));
+    admin.doubtful("key-of-the-young-0001");
+    let listed =
+        admin.operations(&["list", "--state", "unknown", "--older-than", "10m", "--oldest", "--json"]);
+    let operations = json(&listed)["operations"].clone();
+    let ids: Vec<_> = operations.as_array().unwrap().iter().map(|one| one["operation_id"].clone()).collect();
+    assert_eq!(ids, [first.to_string(), second.to_string()]);
+    let polled = admin.operations(&["poll", &first.to_string()]);
+    assert_eq!(polled.status.code(), Some(1));
+    assert!(err(&polled).contains("No poll is configured"), "{}", err(&polled));
+}

@@ -3,11 +3,13 @@
 //! planned each time.
 
 use crate::PgStore;
+use crate::audit;
 use crate::listing::list_sql;
 use crate::statements::{
-    COUNT_LIVE, CREATE, CREATE_RESERVATION, DROP_ANSWERS, DUE, FIND, HISTORY, HOLD, PURGE, READ, RECALL,
-    REMOVE, RESERVE, SWAP, SWAP_COMPLETION,
+    COUNT_LIVE, CREATE, CREATE_RESERVATION, DROP_ANSWERS, DUE, FIND, HISTORY, HOLD, PURGE, PURGE_AUDIT, READ,
+    RECALL, REMOVE, RESERVE, SWAP, SWAP_AUDITED, SWAP_COMPLETION,
 };
+use semel::audit::{AuditAction, AuditFilter};
 use semel::{Filter, State};
 use semel_testing::database::Database;
 use sqlx::postgres::PgConnection;
@@ -29,6 +31,9 @@ INSERT INTO semel_answers (ends_at, operation_id, headers, body)
 SELECT expires_at, operation_id, '[]', '\\x00' FROM semel_records WHERE state = 'completed';
 INSERT INTO semel_history (operation_id, at, version, attempt, happening, actor)
 SELECT md5('o' || n)::uuid, n, 1, 1, 'remarked', 'owner' FROM generate_series(1, 30000, 10) AS n;
+INSERT INTO semel_audit (at, entry_id, actor, action, result, target, tenant, details)
+SELECT n, md5('e' || n)::uuid, 'token:' || n % 100, CASE WHEN n % 100 = 0 THEN 'reload' ELSE 'settle' END, 'done', 'target-' || n,
+    'tenant-' || n % 100, '{}' FROM generate_series(1, 30000) AS n;
 INSERT INTO semel_remembered (name, value) SELECT 'name-' || n, '\\x00' FROM generate_series(1, 3000) AS n;
 ANALYZE";
 
@@ -101,7 +106,7 @@ async fn creating_reads_nothing_and_leaves_conflicts_to_the_unique_indexes() {
 async fn records_are_found_changed_and_removed_by_their_indexes() {
     for mut tables in [Tables::empty().await, Tables::full().await] {
         tables.goes_by(READ, "Index Scan using semel_records_key on semel_records").await;
-        let swaps = [SWAP.one, SWAP.many, SWAP_COMPLETION.one, SWAP_COMPLETION.many];
+        let swaps = [SWAP.one, SWAP.many, SWAP_COMPLETION.one, SWAP_COMPLETION.many, SWAP_AUDITED];
         for sql in swaps.into_iter().chain([FIND, REMOVE, HOLD]) {
             tables.goes_by(sql, "Index Scan using semel_records_operation_id on semel_records").await;
         }
@@ -134,6 +139,28 @@ async fn what_is_purged_is_found_by_what_it_waits_for() {
         let found = plan.split("CTE gone").next().unwrap();
         assert!(!found.contains("Sort"), "sorts all that is over:\n{plan}");
     }
+}
+
+#[tokio::test]
+async fn the_audit_is_listed_and_purged_by_its_indexes() {
+    let mut tables = Tables::full().await;
+    for bits in 0..16_u8 {
+        let some = |bit: u8, text: &str| (bits & bit != 0).then(|| text.to_owned());
+        let filter = AuditFilter {
+            target: some(1, "target-7"),
+            tenant: some(2, "tenant-7"),
+            actor: some(4, "token:7"),
+            action: (bits & 8 != 0).then_some(AuditAction::Reload),
+            ..AuditFilter::default()
+        };
+        let (sql, texts) = audit::list_sql(&filter);
+        let texts = texts.iter().map(|text| format!("'{text}'"));
+        let arguments: Vec<String> =
+            ["30001".into(), "0".into(), "51".into()].into_iter().chain(texts).collect();
+        let plan = tables.plan("force_custom_plan", &sql, &arguments.join(", ")).await;
+        assert!(plan.contains("semel_audit_") && !plan.contains("Seq Scan"), "{filter:?} scans:\n{plan}");
+    }
+    tables.goes_by(PURGE_AUDIT, "semel_audit_at on semel_audit").await;
 }
 
 #[tokio::test]

@@ -129,10 +129,9 @@ pub(crate) async fn check(pool: &PgPool) -> Result<(), OpenError> {
 /// Refuses a role that may not do all that requests need: one that can reserve and not complete would execute what it cannot remember.
 pub(crate) async fn check_privileges(pool: &PgPool) -> Result<(), OpenError> {
     let missing = "SELECT string_agg(format('%s on %s', privilege, name), ', ' ORDER BY name, privilege)
-         FROM unnest(ARRAY['semel_records', 'semel_answers', 'semel_history', 'semel_remembered', 'semel_clock', 'semel_audit']) AS name,
+         FROM unnest(ARRAY['semel_records', 'semel_answers', 'semel_history', 'semel_remembered', 'semel_clock']) AS name,
               unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS privilege
-         WHERE NOT has_table_privilege(name, privilege) AND NOT (name = 'semel_clock' AND privilege = 'DELETE')
-           AND NOT (name = 'semel_audit' AND privilege = 'UPDATE')";
+         WHERE NOT has_table_privilege(name, privilege) AND NOT (name = 'semel_clock' AND privilege = 'DELETE')";
     let row = raw_sql(missing).fetch_one(&mut *pool.acquire().await?).await?;
     match row.try_get::<Option<String>, _>(0)? {
         Some(missing) => Err(OpenError::NotAllowed { missing }),

@@ -1,9 +1,11 @@
 //! Every statement uses an index: `EXPLAIN QUERY PLAN` of each, on an empty file, where the planner knows nothing
 //! but the statement itself.
 
+use crate::audit::{self, PURGE_AUDIT};
 use crate::listing::{COUNT_LIVE, DUE, HISTORY, list_sql};
 use crate::{schema, statements};
 use rusqlite::{Connection, StatementStatus};
+use semel::audit::{AuditAction, AuditFilter};
 use semel::{Filter, State, Timestamp};
 use std::path::Path;
 
@@ -194,4 +196,42 @@ fn a_rare_state_is_looked_up_rather_than_searched_for_in_a_tenant() {
     goes_by(&conn, &list_sql(&filter, NOW, None).0, "semel_records_rare (state=? AND rowid<?)");
     let filter = Filter { state: Some(State::Completed), ..filter };
     goes_by(&conn, &list_sql(&filter, NOW, None).0, "semel_records_tenant (tenant=? AND rowid<?)");
+}
+
+#[test]
+fn a_listing_of_the_audit_goes_by_an_index_in_the_order_of_time() {
+    let conn = file();
+    for bits in 0..32_u8 {
+        let some = |bit: u8, text: &str| (bits & bit != 0).then(|| text.to_owned());
+        let filter = AuditFilter {
+            target: some(1, "target"),
+            tenant: some(2, "tenant"),
+            actor: some(4, "actor"),
+            action: (bits & 8 != 0).then_some(AuditAction::Settle),
+            from: (bits & 16 != 0).then_some(NOW),
+            until: (bits & 16 != 0).then_some(NOW),
+            ..AuditFilter::default()
+        };
+        let (sql, values) = audit::list_sql(&filter);
+        assert_eq!(values.len() + 3, conn.prepare(&sql).unwrap().parameter_count(), "{sql}");
+        let by = ["target", "tenant", "actor", "action"].into_iter().zip([1, 2, 4, 8]);
+        let by = by.filter(|(_, bit)| bits & bit != 0).map(|(name, _)| name).next().unwrap_or("at");
+        goes_by(&conn, &sql, &format!("semel_audit_{by} ("));
+        let plan = plan(&conn, &sql);
+        assert!(!plan.iter().any(|step| step.contains("TEMP B-TREE")), "{filter:?} sorts: {plan:?}");
+    }
+    goes_by(&conn, PURGE_AUDIT, "semel_audit_at (at<?)");
+}
+
+#[test]
+fn a_listing_of_moments_ends_where_they_end() {
+    let conn = file();
+    for oldest_first in [false, true] {
+        let filter = Filter { created_from: Some(NOW), oldest_first, ..Filter::default() };
+        let (sql, _) = list_sql(&filter, NOW, Some(7));
+        goes_by(&conn, &sql, "USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)");
+        let rare = Filter { state: Some(State::Unknown), ..filter };
+        let (sql, _) = list_sql(&rare, NOW, Some(7));
+        goes_by(&conn, &sql, "semel_records_rare (state=? AND rowid>? AND rowid<?)");
+    }
 }

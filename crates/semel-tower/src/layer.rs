@@ -1,21 +1,22 @@
 //! The layer: how an application configures its protection.
 
-use crate::body::BodyBudget;
+use crate::body::{Body, BodyBudget};
 use crate::contract::Described;
 use crate::protection::{InvalidProtection, Protection, ValidProtection};
 use crate::published::ContractService;
 use crate::replay_check::ReplayCheck;
+use crate::responses::Decided;
 use crate::service::Idempotency;
 use crate::state::{LayerState, Protected, Select, path};
 use crate::tenant::{TenantLookup, TenantSource};
 use http::header::HOST;
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response};
 use semel::fingerprint::FingerprintSecret;
 use semel::key::KeyRules;
 use semel::problem::{DocsBase, Format, Profile};
 use semel::seal::Keyring;
-use semel::{Engine, EngineOptions, Store};
+use semel::{Decision, Engine, EngineOptions, Store};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -219,6 +220,16 @@ impl IdempotencyLayer {
     #[must_use]
     pub fn body_budget(self, memory: BodyBudget) -> Self {
         self.with(|state| state.body_budget = memory)
+    }
+
+    /// What the layer answers where this was decided: the response itself, as a client gets it. `None`: it would execute. For tools that show
+    /// what a client will get, by [`Engine::forecast`].
+    #[must_use]
+    pub fn answer(&self, decision: Decision, protection: &Protection) -> Option<Response<Body>> {
+        match self.shared.decided(decision, protection, &HeaderMap::new()) {
+            Decided::Answer(response) => Some(response),
+            Decided::Execute(_) => None,
+        }
     }
 
     /// The engine, for watching and draining.

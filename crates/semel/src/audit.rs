@@ -365,7 +365,7 @@ impl AuditFilter {
     }
 }
 
-/// A place in the audit, opaque but to the store that made it: printable ASCII, and short.
+/// A place in the audit, opaque to callers: a moment and a number within it, as [`at`](Self::at) spells them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AuditCursor(pub String);
 
@@ -425,7 +425,7 @@ impl AuditTable {
 }
 
 impl AuditCursor {
-    /// The cursor of stores that order entries by time, and those of one moment by number.
+    /// The cursor after the entry of this moment with this number. Numbers tell apart what a store wrote in one millisecond.
     #[must_use]
     pub fn at(at: Timestamp, number: i64) -> Self {
         Self(format!("{:016x}{:016x}", at.as_millis(), number))

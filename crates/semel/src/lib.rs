@@ -92,7 +92,7 @@ pub use time::{Now, Timestamp, When};
 #[cfg(feature = "std")]
 pub use engine::{
     Acted, AdvanceError, AtMostOnce, Audited, BeginError, Checkpoint, Decision, Deduplicated, Engine,
-    EngineOptions, Entered, Finish, FinishError, Found, Identity, Incoming, Inquiry, Interruption,
+    EngineOptions, Entered, Finish, FinishError, Forecast, Found, Identity, Incoming, Inquiry, Interruption,
     KeysConverted, OperatorTerms, OutOfStep, Outcome, OutcomeWrites, PhaseError, Phases, Promise, Queryable,
     Quota, Quotas, Rate, Right, RightEnded, Settled, Step, Takeover, Ticket, downstream_key, queryable,
 };

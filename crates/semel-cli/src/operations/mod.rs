@@ -1,8 +1,10 @@
-//! `semel operations`: lists, shows and settles operations.
+//! `semel operations`: lists, shows, settles and polls operations.
 //!
-//! `list.rs`, `show.rs` and `settle.rs` are the commands.
+//! `list.rs`, `show.rs`, `settle.rs` (with `many.rs`) and `poll.rs` are the commands.
 
 mod list;
+mod many;
+mod poll;
 mod settle;
 mod show;
 
@@ -10,7 +12,7 @@ use crate::admin;
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
-/// List, show and settle operations, through the gateway's admin API.
+/// List, show, settle and poll operations, through the gateway's admin API.
 ///
 /// An operation is one execution under an Idempotency-Key. Most need no attention. One
 /// whose outcome is unknown may need an operator to find out what happened.
@@ -20,6 +22,7 @@ use std::process::ExitCode;
     after_help = "\
 Examples:
   semel operations list --state unknown
+  semel operations list --state unknown --older-than 10m --oldest
   semel operations list --dead-letter --json | jq '.operations[].operation_id'
   semel operations show 0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4
   semel operations settle 0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4 \\
@@ -38,10 +41,11 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    List(list::Arguments),
+    List(Box<list::Arguments>),
     Show(show::Arguments),
     #[command(visible_alias = "resolve")]
-    Settle(settle::Arguments),
+    Settle(Box<settle::Arguments>),
+    Poll(poll::Arguments),
 }
 
 /// Runs a command.
@@ -51,6 +55,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             Command::List(arguments) => list::run(arguments).await,
             Command::Show(arguments) => show::run(arguments).await,
             Command::Settle(arguments) => settle::run(arguments).await,
+            Command::Poll(arguments) => poll::run(arguments).await,
         }
     })
 }

@@ -1,6 +1,6 @@
 //! `semel operations settle`
 
-use super::show;
+use super::{many, show};
 use crate::admin::operation::{Operation, Shown};
 use crate::admin::table::style_of;
 use crate::admin::{Admin, Common, Failure, confirmed};
@@ -29,20 +29,36 @@ Examples:
   semel operations settle 0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4 --outcome failed \\
       --attempt 1 --reason 'declined, says the bank' --response-file declined.json --yes
 
+Many at once: one JSON object per line, each with operation_id, outcome, attempt, version and reason, and
+with response, resource and ticket where there is one. Each is settled as by itself, and nothing is done
+where the operation has changed since. The results are appended to FILE.results: run the same command
+again to go on where it stopped. It needs the role admin.
+  semel operations settle --many settlements.jsonl
+
 A response file has the form of the API: {\"status\": 402, \"headers\": {…}, \"body\": \"…\"}, with body_base64
 instead of body for bytes. On a terminal you are asked to confirm.")]
 pub(super) struct Arguments {
     /// The operation's id.
-    #[arg(value_name = "ID")]
-    id: String,
+    #[arg(value_name = "ID", required_unless_present = "many")]
+    id: Option<String>,
 
     /// The outcome.
-    #[arg(long, value_enum)]
-    outcome: Outcome,
+    #[arg(long, value_enum, required_unless_present = "many")]
+    outcome: Option<Outcome>,
 
     /// How you know; kept in the operation's history.
-    #[arg(long, value_name = "TEXT")]
-    reason: String,
+    #[arg(long, value_name = "TEXT", required_unless_present = "many")]
+    reason: Option<String>,
+
+    /// Settle what this file names, one JSON object per line (- for standard input).
+    #[arg(long, value_name = "FILE", conflicts_with_all = [
+        "id", "outcome", "reason", "response_file", "status", "resource", "attempt", "ticket", "expected_version",
+    ])]
+    many: Option<PathBuf>,
+
+    /// Where the results of --many are kept [default: FILE.results]
+    #[arg(long, value_name = "FILE", requires = "many")]
+    results: Option<PathBuf>,
 
     /// JSON file with the response that retries get (- for standard input).
     #[arg(long, value_name = "FILE", conflicts_with_all = ["status", "body", "content_type"])]
@@ -68,7 +84,15 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "NUMBER")]
     attempt: Option<u32>,
 
-    /// Your name, for the history.
+    /// The version that you looked at: if the operation was changed since, nothing is done.
+    #[arg(long = "if-version", value_name = "NUMBER")]
+    expected_version: Option<u64>,
+
+    /// Where else it is written about, such as a ticket; kept in the audit.
+    #[arg(long, value_name = "TEXT")]
+    ticket: Option<String>,
+
+    /// Your name, where several people share a token; kept in the audit.
     #[arg(long, value_name = "NAME", env = "USER")]
     operator: Option<String>,
 
@@ -99,17 +123,24 @@ impl Outcome {
 }
 
 pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if let Some(file) = &arguments.many {
+        return many::run(file, arguments.results.as_deref(), &arguments.common).await;
+    }
+    // clap has seen to it that they are there.
+    let (Some(id), Some(outcome)) = (&arguments.id, arguments.outcome) else {
+        return Err(Failure::Usage("an operation's id and --outcome are required".into()));
+    };
     let admin = Admin::new(&arguments.common.connection)?;
-    let path = show::path(&arguments.id)?;
-    let mut resolution = arguments.resolution()?;
+    let path = show::path(id)?;
+    let mut resolution = arguments.resolution(outcome)?;
     // Here as well: an earlier gateway would take the current attempt for it.
-    if arguments.outcome != Outcome::Completed && arguments.attempt.is_none() {
+    if outcome != Outcome::Completed && arguments.attempt.is_none() {
         let shown: Shown = admin.get(&path).await?.document()?;
-        return Err(attempt_missing(&shown.operation, arguments.outcome));
+        return Err(attempt_missing(&shown.operation, outcome));
     }
     if !arguments.yes && std::io::stdin().is_terminal() {
         let shown: Shown = admin.get(&path).await?.document()?;
-        confirm(&shown, arguments.outcome)?;
+        confirm(&shown, outcome)?;
         // What was looked at is what is settled, even if a later attempt comes in between.
         resolution.entry("attempt").or_insert(shown.operation.attempt.into());
     }
@@ -126,10 +157,16 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 impl Arguments {
-    fn resolution(&self) -> Result<Map<String, Value>, Failure> {
+    fn resolution(&self, outcome: Outcome) -> Result<Map<String, Value>, Failure> {
         let mut resolution = Map::new();
-        resolution.insert("outcome".into(), self.outcome.as_str().into());
-        resolution.insert("reason".into(), self.reason.as_str().into());
+        resolution.insert("outcome".into(), outcome.as_str().into());
+        resolution.insert("reason".into(), self.reason.as_deref().unwrap_or_default().into());
+        if let Some(version) = self.expected_version {
+            resolution.insert("version".into(), version.into());
+        }
+        if let Some(ticket) = &self.ticket {
+            resolution.insert("ticket".into(), ticket.as_str().into());
+        }
         if let Some(response) = self.response()? {
             resolution.insert("response".into(), response);
         }

@@ -3,6 +3,7 @@
 //! One place for the admin API and the console: each act checks role and tenant, acts, and writes the audit. A change of the store and its entry
 //! are one commit; what is refused or shown is in the audit before the answer goes out.
 
+mod dry_run;
 mod error;
 mod events;
 mod operator;
@@ -11,6 +12,7 @@ mod reveal;
 mod settle;
 mod statement;
 
+pub use dry_run::{DryRun, NextRetry};
 pub use error::{ActError, MovedOn, Seen};
 pub use operator::{Operator, Via};
 pub use reveal::Revealed;
@@ -23,6 +25,7 @@ use crate::reload::{Reload, Reloaded};
 use semel::audit::{AuditAction, AuditCursor, AuditEntry, AuditFilter, AuditPage, AuditResult};
 use semel::{Engine, OperationId, Policy, Record, StoreError, Timestamp};
 use semel_events::outbox::OutboxAdmin;
+use semel_tower::IdempotencyLayer;
 use std::sync::Arc;
 
 /// The rules of the operation of this name: they say how long what is settled is kept.
@@ -39,6 +42,8 @@ pub struct Acts {
     pub outbox: Option<Arc<dyn OutboxAdmin>>,
     /// Triggers a reload; `None` without a config file.
     pub reload: Option<Reload>,
+    /// What answers clients: for dry runs.
+    pub layer: IdempotencyLayer,
     /// What the audit calls this process.
     pub instance: Arc<str>,
 }

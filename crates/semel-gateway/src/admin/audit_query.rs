@@ -44,7 +44,7 @@ pub(super) struct OfAudit {
     #[param(schema_with = super::schemas::limit_asked_for, required = false)]
     limit: u16,
     /// The `next_cursor` of the previous page.
-    #[param(required = false, pattern = "^[!-~]{0,200}$")]
+    #[param(required = false, pattern = "^([0-9a-fA-F]{32})?$")]
     cursor: String,
 }
 
@@ -81,7 +81,7 @@ pub(super) struct OfExport {
     #[param(schema_with = super::schemas::moment_asked_for, required = false)]
     before: String,
     /// The `Semel-Next-Cursor` of the previous export.
-    #[param(required = false, pattern = "^[!-~]{0,200}$")]
+    #[param(required = false, pattern = "^([0-9a-fA-F]{32})?$")]
     cursor: String,
 }
 

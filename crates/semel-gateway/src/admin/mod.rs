@@ -10,6 +10,7 @@ mod body;
 mod clock;
 mod csv;
 mod document;
+mod dry_run;
 mod event;
 mod openapi;
 mod operations;
@@ -21,6 +22,7 @@ mod query;
 mod reload;
 mod reserve;
 mod resolution;
+mod resolutions;
 mod resolve;
 mod schemas;
 mod scrape;
@@ -44,6 +46,7 @@ use problem::AdminProblem;
 use semel::problem::{DocsBase, Format};
 use semel::{Engine, Policy};
 use semel_events::outbox::{Counts, OutboxAdmin};
+use semel_tower::IdempotencyLayer;
 use semel_worker::WebhookIntake;
 use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
@@ -77,6 +80,8 @@ pub struct Admin {
     pub format: Format,
     /// Where their codes are explained.
     pub docs: DocsBase,
+    /// What answers clients: for dry runs.
+    pub layer: IdempotencyLayer,
     /// What the audit calls this process.
     pub instance: Arc<str>,
 }
@@ -87,6 +92,7 @@ impl Admin {
     pub fn new(engine: Engine, metrics: Arc<Metrics>) -> Self {
         let policy = Arc::new(Policy::default());
         Self {
+            layer: IdempotencyLayer::with_engine(engine.clone()),
             engine,
             metrics,
             people: Directory::default(),
@@ -112,6 +118,7 @@ impl Admin {
             policies: Arc::clone(&self.policies),
             outbox: self.outbox.clone(),
             reload: self.reload.clone(),
+            layer: self.layer.clone(),
             instance: Arc::clone(&self.instance),
         }
     }
@@ -162,6 +169,7 @@ fn routes(shared: &Arc<Shared>) -> OpenApiRouter<Arc<Shared>> {
         .routes(routes!(outbox::requeue))
         .route_layer(at_least(Role::Operator));
     let administering = OpenApiRouter::new()
+        .routes(routes!(resolutions::resolve_many))
         .routes(routes!(outbox::discard))
         .routes(routes!(reload::reload))
         .routes(routes!(clock::accept))

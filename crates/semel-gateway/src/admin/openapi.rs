@@ -73,7 +73,15 @@ pub(super) fn add_one_of_constraints(description: &mut utoipa::openapi::OpenApi)
         of_one_attempt("failed"),
         of_one_attempt("not_executed").property("response", absent()).property("resource", absent()),
     ];
-    for (name, alternatives) in [("Response", responses), ("Resolution", resolutions)] {
+    let of_many = vec![
+        some().property("outcome", text().enum_values(Some(["completed", "failed"]))),
+        some()
+            .property("outcome", outcome("not_executed"))
+            .property("response", absent())
+            .property("resource", absent()),
+    ];
+    let constrained = [("Response", responses), ("Resolution", resolutions), ("ResolutionOfMany", of_many)];
+    for (name, alternatives) in constrained {
         let Some(document) = components.schemas.remove(name) else { continue };
         let either = alternatives.into_iter().fold(AnyOfBuilder::new(), AnyOfBuilder::item);
         let both = AllOfBuilder::new().item(document).item(Schema::AnyOf(either.build())).build();
@@ -184,7 +192,7 @@ mod tests {
         );
         assert!(refusals["example"].as_str().unwrap().starts_with("{\"error\":"), "{refusals}");
         let paths = document["paths"].as_object().unwrap();
-        assert_eq!(paths.len(), 20);
+        assert_eq!(paths.len(), 21);
         let mut names = HashSet::new();
         for (path, methods) in paths {
             for (method, described) in methods.as_object().unwrap() {

@@ -162,7 +162,7 @@ impl AdminProblem {
             StatusCode::NOT_FOUND,
             "admin_no_such_path",
             "No such path. The paths are /healthz, /readyz, /metrics, /v1/openapi.json, /v1/whoami, /v1/operations, \
-             /v1/operations/{id}, /v1/operations/{id}/resolve, /v1/operations/{id}/poll, /v1/outbox, /v1/outbox/{id}, /v1/outbox/{id}/requeue, \
+             /v1/operations/{id}, /v1/operations/{id}/resolve, /v1/operations/{id}/poll, /v1/resolutions, /v1/outbox, /v1/outbox/{id}, /v1/outbox/{id}/requeue, \
              /v1/outbox/{id}/drop, /v1/audit, /v1/audit/export, /v1/clock, /v1/clock/accept, /v1/reload and /v1/stats.",
         )
     }

@@ -120,6 +120,28 @@ impl Listing {
     }
 }
 
+const OF_RESOLUTION: [&str; 1] = ["dry_run"];
+
+/// The parameters as they are described.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "describes a query; never constructed")]
+pub(super) struct OfResolution {
+    /// Whether to show what would follow, and change nothing.
+    #[param(schema_with = super::schemas::flag_asked_for, required = false)]
+    dry_run: bool,
+}
+
+/// Whether nothing is to be changed.
+pub(super) fn wants_dry_run(query: Option<&str>) -> Result<bool, AdminProblem> {
+    let mut wanted = false;
+    each_parameter(query, &OF_RESOLUTION, |name, value| {
+        wanted = flag(name, &value)?;
+        Ok(())
+    })?;
+    Ok(wanted)
+}
+
 const OF_ONE_OPERATION: [&str; 1] = ["full_key"];
 
 /// The parameters as they are described.
@@ -351,6 +373,7 @@ mod tests {
         assert_eq!(names::<OfOperations>(), PARAMETERS);
         assert_eq!(names::<OfOneOperation>(), OF_ONE_OPERATION);
         assert_eq!(names::<OfEvents>(), OF_EVENTS);
+        assert_eq!(names::<OfResolution>(), OF_RESOLUTION);
     }
 
     #[test]

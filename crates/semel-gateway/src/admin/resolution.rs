@@ -11,26 +11,26 @@ use utoipa::ToSchema;
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Resolution {
-    outcome: Outcome,
+    pub(super) outcome: Outcome,
     /// How the operator knows; kept in the history.
     #[schema(min_length = 1, max_length = 2000, pattern = r"\S")]
-    reason: String,
+    pub(super) reason: String,
     /// The answer for retries; only with `completed` and `failed`. Without it, retries get `idempotency_response_not_stored`.
-    response: Option<StrictResponse>,
+    pub(super) response: Option<StrictResponse>,
     /// The resource that was created; only with `completed` and `failed`.
-    resource: Option<StrictResource>,
+    pub(super) resource: Option<StrictResource>,
     /// The operator's name, where several people share a token. It is logged, not authenticated; the history names the authenticated user.
     #[schema(schema_with = super::schemas::operator)]
-    operator: Option<String>,
+    pub(super) operator: Option<String>,
     /// The attempt that the operator looked into. Required with `failed` and `not_executed`, which are about one attempt.
     #[serde(default, deserialize_with = "whole_or_none")]
-    attempt: Option<u32>,
+    pub(super) attempt: Option<u32>,
     /// The version that the operator looked at: if the operation was changed since, nothing is done.
     #[serde(default, deserialize_with = "whole_or_none")]
-    version: Option<u64>,
+    pub(super) version: Option<u64>,
     /// Where else it is written about: kept in the audit.
     #[schema(max_length = 200, pattern = r"^[^\u0000-\u001f\u007f-\u009f]*$")]
-    ticket: Option<String>,
+    pub(super) ticket: Option<String>,
 }
 
 /// The outcome of an operation.
@@ -89,7 +89,7 @@ impl From<StrictResource> for ResourceDocument {
 }
 
 /// `201.0` is as whole a number as `201`, in JSON's eyes.
-fn whole<'de, N: TryFrom<u64>, D: Deserializer<'de>>(from: D) -> Result<N, D::Error> {
+pub(super) fn whole<'de, N: TryFrom<u64>, D: Deserializer<'de>>(from: D) -> Result<N, D::Error> {
     let number = serde_json::Number::deserialize(from)?;
     #[expect(
         clippy::cast_possible_truncation,

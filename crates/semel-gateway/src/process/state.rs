@@ -15,7 +15,7 @@ use crate::tls::ServerTls;
 use arc_swap::ArcSwap;
 use semel::{Engine, EngineOptions};
 use semel_events::outbox::Counts;
-use semel_tower::BodyBudget;
+use semel_tower::{BodyBudget, IdempotencyLayer};
 use semel_worker::{Rules, WebhookIntake};
 use std::sync::Arc;
 
@@ -167,6 +167,9 @@ impl ProcessState {
             reload: Some(self.reload.clone()),
             format: config.profile.clone(),
             docs: config.docs.clone(),
+            layer: IdempotencyLayer::with_engine(self.engine.clone())
+                .profile(config.profile.clone())
+                .docs(config.docs.clone()),
             ..Admin::new(self.engine.clone(), Arc::clone(&self.metrics))
         }
     }

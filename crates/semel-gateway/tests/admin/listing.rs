@@ -1,7 +1,7 @@
 //! Lists, filters, pages and single operations.
 
-use crate::support::{AdminApi, Ask, KEY, problem};
-use semel::{Body, Draft, RecordKey, State, Store as _};
+use crate::support::{AdminApi, Ask, KEY, Opening, problem};
+use semel::{Body, Draft, RecordKey, State, Store as _, Timestamp, When};
 use semel_conformance::samples::in_state;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -187,5 +187,40 @@ async fn bodies_that_were_not_kept_are_shown_as_such() {
         let shown = admin.get(&format!("/v1/operations/{id}")).await.json();
         assert_eq!(shown["response"]["body"], said);
         assert!(shown["response"].get("body_bytes").is_none());
+    }
+}
+
+#[tokio::test]
+async fn operations_are_listed_by_their_age_and_the_oldest_first() {
+    for admin in AdminApi::on_durable_stores(Opening::default).await {
+        let mut made = Vec::new();
+        for number in 0..6_usize {
+            let mut draft = draft(number);
+            let day = i64::try_from(number).unwrap() * 86_400_000;
+            draft.times.created = When::At(Timestamp::from_millis(1_700_000_000_000 + day));
+            made.push(draft.operation_id.to_string());
+            admin.store.create(vec![draft]).await.unwrap();
+        }
+        let mut young = draft(6);
+        young.times.created = When::NOW;
+        made.push(young.operation_id.to_string());
+        admin.store.create(vec![young]).await.unwrap();
+        let listed = async |query: &str| ids(&admin.get(&format!("/v1/operations?{query}")).await.json());
+        assert_eq!(listed("order=oldest").await, made);
+        assert_eq!(listed("order=oldest&older_than=10m").await, made[..6]);
+        assert_eq!(listed("order=oldest&limit=2&older_than=10m").await, made[..2]);
+        let day = |number: i64| {
+            let moment = jiff::Timestamp::from_millisecond(1_700_000_000_000 + number * 86_400_000).unwrap();
+            moment.to_string()
+        };
+        let between = format!("created_after={}&created_before={}", day(1), day(4));
+        assert_eq!(listed(&format!("order=oldest&{between}")).await, made[1..4]);
+        let mut newest = made[1..4].to_vec();
+        newest.reverse();
+        assert_eq!(listed(&between).await, newest);
+        for wrong in ["older_than=10", "created_after=yesterday", "order=random"] {
+            let answer = admin.get(&format!("/v1/operations?{wrong}")).await;
+            assert_eq!((answer.status, problem(&answer)), (400, "admin_parameter_invalid".into()), "{wrong}");
+        }
     }
 }

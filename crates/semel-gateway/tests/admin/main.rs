@@ -8,9 +8,12 @@
 )]
 
 mod access;
+mod audit;
 mod counters;
+mod dry_runs;
 mod gauges;
 mod listing;
+mod many;
 mod outbox;
 mod probes;
 mod resolving;

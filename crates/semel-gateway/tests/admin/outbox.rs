@@ -1,6 +1,7 @@
 //! What operators do to the outbox, while its database does not answer.
 
 use crate::support::{AdminApi, Answer, Opening, TOKEN, problem};
+use semel::audit::AuditEntry;
 use semel::{StoreFuture, Timestamp};
 use semel_events::outbox::{Entry, EntryFilter, EntryPage, OutboxAdmin, OutboxStats, Touched};
 use semel_testing::http::once::Ask;
@@ -24,11 +25,11 @@ impl OutboxAdmin for Hanging {
         Box::pin(std::future::pending())
     }
 
-    fn requeue(&self, _: Uuid) -> StoreFuture<'_, Touched> {
+    fn requeue(&self, _: Uuid, _: Option<AuditEntry>) -> StoreFuture<'_, Touched> {
         Box::pin(std::future::pending())
     }
 
-    fn discard(&self, _: Uuid, _: String, _: String) -> StoreFuture<'_, Touched> {
+    fn discard(&self, _: Uuid, _: String, _: String, _: Option<AuditEntry>) -> StoreFuture<'_, Touched> {
         Box::pin(std::future::pending())
     }
 }

@@ -6,12 +6,12 @@ use semel_gateway::identity::{Directory, ProxyIdentity, ProxyRoles, Role, Tenant
 use semel_gateway::tenant::Network;
 use std::collections::BTreeSet;
 
-fn user(name: &str, role: Role, tenants: Tenants) -> User {
+pub(crate) fn user(name: &str, role: Role, tenants: Tenants) -> User {
     User { name: name.into(), token: Secret::new(format!("token-of-{name}")).unwrap(), role, tenants }
 }
 
 /// One user of each role, and a proxy on this machine.
-fn people() -> Directory {
+pub(crate) fn people() -> Directory {
     let elsewhere = Tenants::Only(vec![TenantPattern::parse("acct_*").unwrap()]);
     Directory {
         token: None,
@@ -36,7 +36,7 @@ async fn admin() -> AdminApi {
     AdminApi::with(Opening { people: people(), ..Opening::default() }).await
 }
 
-fn by(name: &str, ask: Ask) -> Ask {
+pub(crate) fn by(name: &str, ask: Ask) -> Ask {
     let token = if name == "admin" { TOKEN.to_owned() } else { format!("token-of-{name}") };
     ask.header("Authorization", format!("Bearer {token}"))
 }
@@ -44,7 +44,7 @@ fn by(name: &str, ask: Ask) -> Ask {
 const MISSING: &str = "0198f2a4-6c1e-7b3d-9a55-2f60c1d7e8b4";
 
 /// Every route and the least role that may use it; `None`: everybody, without a token.
-const ROUTES: [(&str, &str, Option<Role>); 20] = [
+const ROUTES: [(&str, &str, Option<Role>); 21] = [
     ("GET", "/healthz", None),
     ("GET", "/readyz", None),
     // On this machine.
@@ -63,6 +63,7 @@ const ROUTES: [(&str, &str, Option<Role>); 20] = [
     ("POST", "/v1/operations/{id}/resolve", Some(Role::Operator)),
     ("POST", "/v1/operations/{id}/poll", Some(Role::Operator)),
     ("POST", "/v1/outbox/{id}/requeue", Some(Role::Operator)),
+    ("POST", "/v1/resolutions", Some(Role::Admin)),
     ("POST", "/v1/outbox/{id}/drop", Some(Role::Admin)),
     ("POST", "/v1/reload", Some(Role::Admin)),
     ("POST", "/v1/clock/accept", Some(Role::Admin)),

@@ -1,6 +1,7 @@
 //! How a database comes to have the tables.
 
 use crate::fixture::{draft, number, open};
+use semel::audit::{AuditAction, AuditEntry};
 use semel::{Body, DueKind, OperationId, State, Store, When};
 use semel_postgres::{PgOptions, PgStore, migration_script, migrations};
 use semel_testing::database::Database;
@@ -122,7 +123,9 @@ UPDATE semel_records SET body_kind = 'dropped', body = NULL WHERE key = 'dropped
 
 #[tokio::test]
 async fn a_database_of_a_version_before_gets_what_it_lacks_and_keeps_what_it_has() {
-    for (version, by_script) in [(2, true), (2, false), (3, true), (3, false), (4, false)] {
+    for (version, by_script) in
+        [(2, true), (2, false), (3, true), (3, false), (4, false), (5, true), (5, false)]
+    {
         let database = Database::new().await;
         let pool = database.pool().await;
         for migration in &migrations()[..2] {
@@ -141,6 +144,8 @@ async fn a_database_of_a_version_before_gets_what_it_lacks_and_keeps_what_it_has
             raw_sql(AssertSqlSafe(migration_script())).execute(&pool).await.unwrap();
         }
         let store = open(&database).await;
+        store.audit(AuditEntry::new("token:ada", AuditAction::Reload), None).await.unwrap();
+        assert_eq!(number(&pool, "SELECT count(*) FROM semel_audit").await, 1);
         assert_eq!(number(&pool, "SELECT count(*) FROM mine").await, 7, "what others made of the view stays");
         // As the version before reserved. It could not complete any more, so it must not begin either.
         let reserving = "INSERT INTO semel_records (key_hash, operation_id, tenant, operation, key, fingerprint, recipe, owner,

@@ -3,6 +3,7 @@
 use crate::fixture::{Place, create, draft, key, read};
 use crate::sealing::tamper;
 use rusqlite::Connection;
+use semel::audit::{AuditAction, AuditEntry, AuditFilter};
 use semel::transition::{Change, Claim, act};
 use semel::{
     Body, Created, Draft, Filter, RecordKey, State, Store, StoreError, StoredResponse, Swap, Swapped, When,
@@ -215,4 +216,32 @@ async fn a_swap_that_does_not_raise_the_version_is_refused() {
     };
     let right = Swap { expected: record.expected(), next, history };
     assert_eq!(store.swap(vec![right]).await.unwrap().items, vec![Swapped::Done]);
+}
+
+#[tokio::test]
+async fn a_spoilt_entry_of_the_audit_is_passed_over_and_counted() {
+    let spoilt = [
+        "action = 'nonsense'",
+        "result = ''",
+        "details = '{'",
+        "details = 1",
+        "entry_id = x'00'",
+        "actor = x'00'",
+    ];
+    for set in spoilt {
+        let place = Place::new();
+        let store = place.open().await;
+        for number in 0..3 {
+            let mut entry = AuditEntry::new("token:ada", AuditAction::Settle);
+            entry.target = Some(number.to_string());
+            store.audit(entry, None).await.unwrap();
+        }
+        let conn = Connection::open(place.path()).unwrap();
+        conn.execute(&format!("UPDATE semel_audit SET {set} WHERE target = '1'"), []).unwrap();
+        let page = store.audited(AuditFilter::default(), None, 2).await.unwrap();
+        assert_eq!((page.lines.len(), page.damaged), (1, 1), "{set}: it takes up a place");
+        let rest = store.audited(AuditFilter::default(), page.next, 2).await.unwrap();
+        assert_eq!((rest.lines.len(), rest.damaged, rest.next), (1, 0, None), "{set}");
+        assert_eq!(store.purge_audit(Duration::ZERO, 0).await.unwrap(), 0);
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::fixture::{Place, create, draft, read};
 use rusqlite::Connection;
+use semel::audit::{AuditAction, AuditEntry, AuditFilter};
 use semel::columns::answer_sum;
 use semel::{Body, Created, DueKind, OperationId, State, Store as _, Timestamp};
 use semel_sqlite::{OpenError, SqliteOptions, SqliteStore};
@@ -105,6 +106,7 @@ async fn a_file_of_an_earlier_version_gets_what_it_lacks_and_keeps_what_it_has()
         include_str!("../../src/schema_2.sql"),
         include_str!("../../src/schema_3.sql"),
         include_str!("../../src/schema_4.sql"),
+        include_str!("../../src/schema_5.sql"),
     ];
     for version in 1..=schemas.len() {
         let place = Place::new();
@@ -166,6 +168,10 @@ async fn a_file_of_an_earlier_version_gets_what_it_lacks_and_keeps_what_it_has()
             conn.query_row("SELECT count(*) FROM semel_outbox_lanes", [], |row| row.get(0)).unwrap();
         assert_eq!(lanes, 64);
         assert_eq!(create(&store, draft("new")).await, Created::Inserted);
+        let entry = AuditEntry::new("token:ada", AuditAction::Reload);
+        store.audit(entry.clone(), None).await.unwrap();
+        let page = store.audited(AuditFilter::default(), None, 10).await.unwrap();
+        assert_eq!(page.lines.into_iter().map(|line| line.entry).collect::<Vec<_>>(), [entry]);
         store.close().await;
         // What is no longer true of it is not told to older programs.
         let sql = "SELECT value FROM semel_meta WHERE name = 'compatible_with'";

@@ -461,7 +461,7 @@ impl Engine {
         })
     }
 
-    fn answered(&self, answer: Arrived, record: Record, now: Now) -> Result<Decision, StoreError> {
+    pub(super) fn answered(&self, answer: Arrived, record: Record, now: Now) -> Result<Decision, StoreError> {
         let operation_id = record.operation_id;
         Ok(match answer {
             Arrived::KeyReused => {
@@ -543,7 +543,7 @@ fn in_progress(operation_id: Option<OperationId>) -> Decision {
 /// A client that waits as long again as it has waited already retries a handful of times in an hour of doubt, and learns an early outcome
 /// early. The age counts from the end of the lease: until then the owner may be at work, and its late outcome comes at any moment. What
 /// is known of the next poll makes it longer: before that there is little to learn.
-fn unknown(record: &Record, now: Now) -> Decision {
+pub(super) fn unknown(record: &Record, now: Now) -> Decision {
     let now = now.earliest;
     let age = now.after(record.times.lease);
     let next_poll = record.times.reconcile.filter(|_| !record.dead_letter).map(|at| at.after(now));

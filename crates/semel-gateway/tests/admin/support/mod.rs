@@ -9,11 +9,15 @@ use semel::{
     Engine, EngineOptions, ManualClock, MemoryStore, OperationId, Policy, Record, Settling, Store, Timestamp,
 };
 use semel_events::outbox::OutboxAdmin;
+use semel_events::outbox::postgres::PgOutbox;
+use semel_events::outbox::sqlite::SqliteOutbox;
 use semel_gateway::Secret;
 use semel_gateway::admin::{self, Admin, Readiness};
 use semel_gateway::identity::Directory;
 use semel_gateway::metrics::Metrics;
+use semel_postgres::PgStore;
 use semel_sqlite::SqliteStore;
+use semel_testing::database::Database;
 use semel_tower::{IdempotencyLayer, KeyRequirement, Protection, ValidProtection};
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +37,7 @@ pub(crate) struct AdminApi {
     pub(crate) clock: ManualClock,
     pub(crate) readiness: Readiness,
     _directory: Option<tempfile::TempDir>,
+    _database: Option<Database>,
 }
 
 /// What an admin is opened with.
@@ -43,6 +48,7 @@ pub(crate) struct Opening {
     pub(crate) store_timeout: Duration,
     pub(crate) max_concurrent_batches: Option<usize>,
     pub(crate) on_file: bool,
+    pub(crate) database: Option<Database>,
     pub(crate) people: Directory,
     pub(crate) outbox: Option<Arc<dyn OutboxAdmin>>,
 }
@@ -56,6 +62,7 @@ impl Default for Opening {
             store_timeout: PATIENT,
             max_concurrent_batches: None,
             on_file: false,
+            database: None,
             people: Directory::default(),
             outbox: None,
         }
@@ -67,6 +74,15 @@ impl AdminApi {
         Self::with(Opening::default()).await
     }
 
+    /// One admin per durable store: SQLite, and PostgreSQL.
+    pub(crate) async fn on_durable_stores(opening: impl Fn() -> Opening) -> [Self; 2] {
+        let database = Some(Database::without_records().await);
+        [
+            Self::with(Opening { on_file: true, ..opening() }).await,
+            Self::with(Opening { database, ..opening() }).await,
+        ]
+    }
+
     /// One admin per store.
     pub(crate) async fn on_every_store() -> [Self; 2] {
         [Self::open().await, Self::with(Opening { on_file: true, ..Opening::default() }).await]
@@ -75,11 +91,19 @@ impl AdminApi {
     pub(crate) async fn with(opening: Opening) -> Self {
         let clock = ManualClock::at(Timestamp::from_millis(1_700_000_000_000));
         let directory = opening.on_file.then(|| tempfile::tempdir().unwrap());
-        let store = match &directory {
-            Some(directory) => {
-                FaultyStore::over(SqliteStore::open(directory.path().join("semel.db")).await.unwrap())
+        let mut outbox = opening.outbox;
+        let store = match (&directory, &opening.database) {
+            (_, Some(database)) => {
+                let store = PgStore::connect(&database.url()).await.unwrap();
+                outbox = outbox.or(Some(Arc::new(PgOutbox::of(&store))));
+                FaultyStore::over(store)
             }
-            None => FaultyStore::over(MemoryStore::with_clock(clock.clone())),
+            (Some(directory), None) => {
+                let store = SqliteStore::open(directory.path().join("semel.db")).await.unwrap();
+                outbox = outbox.or(Some(Arc::new(SqliteOutbox::of(&store))));
+                FaultyStore::over(store)
+            }
+            (None, None) => FaultyStore::over(MemoryStore::with_clock(clock.clone())),
         };
         let max_concurrent_batches = opening.max_concurrent_batches.unwrap_or(store.max_concurrent_batches());
         let store = store.with_max_concurrent_batches(max_concurrent_batches);
@@ -118,14 +142,15 @@ impl AdminApi {
             },
             policies: Arc::new(move |_| Arc::clone(&policy)),
             readiness: readiness.clone(),
-            outbox: opening.outbox,
+            outbox,
             ..Admin::new(engine.clone(), metrics)
         };
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let admin = Server::accepting(listener, |listener| async move {
             admin::serve(listener, admin, std::future::pending()).await.unwrap();
         });
-        Self { admin, shop, till, engine, store, clock, readiness, _directory: directory }
+        let _database = opening.database;
+        Self { admin, shop, till, engine, store, clock, readiness, _directory: directory, _database }
     }
 
     /// Asks the admin, with the token.

@@ -200,7 +200,7 @@ error: `every` is not a setting of [worker]
   |
 5 | every = ****
   | ^^^^^
-  = help: settings here: in_gateway, forget
+  = help: settings here: in_gateway, forget, audit_retention
 "#,
     );
 }

@@ -2,6 +2,7 @@
 
 use crate::receiver::{Does, Receiver, number};
 use crate::subject::{Running, Subject, hasty, numbered};
+use semel::audit::{AuditAction, AuditEntry, AuditFilter};
 use semel_events::message::Event;
 use semel_events::outbox::{
     EntryFilter, Place, Publisher, PublisherOptions, Refused, Settlement, Token, Touched,
@@ -60,6 +61,33 @@ pub(crate) async fn a_requeued_dead_letter_is_delivered_with_those_behind_it_in_
     running.stop().await;
     assert_eq!(receiver.first_times("payment/bad"), (0..12).collect::<Vec<_>>());
     assert_eq!(receiver.confirmed().len(), 22, "each of them once");
+}
+
+pub(crate) async fn what_an_operator_does_is_in_the_audit_with_it_and_what_is_not_done_is_not(
+    outbox: Subject,
+) {
+    let entry = |action| Some(AuditEntry::new("token:ada", action));
+    let audited = async || {
+        let page = outbox.store().audited(AuditFilter::default(), None, 10).await.unwrap();
+        page.lines.into_iter().map(|line| line.entry.action).collect::<Vec<_>>()
+    };
+    let waiting = numbered("payment/waiting", 0..1).remove(0);
+    outbox.append(vec![waiting.clone()]).await;
+    let not = outbox.desk().requeue(waiting.id, entry(AuditAction::Republish)).await.unwrap();
+    assert!(matches!(not, Touched::NotRefused(_)));
+    let none = outbox.desk().discard(Uuid::from_u128(7), "ada".into(), "x".into(), entry(AuditAction::Drop));
+    assert_eq!(none.await.unwrap(), Touched::Missing);
+    assert_eq!(audited().await, []);
+    let receiver = Receiver::that(poisoned);
+    let (running, id) = with_a_dead_letter(&outbox, &receiver).await;
+    let done = outbox.desk().requeue(id, entry(AuditAction::Republish)).await.unwrap();
+    assert!(matches!(done, Touched::Done(_)));
+    outbox.until_dead_letters(1).await;
+    let done =
+        outbox.desk().discard(id, "ada".into(), "gone".into(), entry(AuditAction::Drop)).await.unwrap();
+    assert!(matches!(done, Touched::Done(_)));
+    assert_eq!(audited().await, [AuditAction::Drop, AuditAction::Republish]);
+    running.stop().await;
 }
 
 pub(crate) async fn a_dropped_dead_letter_lets_those_behind_it_go(outbox: Subject) {

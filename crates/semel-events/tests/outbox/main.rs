@@ -40,7 +40,8 @@ on_both_stores! {
     crashes: what_was_published_and_not_settled_is_published_again,
         a_store_that_fails_between_publishing_and_settling_costs_no_second_delivery;
     dead_letters: a_poison_event_stops_its_aggregate_alone, a_requeued_dead_letter_is_delivered_with_those_behind_it_in_order,
-        a_dropped_dead_letter_lets_those_behind_it_go, many_events_behind_a_dead_letter_do_not_fill_their_lane,
+        a_dropped_dead_letter_lets_those_behind_it_go, what_an_operator_does_is_in_the_audit_with_it_and_what_is_not_done_is_not,
+        many_events_behind_a_dead_letter_do_not_fill_their_lane,
         an_event_that_alone_does_not_get_through_is_counted_in_the_end, only_what_was_refused_can_be_requeued_or_dropped,
         a_refusal_from_before_it_was_requeued_does_not_count,
         the_outbox_can_be_listed_page_by_page;

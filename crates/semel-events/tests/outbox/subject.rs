@@ -1,5 +1,6 @@
 //! An outbox under test, in either store.
 
+use semel::Store;
 use semel_events::message::Event;
 use semel_events::outbox::postgres::PgOutbox;
 use semel_events::outbox::sqlite::SqliteOutbox;
@@ -51,6 +52,13 @@ impl Subject {
         match self {
             Self::Sqlite { store, .. } => Arc::new(SqliteOutbox::of(store)),
             Self::Postgres { store, .. } => Arc::new(PgOutbox::of(store)),
+        }
+    }
+
+    pub(crate) fn store(&self) -> &dyn Store {
+        match self {
+            Self::Sqlite { store, .. } => store,
+            Self::Postgres { store, .. } => store,
         }
     }
 

@@ -252,3 +252,20 @@ fn where_a_webhook_was_to_tell_somebody_may_ask_as_well() {
         assert_eq!(ask_as_well(&record), Err(Refusal::NotUnknown));
     }
 }
+
+#[test]
+fn an_operator_has_doubt_asked_about_at_once_and_a_dead_letter_as_if_it_were_new() {
+    for (dead_letter, asked, left) in [(false, 3, 3), (true, 5, 0)] {
+        let mut record = unknown();
+        (record.dead_letter, record.reconcile_attempts) = (dead_letter, asked);
+        record.times.reconcile = (!dead_letter).then(|| after(9_000));
+        let change = ask_now(&record).expect("it is in doubt");
+        let next = applied(&record, change, after(60)).expect("the record stays");
+        assert_eq!((next.dead_letter, next.reconcile_attempts), (false, left));
+        assert_eq!((next.times.reconcile, next.version), (Some(after(60)), record.version + 1));
+        assert_eq!((next.state, next.attempt, next.owner), (record.state, record.attempt, record.owner));
+    }
+    for (name, record) in every_record() {
+        assert_eq!(ask_now(&record).is_ok(), record.state == State::Unknown, "{name}");
+    }
+}

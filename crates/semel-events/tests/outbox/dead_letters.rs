@@ -75,8 +75,9 @@ pub(crate) async fn what_an_operator_does_is_in_the_audit_with_it_and_what_is_no
     outbox.append(vec![waiting.clone()]).await;
     let not = outbox.desk().requeue(waiting.id, entry(AuditAction::Republish)).await.unwrap();
     assert!(matches!(not, Touched::NotRefused(_)));
-    let none = outbox.desk().discard(Uuid::from_u128(7), "ada".into(), "x".into(), entry(AuditAction::Drop));
-    assert_eq!(none.await.unwrap(), Touched::Missing);
+    let drop = entry(AuditAction::Drop);
+    let none = outbox.desk().discard(Uuid::from_u128(7), "ada".into(), "x".into(), drop).await.unwrap();
+    assert_eq!(none, Touched::Missing);
     assert_eq!(audited().await, []);
     let receiver = Receiver::that(poisoned);
     let (running, id) = with_a_dead_letter(&outbox, &receiver).await;

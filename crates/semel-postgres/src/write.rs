@@ -278,7 +278,7 @@ impl Writing {
         let places =
             self.send(asked, bind_entry(query, &entry), &mut progress).await?.done().map_err(lost)?;
         progress.wrote |= !places.is_empty();
-        self.tell(&[&swap.expected], &[hash], &places, progress).await
+        self.tell(&[&swap.expected], &[hash], &places, &HashSet::new(), progress).await
     }
 
     /// Removes entries of the audit that are older than this; how many.

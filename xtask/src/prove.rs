@@ -1,9 +1,11 @@
 //! `cargo xtask prove`: what is proved at a larger bound than a test has time for.
 
+use crate::executables::{self, Kind};
 use crate::step::{self, Outcome};
 use crate::{field, fuzz, planted, tools};
 use clap::{Args, Subcommand};
 use semel_testing::servers::{Host, Server};
+use std::process::Command;
 
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -49,6 +51,15 @@ pub(crate) enum Subject {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Fail over a PostgreSQL group of three under Patroni, beneath two gateways and clients that retry: kill, freeze, switch over, cut
+    /// and lose standbys; judge by the service's ledger.
+    ///
+    /// Ten faults of each kind take about an hour. A failover by hand runs in `cargo xtask test`.
+    Failover {
+        /// Passed on: --rounds, --only, --clients, --operations, --asynchronous.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Run the production engine, layer and workers in one thread under virtual time, with faults that a seed draws.
     ///
     /// Without arguments: a minute of new seeds. A run that fails is reduced to its smallest form and explained.
@@ -91,9 +102,30 @@ pub(crate) fn run(prove: &Prove) -> Outcome {
         ),
         Subject::Check { names } => field::run(names),
         Subject::Simulate { arguments } => simulate(arguments),
+        Subject::Failover { arguments } => failover(arguments),
         Subject::Planted { quick, names } => planted::run(names, *quick),
         Subject::Campaign { extent, arguments } => campaign(extent, arguments),
     }
+}
+
+/// What synchronous replication has to survive, and then what asynchronous replication does not: the checker has to see that.
+fn failover(arguments: &[String]) -> Outcome {
+    tools::failover()?;
+    println!("==> failover: build");
+    let mut building = step::cargo(["build", "--release", "-p", "semel-cli", "-p", "semel-failover"]);
+    let built = executables::build(&mut building, &step::root())?;
+    let binary = |name: &str| {
+        let found = built.iter().find(|built| built.kind == Kind::Binary && built.name == name);
+        found.map(|found| found.path.clone()).ok_or_else(|| format!("cargo built no binary {name}"))
+    };
+    let (semel, failover) = (binary("semel")?, binary("semel-failover")?);
+    step::run("failover", Command::new(&failover).arg("--semel").arg(&semel).args(arguments))?;
+    if !arguments.is_empty() {
+        return Ok(());
+    }
+    let few = ["--asynchronous", "--rounds", "3", "--operations", "0"];
+    let mut asynchronous = Command::new(&failover);
+    step::run("failover, asynchronous: losses are seen", asynchronous.arg("--semel").arg(&semel).args(few))
 }
 
 fn simulate(arguments: &[String]) -> Outcome {

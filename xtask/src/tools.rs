@@ -29,6 +29,20 @@ const PGBOUNCER: Tool = Tool {
     present: || pgbouncer().is_some(),
 };
 
+const PATRONI: Tool = Tool {
+    name: "Patroni",
+    purpose: "decides on failovers of the PostgreSQL group that is failed over",
+    packages: &["patroni", "python3-etcd"],
+    present: || std::path::Path::new("/usr/bin/patroni").exists(),
+};
+
+const ETCD: Tool = Tool {
+    name: "etcd",
+    purpose: "is what Patroni's members agree by",
+    packages: &["etcd-server"],
+    present: || std::path::Path::new("/usr/bin/etcd").exists(),
+};
+
 const PYTHON: Tool = Tool {
     name: "Python 3 (`python3`)",
     purpose: "runs services that the gateway is tested in front of",
@@ -213,6 +227,11 @@ pub(crate) fn databases() -> Outcome {
 /// Checks for what the fault campaign needs.
 pub(crate) fn campaign() -> Outcome {
     provide(&[&C_COMPILER, &POSTGRES, &KILL, &FAKETIME, &MOUNT])
+}
+
+/// Checks for what failovers are made with.
+pub(crate) fn failover() -> Outcome {
+    provide(&[&POSTGRES, &KILL, &PATRONI, &ETCD])
 }
 
 /// Checks for what instructions are counted with.

@@ -2,15 +2,16 @@
 
 use crate::book::{Book, Pages};
 use crate::invariants;
+use crate::life::Life;
 use crate::lock::locked;
 use crate::machine::{EPOCH, LOOKS_RIGHT};
-use crate::rules::{Rule, Work};
+use crate::rules::{Rule, Work, is_past_payment};
 use crate::sometimes::{Sight, Sights};
 use crate::steps;
 use crate::store::{Audit, Write};
-use crate::trace::Trace;
+use crate::trace::{Place, Trace};
 use semel::clock::Turn;
-use semel::{Actor, Body, Draft, Happening, Now, OperationId, Record, RecordKey, State, Timestamp};
+use semel::{Actor, Body, Draft, Happening, Now, OperationId, Owner, Record, RecordKey, State, Timestamp};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
@@ -52,6 +53,12 @@ struct Known {
     accepted: (i64, i64),
     /// When an operation was removed because nothing had happened.
     released: BTreeMap<OperationId, u64>,
+    /// Which attempt committed the recovery point behind which the payment is not made again.
+    passed: BTreeMap<OperationId, u32>,
+    /// Requests that found an operation in progress, by the token that each would own by, and which operation that was.
+    waiting: BTreeMap<Owner, OperationId>,
+    /// Who stands still with the last word of an attempt, until another one begins.
+    asleep: BTreeMap<OperationId, (u32, Arc<Life>)>,
     damaged: BTreeMap<OperationId, u64>,
     ever_damaged: BTreeSet<OperationId>,
     violations: Vec<String>,
@@ -65,6 +72,7 @@ impl Known {
         {
             *self.claims.entry((id, draft.attempt)).or_default() += 1;
         }
+        self.follow_attempt(id, write);
         let Some(entry) = write.history else { return };
         if entry.happening == Happening::Doubted {
             self.doubted = Some(id);
@@ -79,6 +87,28 @@ impl Known {
             if !self.remarks.insert((id, note.to_owned())) {
                 self.violations.push(format!("webhooks {id}: the message {message} left two remarks"));
             }
+        }
+    }
+
+    /// Follows who takes an attempt, and how far it comes.
+    fn follow_attempt(&mut self, id: OperationId, write: &Write<'_>) {
+        let Some(draft) = write.draft else { return };
+        if is_past_payment(draft.recovery_point.as_deref()) {
+            self.passed.entry(id).or_insert(draft.attempt);
+        }
+        if write.before.is_some_and(|before| before.attempt == draft.attempt) {
+            return;
+        }
+        if let Some(found) = self.waiting.get(&draft.owner) {
+            self.violations.push(format!(
+                "waiters {id} attempt {}: its request found {found} in progress, and executes all the same",
+                draft.attempt
+            ));
+        }
+        if self.asleep.get(&id).is_some_and(|(attempt, _)| *attempt < draft.attempt)
+            && let Some((_, life)) = self.asleep.remove(&id)
+        {
+            life.wake();
         }
     }
 
@@ -119,6 +149,16 @@ impl Auditor {
 
     pub(crate) fn has_attempt(&self, id: OperationId, attempt: u32) -> bool {
         locked(&self.known).attempts.contains_key(&(id, attempt))
+    }
+
+    /// Whether an earlier attempt than this one has committed that the payment is made.
+    pub(crate) fn has_passed(&self, id: OperationId, attempt: u32) -> bool {
+        locked(&self.known).passed.get(&id).is_some_and(|passed| *passed < attempt)
+    }
+
+    /// Has a process woken when another attempt than this one begins.
+    pub(crate) fn wakes(&self, id: OperationId, attempt: u32, life: &Arc<Life>) {
+        locked(&self.known).asleep.insert(id, (attempt, Arc::clone(life)));
     }
 
     /// When it ended; `None`: it has not, as far as the store was ever told.
@@ -243,14 +283,17 @@ impl Audit for Auditor {
         };
         let from = before.map_or("nothing", |before| before.state.as_str());
         match write.draft {
-            Some(draft) => self.trace.note(format_args!(
-                "{id} process {instance}: {from} -> {} v{} attempt {}{}",
-                draft.state.as_str(),
-                draft.version,
-                draft.attempt,
-                if draft.dead_letter { ", dead letter" } else { "" },
-            )),
-            None => self.trace.note(format_args!("{id} process {instance}: {from} -> removed")),
+            Some(draft) => self.trace.note(
+                Place::Store,
+                format_args!(
+                    "{id} process {instance}: {from} -> {} v{} attempt {}{}",
+                    draft.state.as_str(),
+                    draft.version,
+                    draft.attempt,
+                    if draft.dead_letter { ", dead letter" } else { "" },
+                ),
+            ),
+            None => self.trace.note(Place::Store, format_args!("{id} process {instance}: {from} -> removed")),
         }
         self.follow_effect(write);
         self.sights.wrote(write);
@@ -325,7 +368,7 @@ impl Audit for Auditor {
     }
 
     fn turned(&self, instance: usize, turn: Turn) {
-        self.trace.note(format_args!("process {instance}: the store's clock: {turn:?}"));
+        self.trace.note(Place::Store, format_args!("process {instance}: the store's clock: {turn:?}"));
     }
 
     fn accepted(&self, off: i64, earliest: Timestamp) {
@@ -333,12 +376,19 @@ impl Audit for Auditor {
             return;
         }
         let wrong = earliest.as_millis() - EPOCH - i64::try_from(self.trace.now()).unwrap_or(0);
-        self.trace.note(format_args!(
-            "a clock that is {off} ms off is accepted, and the store's time is {wrong} ms off"
-        ));
+        self.trace.note(
+            Place::Store,
+            format_args!("a clock that is {off} ms off is accepted, and the store's time is {wrong} ms off"),
+        );
         let mut known = locked(&self.known);
         let (ahead, behind) = known.accepted;
         known.accepted = (ahead.max(wrong), behind.max(-wrong));
+    }
+
+    fn found(&self, owner: Owner, record: &Record, now: Now) {
+        if record.state == State::InProgress && !record.times.lease.has_come(now.latest) {
+            locked(&self.known).waiting.insert(owner, record.operation_id);
+        }
     }
 
     fn overtaken(&self) {
@@ -349,7 +399,7 @@ impl Audit for Auditor {
         let mut known = locked(&self.known);
         let Some(id) = known.last.get(key).copied() else { return };
         self.sights.note(Sight::TakenBack);
-        self.trace.note(format_args!("{id}: a write is taken back"));
+        self.trace.note(Place::Store, format_args!("{id}: a write is taken back"));
         let stands = record.filter(|record| record.operation_id == id);
         if stands.is_none_or(|record| !has_ended(record.state)) {
             known.ended.remove(&id);
@@ -358,6 +408,9 @@ impl Audit for Auditor {
             }
         }
         known.remarks.retain(|(of, _)| *of != id);
+        if !is_past_payment(stands.and_then(|record| record.recovery_point.as_deref())) {
+            known.passed.remove(&id);
+        }
         if stands.is_some() {
             known.released.remove(&id);
             // With the write goes what was done to it since, and what was done before is there again.

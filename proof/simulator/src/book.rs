@@ -62,6 +62,8 @@ pub(crate) struct Pages {
     /// Attempts up to this one are refused.
     seals: BTreeMap<OperationId, u32>,
     known: BTreeMap<OperationId, Known>,
+    /// The attempts that a receipt was written for.
+    pub(crate) receipts: BTreeMap<OperationId, Vec<Order>>,
     /// What was ordered by each attempt that started.
     orders: BTreeMap<(OperationId, u32), Order>,
 }
@@ -130,6 +132,14 @@ impl Pages {
     pub(crate) fn effect(&mut self, order: &Order) {
         self.known.insert(order.id, Known::Charged);
         self.effects.push(Effect { order: order.clone() });
+    }
+
+    /// Writes a receipt, once if `deduplicates`; whether it is a new one.
+    pub(crate) fn write_receipt(&mut self, order: &Order, deduplicates: bool) -> bool {
+        let written = self.receipts.entry(order.id).or_default();
+        let is_new = written.is_empty() || !deduplicates;
+        written.extend(is_new.then(|| order.clone()));
+        is_new
     }
 
     /// A crash took the transaction back that an effect was in.

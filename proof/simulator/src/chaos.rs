@@ -5,11 +5,10 @@ use crate::dice::Dice;
 use crate::fault::Fault;
 use crate::gateway;
 use crate::lock::locked;
-use crate::machine::LOOKS_RIGHT;
 use crate::network::Host;
 use crate::store::Cut;
+use crate::trace::Place;
 use crate::world::World;
-use semel::clock::ClockRequest;
 use semel_worker::{RekeyOptions, Rekeyer};
 use std::sync::Arc;
 use tokio::task::AbortHandle;
@@ -35,6 +34,8 @@ const KINDS: &[Fault] = &[
     Fault::Failover,
     Fault::StoreCut,
     Fault::ClockAccept,
+    Fault::ClockHold,
+    Fault::StopAll,
 ];
 
 /// Begins those that this run has, as tasks of this thread: rekeying cannot be handed to another.
@@ -69,7 +70,7 @@ async fn strike(world: &Arc<World>, fault: Fault, dice: &Dice) {
             let damaged =
                 world.disk.contents().damage(|count| usize::try_from(dice.below(count as u64)).unwrap_or(0));
             if let Some(id) = damaged {
-                world.trace.note(format_args!("{id} is damaged"));
+                world.trace.note(Place::Faults, format_args!("{id} is damaged"));
                 world.auditor.note_damage(id, world.trace.now());
             }
         }
@@ -77,25 +78,28 @@ async fn strike(world: &Arc<World>, fault: Fault, dice: &Dice) {
             let choose = |count: usize| usize::try_from(dice.below(count as u64)).unwrap_or(0);
             let tampered = world.disk.contents().tamper(choose);
             for id in tampered {
-                world.trace.note(format_args!("the sealed answer of {id} is tampered with"));
+                world.trace.note(Place::Faults, format_args!("the sealed answer of {id} is tampered with"));
                 world.auditor.note_damage(id, world.trace.now());
             }
         }
         Fault::StoreOutage => {
             let span = dice.millis(200, 8_000);
-            world.trace.note(format_args!("the store is unavailable for {} ms", span.as_millis()));
+            world
+                .trace
+                .note(Place::Faults, format_args!("the store is unavailable for {} ms", span.as_millis()));
             world.outage.last(span);
         }
         Fault::StoreCrash => {
             let lost = world.disk.crash(|open| dice.below(open + 1));
-            world
-                .trace
-                .note(format_args!("the store crashes, and {lost} writes are lost that nobody was told of"));
+            world.trace.note(
+                Place::Faults,
+                format_args!("the store crashes, and {lost} writes are lost that nobody was told of"),
+            );
             world.outage.last(dice.millis(50, 2_000));
         }
         Fault::Failover => {
             let lost = world.disk.fail_over(1 + dice.below(12));
-            world.trace.note(format_args!("a replica takes over that lacks {lost} writes"));
+            world.trace.note(Place::Faults, format_args!("a replica takes over that lacks {lost} writes"));
         }
         Fault::Cut => cut(world, number, dice),
         Fault::KillGateway => {
@@ -105,17 +109,20 @@ async fn strike(world: &Arc<World>, fault: Fault, dice: &Dice) {
         }
         Fault::FreezeGateway => {
             let span = dice.millis(1_000, 45_000);
-            world.trace.note(format_args!("gateway {number} stands still for {} ms", span.as_millis()));
+            world.trace.note(
+                Place::Faults,
+                format_args!("gateway {number} stands still for {} ms", span.as_millis()),
+            );
             world.gateway(number).life.stand_still(span);
         }
         Fault::KillService => {
-            world.trace.note(format_args!("the service is killed"));
+            world.trace.note(Place::Faults, format_args!("the service is killed"));
             world.service().kill();
             tokio::time::sleep(dice.millis(20, 2_000)).await;
             world.start_service();
         }
         Fault::KillProvider => {
-            world.trace.note(format_args!("the provider is killed"));
+            world.trace.note(Place::Faults, format_args!("the provider is killed"));
             world.provider().kill();
             tokio::time::sleep(dice.millis(20, 4_000)).await;
             world.start_provider();
@@ -125,19 +132,24 @@ async fn strike(world: &Arc<World>, fault: Fault, dice: &Dice) {
         }
         Fault::BoottimeStep => clocks::stand_still(world, number, dice),
         Fault::Reload => {
-            world.trace.note(format_args!("gateway {number} takes up another configuration"));
+            world.trace.note(Place::Faults, format_args!("gateway {number} takes up another configuration"));
             gateway::reload(world, &world.gateway(number), dice.chance(0.5));
         }
         Fault::Rekey => rekey(world, number).await,
         Fault::StoreCut => {
             let (span, way) = (dice.millis(200, 10_000), dice.pick(&[Cut::Calls, Cut::Answers]));
-            world.trace.note(format_args!(
-                "cut between gateway {number} and the store for {} ms, {way:?}",
-                span.as_millis()
-            ));
+            world.trace.note(
+                Place::Faults,
+                format_args!(
+                    "cut between gateway {number} and the store for {} ms, {way:?}",
+                    span.as_millis()
+                ),
+            );
             world.link_of(number).cut(way, span);
         }
-        Fault::ClockAccept => accept(world, number).await,
+        Fault::ClockAccept => clocks::accept(world, number).await,
+        Fault::ClockHold => clocks::hold(world, number, dice).await,
+        Fault::StopAll => stop_all(world, number, dice).await,
         _ => {}
     }
 }
@@ -153,7 +165,10 @@ fn cut(world: &Arc<World>, number: usize, dice: &Dice) {
     let (one, other) = dice.pick(&links);
     let span = dice.millis(200, 10_000);
     let ways = dice.below(3);
-    world.trace.note(format_args!("cut between {one} and {other} for {} ms, way {ways}", span.as_millis()));
+    world.trace.note(
+        Place::Faults,
+        format_args!("cut between {one} and {other} for {} ms, way {ways}", span.as_millis()),
+    );
     if ways != 1 {
         world.network.cut(one, other, span);
     }
@@ -170,34 +185,42 @@ async fn rekey(world: &Arc<World>, number: usize) {
         *generation += 1;
         *generation
     };
-    world.trace.note(format_args!("key {generation} seals from now on"));
+    world.trace.note(Place::Faults, format_args!("key {generation} seals from now on"));
     let gateways: Vec<_> = locked(&world.gateways).clone();
     gateways.iter().for_each(|process| gateway::take_up(process, Some(generation)));
     let process = world.gateway(number);
     let rekeyer = Rekeyer::new(process.engine.clone(), RekeyOptions::default());
     let rekeyed = process.life.during(rekeyer.run(|_| ())).await;
-    world.trace.note(format_args!("rekeyed: {:?}", rekeyed.and_then(Result::ok)));
-}
-
-/// Somebody who has looked at another clock says that the store's is right, if it is.
-async fn accept(world: &Arc<World>, number: usize) {
-    if world.machine.off().abs() > LOOKS_RIGHT {
-        return;
-    }
-    let process = world.gateway(number);
-    let accepting = process.engine.store().clock(ClockRequest::Accept);
-    let accepted = process.life.during(accepting).await.is_some_and(|report| report.is_ok());
-    world
-        .trace
-        .note(format_args!("an operator says at gateway {number} that the clock is right: {accepted}"));
+    world.trace.note(Place::Faults, format_args!("rekeyed: {:?}", rekeyed.and_then(Result::ok)));
 }
 
 pub(crate) fn kill(world: &Arc<World>, number: usize) {
-    world.trace.note(format_args!("gateway {number} is killed"));
+    world.trace.note(Place::Faults, format_args!("gateway {number} is killed"));
     world.gateway(number).kill();
 }
 
 pub(crate) fn start(world: &Arc<World>, number: usize) {
+    // Somebody else may have started it meanwhile.
+    world.gateway(number).kill();
     let process = gateway::start(world, number);
     locked(&world.gateways)[number] = process;
+}
+
+/// All gateways are stopped, and the store's clock is far behind when they start. Later it is put right, and somebody who has looked says so.
+async fn stop_all(world: &Arc<World>, number: usize, dice: &Dice) {
+    let (gateways, span) = (world.hosts.len(), dice.millis(20_000, 120_000));
+    let behind = dice.pick(&[0, 900, 7_200, 90_000]) * 1_000;
+    world.trace.note(
+        Place::Faults,
+        format_args!(
+            "all are stopped for {} ms, and the store's clock is set back by {behind} ms",
+            span.as_millis()
+        ),
+    );
+    (0..gateways).for_each(|number| kill(world, number));
+    world.machine.step(-behind);
+    tokio::time::sleep(span).await;
+    (0..gateways).for_each(|number| start(world, number));
+    tokio::time::sleep(dice.millis(2_000, 20_000)).await;
+    clocks::put_right(world, number, dice).await;
 }

@@ -6,7 +6,7 @@ use crate::fault::{Fault, Struck};
 use crate::log::{Answer, Meaning, Told, Variant};
 use crate::machine::DISCIPLINE;
 use crate::plan::{Operation, TENANTS, canary};
-use crate::rules::{Rule, Work};
+use crate::rules::{Rule, Work, is_past_payment};
 use crate::world::World;
 use semel::{Expired, OperationId, State, StoreResponse};
 use std::collections::{BTreeMap, BTreeSet};
@@ -65,21 +65,44 @@ pub(crate) fn judge(world: &World) -> Vec<String> {
         let attempts: Vec<_> = of_id.iter().map(|effect| effect.order.attempt).collect();
         format!("P1 #{} {id} had its effect by attempts {attempts:?}", of_id[0].order.number)
     }));
+    violations.extend(receipts(&pages, &effects));
     violations.extend(ledger(world, &effects));
     violations.extend(clock(world));
     violations.extend(doubt(world));
     violations
 }
 
+/// A receipt is written once, and of what was paid.
+fn receipts(pages: &Pages, effects: &BTreeMap<OperationId, Vec<&Effect>>) -> Vec<String> {
+    let wrong = pages.receipts.iter().filter_map(|(id, written)| {
+        let number = written.first()?.number;
+        if written.len() > 1 {
+            let attempts: Vec<_> = written.iter().map(|order| order.attempt).collect();
+            return Some(format!("P1 #{number} {id} had its receipt by attempts {attempts:?}"));
+        }
+        (!effects.contains_key(id)).then(|| format!("P1 #{number} {id} has a receipt, and was not paid"))
+    });
+    wrong.collect()
+}
+
 /// Clients that hang up, and whatever comes late or again, leave nobody in doubt.
 fn doubt(world: &World) -> Option<String> {
     let is_harmless = |(fault, _): &Struck| {
         use Fault::{
-            HangUp, OperatorAgain, OperatorLate, Refused, Reload, ServiceNothing, ServiceReleases,
-            WebhookAgain, WebhookByKey, WebhookEarlier, WebhookLate,
+            HandlerReleases, HangUp, OperatorAgain, OperatorLate, Refused, Reload, ServiceNothing,
+            ServiceReleases, WebhookAgain, WebhookByKey, WebhookEarlier, WebhookLate,
         };
-        [HangUp, OperatorAgain, OperatorLate, Refused, Reload, ServiceNothing, ServiceReleases]
-            .contains(fault)
+        [
+            HandlerReleases,
+            HangUp,
+            OperatorAgain,
+            OperatorLate,
+            Refused,
+            Reload,
+            ServiceNothing,
+            ServiceReleases,
+        ]
+        .contains(fault)
             || [WebhookAgain, WebhookByKey, WebhookEarlier, WebhookLate].contains(fault)
     };
     let id = world.auditor.doubted().filter(|_| world.faults.struck().iter().all(is_harmless))?;
@@ -109,6 +132,8 @@ fn ledger(world: &World, effects: &BTreeMap<OperationId, Vec<&Effect>>) -> Vec<S
         let had = effects.contains_key(&record.operation_id);
         let is_wrong = match record.state {
             State::Completed => !had,
+            // Behind a recovery point it is what comes next that did not happen.
+            State::FailedRetryable if is_past_payment(record.recovery_point.as_deref()) => !had,
             State::FailedReplayable | State::FailedRetryable => had,
             _ => false,
         };
@@ -357,6 +382,11 @@ impl<'a> Case<'a> {
                     "P4",
                     &format!("{id} was told {:?}, and had {} effects", answer.meaning, of_id.len()),
                 );
+            }
+            let is_by_handler = answer.meaning == Meaning::Paid
+                && String::from_utf8_lossy(&answer.body).contains(r#""via":"service""#);
+            if is_by_handler && self.rule.receipt && !self.pages.receipts.contains_key(&id) {
+                self.object("P4", &format!("{id} was told by its handler to be paid, and has no receipt"));
             }
             let is_of_another = |effect: &&Effect| {
                 effect.order.altered != (told.variant == Variant::Altered)

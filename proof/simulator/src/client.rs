@@ -4,6 +4,7 @@ use crate::fault::Fault;
 use crate::log::{Meaning, Told, Variant};
 use crate::network::{About, Host, Way};
 use crate::plan::Operation;
+use crate::trace::Place;
 use crate::world::World;
 use bytes::Bytes;
 use http::Request;
@@ -61,7 +62,7 @@ pub(crate) async fn send(
     let rule = world.rules[operation.rule].clone();
     let gateway = world.gateway(index.wrapping_mul(7) + usize::try_from(world.chance.below(3)).unwrap_or(0));
     let sent = world.trace.now();
-    world.trace.note(format_args!("#{number} {variant:?} to gateway {}", gateway.number));
+    world.trace.note(Place::Clients, format_args!("#{number} {variant:?} to gateway {}", gateway.number));
     let request = request(operation, variant, &rule.name);
     let way = Way::new(Host::Clients, Host::Gateway(gateway.number), About::Number(operation.number));
     let hangs_up = world.faults.strikes(Fault::HangUp).then(|| world.chance.millis(1, 1_500));
@@ -79,12 +80,12 @@ pub(crate) async fn send(
         Some(answer) => {
             let (status, replayed) = (answer.status, if answer.replayed { ", replayed" } else { "" });
             let id = answer.operation_id.as_deref().unwrap_or("-");
-            world.trace.note(format_args!(
-                "#{number} {variant:?} told {:?}, {status}{replayed}, {id}",
-                answer.meaning
-            ));
+            world.trace.note(
+                Place::Clients,
+                format_args!("#{number} {variant:?} told {:?}, {status}{replayed}, {id}", answer.meaning),
+            );
         }
-        None => world.trace.note(format_args!("#{number} {variant:?} has no answer")),
+        None => world.trace.note(Place::Clients, format_args!("#{number} {variant:?} has no answer")),
     }
     let told = Told { number: operation.number, variant, sent, heard: world.trace.now(), answer };
     world.tell(told);

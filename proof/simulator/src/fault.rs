@@ -111,6 +111,16 @@ faults! {
     WebhookNotExecuted = "webhook-not-executed", 0.1;
     /// The provider tells by webhook that an earlier attempt did nothing, while a later one is at work.
     WebhookEarlier = "webhook-earlier", 0.8;
+    /// A handler panics when its work is done, or drops the ticket that it has taken.
+    HandlerPanics = "handler-panics", 0.05;
+    /// A handler asks to be forgotten between two phases, after a recovery point.
+    HandlerReleases = "handler-releases", 0.3;
+    /// A gateway stands still when its handler is about to say how it ended, until another attempt has begun.
+    FreezeOwner = "freeze-owner", 0.05;
+    /// The store's machine is paused for longer than is followed, and its clock is set back while the hold is open.
+    ClockHold = "clock-hold", 0.1;
+    /// All gateways are stopped for longer than a step that is followed, and start with a store whose clock is far behind.
+    StopAll = "stop-all", 0.1;
 }
 
 impl std::str::FromStr for Fault {

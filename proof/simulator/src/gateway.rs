@@ -9,6 +9,7 @@ use crate::process::{Inner, Process};
 use crate::provider::{self, SECRET};
 use crate::rules::Rule;
 use crate::store::{SimulatedStore, Weather};
+use crate::trace::Place;
 use crate::world::World;
 use http::request::Parts;
 use semel::fingerprint::Recipe;
@@ -69,7 +70,7 @@ pub(crate) fn start(world: &Arc<World>, number: usize) -> Arc<Process> {
     let working = tokio::spawn(worker.run(std::future::pending()));
     let tending = tokio::spawn(async move { store.tend().await });
     let background = Mutex::new(vec![working.abort_handle(), tending.abort_handle()]);
-    world.trace.note(format_args!("gateway {number} starts as process {process}"));
+    world.trace.note(Place::Gateways, format_args!("gateway {number} starts as process {process}"));
     Arc::new(Process { number, life, engine, service, is_other, intake, background })
 }
 

@@ -1,17 +1,19 @@
 //! What the layer calls: the way to the service, or work in the process itself.
 
 use crate::book::{Charged, Order};
+use crate::fault::Fault;
 use crate::life::Life;
 use crate::network::{About, Broken, Host, NoAnswer, Way};
 use crate::plan::field;
 use crate::provider::{self, Said, declined, paid};
-use crate::rules::{Rule, Work};
-use crate::service::{self, nothing_done, plain};
+use crate::rules::{PAYMENT, RECEIPT, Rule, Work};
+use crate::service::{self, come_again, nothing_done, plain};
+use crate::trace::Place;
 use crate::world::World;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
-use semel::{AtMostOnce, Deduplicated, Found, Identity, Inquiry, PhaseError, Phases, queryable};
+use semel::{AtMostOnce, Deduplicated, Found, Identity, Inquiry, OperationId, PhaseError, Phases, queryable};
 use semel_tower::{BoxError, Operation};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -64,13 +66,48 @@ impl Handler {
             attempt: operation.attempt(),
         };
         self.life.pass().await;
-        match rule.work {
+        let lease = rule.policy().lease;
+        let about = (order.number, order.id, order.attempt);
+        let served = match rule.work {
             Work::Service => self.forward(&operation, order, rule).await,
             Work::Transaction => self.transact(&order).await,
             Work::AtMostOnce | Work::Deduplicated | Work::Queryable => {
                 self.go_through(&operation, order, rule).await
             }
+        };
+        self.stand_still(about, lease).await;
+        self.panic(about, &operation);
+        served
+    }
+
+    /// The gateway stands still with the last word of this attempt, until another attempt has begun.
+    async fn stand_still(&self, (number, id, attempt): (u32, OperationId, u32), lease: Duration) {
+        if !self.world.faults.strikes(Fault::FreezeOwner) {
+            return;
         }
+        let (gateway, span) = (self.gateway, lease + self.world.chance.millis(5_000, 40_000));
+        self.world.trace.note(
+            Place::Faults,
+            format_args!("#{number} {id} attempt {attempt}: gateway {gateway} stands still for {} ms, unless another attempt begins", span.as_millis()),
+        );
+        self.life.sleep(span);
+        self.world.auditor.wakes(id, attempt, &self.life);
+        self.life.pass().await;
+    }
+
+    /// The handler ends by a panic, with its ticket in its hands or in the layer's.
+    fn panic(&self, (number, id, attempt): (u32, OperationId, u32), operation: &Operation) {
+        if !self.world.faults.strikes(Fault::HandlerPanics) {
+            return;
+        }
+        let ticket = if self.world.chance.chance(0.5) { operation.take_ticket() } else { None };
+        let dropped = if ticket.is_some() { ", and its ticket is dropped" } else { "" };
+        self.world.trace.note(
+            Place::Gateways,
+            format_args!("#{number} {id} attempt {attempt}: the handler panics{dropped}"),
+        );
+        // Without a word on the terminal.
+        std::panic::resume_unwind(Box::new("simulated"));
     }
 
     /// Sends the request on, as long as there is the right to.
@@ -115,13 +152,30 @@ impl Handler {
         let mut phases = operation.phases()?;
         let charged = self.charge(&mut phases, &order, &rule).await;
         self.life.pass().await;
-        Ok(match charged {
+        let is_paid = matches!(charged, Ok(true));
+        if is_paid && rule.receipt && self.world.faults.strikes(Fault::HandlerReleases) {
+            self.world.trace.note(
+                Place::Gateways,
+                format_args!(
+                    "#{} {} attempt {}: asks to be forgotten between two phases",
+                    order.number, order.id, order.attempt
+                ),
+            );
+            return Ok(come_again());
+        }
+        let ended = match charged {
+            Ok(true) if rule.receipt => self.receipt(&mut phases, &order, &rule).await.map(|()| true),
+            ended => ended,
+        };
+        self.life.pass().await;
+        Ok(match ended {
             Ok(true) => service::answer(paid(order.id, order.tenant, "service")),
             Ok(false) => service::answer(declined(order.id, order.tenant, "service")),
             Err(error) => {
-                self.world
-                    .trace
-                    .note(format_args!("#{} {} attempt {}: {error}", order.number, order.id, order.attempt));
+                self.world.trace.note(
+                    Place::Gateways,
+                    format_args!("#{} {} attempt {}: {error}", order.number, order.id, order.attempt),
+                );
                 // How it ended, the layer knows by the phases.
                 plain(StatusCode::SERVICE_UNAVAILABLE, r#"{"code":"nothing_done"}"#)
             }
@@ -136,12 +190,34 @@ impl Handler {
     ) -> Result<bool, PhaseError<Silent>> {
         let call = async |identity: Identity| self.call(order, rule, identity.attempt()).await;
         match rule.work {
-            Work::Deduplicated => phases.foreign("charged", Deduplicated, call).await,
+            Work::Deduplicated => phases.foreign(PAYMENT, Deduplicated, call).await,
             Work::Queryable => {
                 let ask = queryable(move |inquiry: Inquiry| self.ask(order.clone(), rule.clone(), inquiry));
-                phases.foreign("charged", ask, call).await
+                phases.foreign(PAYMENT, ask, call).await
             }
-            _ => phases.foreign("charged", AtMostOnce, call).await,
+            _ => phases.foreign(PAYMENT, AtMostOnce, call).await,
+        }
+    }
+
+    /// The second phase.
+    async fn receipt(
+        &self,
+        phases: &mut Phases,
+        order: &Order,
+        rule: &Rule,
+    ) -> Result<(), PhaseError<Silent>> {
+        let call = async |identity: Identity| {
+            let order = Order { attempt: identity.attempt(), ..order.clone() };
+            self.life.pass().await;
+            let number = order.number;
+            let writing = provider::write_receipt(Arc::clone(&self.world), order, rule.clone());
+            let written = self.ask_provider(number, writing).await;
+            self.life.pass().await;
+            written.map_err(|_| Silent)
+        };
+        match rule.work {
+            Work::AtMostOnce => phases.foreign(RECEIPT, AtMostOnce, call).await,
+            _ => phases.foreign(RECEIPT, Deduplicated, call).await,
         }
     }
 

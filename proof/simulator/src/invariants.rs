@@ -3,7 +3,7 @@
 //! The record before and after are held against each other, against who took the attempt, and against the provider's ledger at that moment.
 
 use crate::book::{Known, Pages};
-use crate::rules::{Rule, Work};
+use crate::rules::{Rule, Work, is_past_payment};
 use crate::store::Write;
 use semel::{
     Actor, Body, Draft, Expired, Happening, HistoryEntry, Now, Origin, Policy, Record, Stale, State,
@@ -184,9 +184,13 @@ impl Case<'_> {
         }
     }
 
-    /// The attempt did not begin, or somebody who can know has said that it did nothing.
+    /// The attempt did not begin, or somebody who can know has said that it did nothing. Behind a recovery point it did nothing more.
     fn did_nothing(&self, before: &Record) -> Verdict {
         let (id, attempt) = (before.operation_id, before.attempt);
+        if is_past_payment(before.recovery_point.as_deref()) {
+            let has_receipt = self.pages.receipts.contains_key(&id);
+            return require(!has_receipt, "nothing more happened, it says, and the ledger has a receipt");
+        }
         require(
             self.pages.known(id) != Some(Known::Charged),
             "nothing happened, it says, and the ledger has an effect",

@@ -15,6 +15,9 @@ pub(crate) struct Life {
     killed: AtomicBool,
     death: Notify,
     stands_still_until: Mutex<Option<Instant>>,
+    /// The same, unless it is woken before.
+    sleeps_until: Mutex<Option<Instant>>,
+    woken: Notify,
 }
 
 impl Life {
@@ -24,10 +27,15 @@ impl Life {
             if !self.is_alive() {
                 return pending().await;
             }
-            let until = *self.stands_still_until.lock().unwrap_or_else(PoisonError::into_inner);
-            match until {
-                Some(until) if until > Instant::now() => tokio::time::sleep_until(until).await,
-                _ => return,
+            let [stands_still, sleeps] = [&self.stands_still_until, &self.sleeps_until].map(|until| {
+                until.lock().unwrap_or_else(PoisonError::into_inner).filter(|until| *until > Instant::now())
+            });
+            match (stands_still, sleeps) {
+                (Some(until), _) => tokio::time::sleep_until(until).await,
+                (None, Some(until)) => {
+                    let _ = tokio::time::timeout_at(until, self.woken.notified()).await;
+                }
+                (None, None) => return,
             }
         }
     }
@@ -45,6 +53,17 @@ impl Life {
     pub(crate) fn stand_still(&self, span: Duration) {
         let mut until = self.stands_still_until.lock().unwrap_or_else(PoisonError::into_inner);
         *until = (*until).max(Some(Instant::now() + span));
+    }
+
+    /// Stands still for so long, unless it is woken.
+    pub(crate) fn sleep(&self, span: Duration) {
+        let mut until = self.sleeps_until.lock().unwrap_or_else(PoisonError::into_inner);
+        *until = (*until).max(Some(Instant::now() + span));
+    }
+
+    pub(crate) fn wake(&self) {
+        *self.sleeps_until.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.woken.notify_waiters();
     }
 
     /// What the work comes to; `None`: the process was killed meanwhile, and the work with it.

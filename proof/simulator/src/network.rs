@@ -4,7 +4,7 @@
 use crate::dice::Dice;
 use crate::fault::Fault;
 use crate::faults::Faults;
-use crate::trace::Trace;
+use crate::trace::{Place, Trace};
 use semel::OperationId;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -119,12 +119,12 @@ impl Network {
     ) -> Result<T, NoAnswer> {
         if self.faults.strikes(Fault::Refused) {
             self.pause().await;
-            self.trace.note(format_args!("{way}: connection refused"));
+            self.trace.note(Place::Faults, format_args!("{way}: connection refused"));
             return Err(NoAnswer::NotSent);
         }
         let is_lost = self.faults.strikes(Fault::MessageLost) || self.is_cut(way);
         if is_lost {
-            self.trace.note(format_args!("{way}: message lost"));
+            self.trace.note(Place::Faults, format_args!("{way}: message lost"));
             tokio::time::sleep(patience).await;
             return Err(NoAnswer::Silence);
         }
@@ -134,7 +134,7 @@ impl Network {
             network.travel(way).await;
             let Ok(served) = serve.await else { return };
             if network.faults.strikes(Fault::AnswerLost) || network.is_cut(way.back()) {
-                network.trace.note(format_args!("{}: answer lost", way.back()));
+                network.trace.note(Place::Faults, format_args!("{}: answer lost", way.back()));
                 // The connection is open still, as far as the other side knows.
                 tokio::time::sleep(patience).await;
                 return;
@@ -151,7 +151,7 @@ impl Network {
     async fn travel(&self, way: Way) {
         if self.faults.strikes(Fault::MessageLate) {
             let late = self.dice.millis(500, 8_000);
-            self.trace.note(format_args!("{way}: late by {} ms", late.as_millis()));
+            self.trace.note(Place::Faults, format_args!("{way}: late by {} ms", late.as_millis()));
             tokio::time::sleep(late).await;
         }
         self.pause().await;

@@ -5,6 +5,7 @@ use crate::fault::Fault;
 use crate::plan::TENANTS;
 use crate::provider::{declined, paid};
 use crate::rules::{Rule, Work};
+use crate::trace::Place;
 use crate::world::World;
 use semel::transition::{About, Evidence, Settlement, Windows};
 use semel::{Actor, Filter, Record, Settling, State};
@@ -61,7 +62,7 @@ async fn look_into(world: Arc<World>, record: Record, rule: Rule) {
         }
         None => Evidence::NotExecuted,
     };
-    world.trace.note(format_args!("{id} attempt {attempt}: operator finds {known:?}"));
+    world.trace.note(Place::Operators, format_args!("{id} attempt {attempt}: operator finds {known:?}"));
     if world.faults.strikes(Fault::OperatorLate) {
         tokio::time::sleep(world.chance.millis(2_000, 40_000)).await;
     }
@@ -83,7 +84,7 @@ async fn look_into(world: Arc<World>, record: Record, rule: Rule) {
             Ok(semel::Settled::Missing) => "missing",
             Err(_) => "no answer",
         };
-        world.trace.note(format_args!("{id} attempt {attempt}: operator settles, {word}"));
+        world.trace.note(Place::Operators, format_args!("{id} attempt {attempt}: operator settles, {word}"));
         if !world.faults.strikes(Fault::OperatorAgain) {
             return;
         }

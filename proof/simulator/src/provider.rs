@@ -5,6 +5,7 @@ use crate::fault::Fault;
 use crate::network::{About, Broken, Host, Way};
 use crate::plan::canary;
 use crate::rules::{Rule, Work};
+use crate::trace::Place;
 use crate::world::World;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
@@ -47,10 +48,10 @@ pub(crate) async fn charge(world: Arc<World>, order: Order, rule: Rule) -> Resul
             refuses(&world, &order, &rule, order.attempt - 1);
         }
         let charged = world.book.pages().charge(world.trace.now(), &order, &rule);
-        world.trace.note(format_args!(
-            "#{} {} attempt {}: provider {charged:?}",
-            order.number, order.id, order.attempt
-        ));
+        world.trace.note(
+            Place::Provider,
+            format_args!("#{} {} attempt {}: provider {charged:?}", order.number, order.id, order.attempt),
+        );
         match charged {
             Charged::Done if rule.webhooks => tell(&world, &order, &rule, Word::Paid),
             Charged::Declined if rule.webhooks => tell(&world, &order, &rule, Word::Declined),
@@ -65,6 +66,26 @@ pub(crate) async fn charge(world: Arc<World>, order: Order, rule: Rule) -> Resul
         Ok(Said::Done(charged))
     };
     life.during(charging).await.unwrap_or(Err(Broken))
+}
+
+/// Writes a receipt of what was paid: once, where it is promised not to do it twice.
+pub(crate) async fn write_receipt(world: Arc<World>, order: Order, rule: Rule) -> Result<(), Broken> {
+    let life = world.provider();
+    let writing = async {
+        if world.faults.strikes(Fault::ProviderBefore) {
+            return Err(Broken);
+        }
+        let is_new = world.book.pages().write_receipt(&order, rule.work != Work::AtMostOnce);
+        world.trace.note(
+            Place::Provider,
+            format_args!(
+                "#{} {} attempt {}: provider writes a receipt, new: {is_new}",
+                order.number, order.id, order.attempt
+            ),
+        );
+        if world.faults.strikes(Fault::ProviderAfter) { Err(Broken) } else { Ok(()) }
+    };
+    life.during(writing).await.unwrap_or(Err(Broken))
 }
 
 /// Refuses the attempts up to this one for good, and says so by webhook; whether there was anything to refuse.
@@ -87,7 +108,7 @@ pub(crate) async fn find(
         return Err(Broken);
     }
     let known = world.book.pages().ask(world.trace.now(), id, attempt);
-    world.trace.note(format_args!("{id} attempt {attempt}: provider asked, {known:?}"));
+    world.trace.note(Place::Provider, format_args!("{id} attempt {attempt}: provider asked, {known:?}"));
     Ok(match known {
         Some(Known::Charged) => {
             Finding::Completed { response: Some(paid(id, tenant, "poll")), resource: None }
@@ -151,10 +172,13 @@ fn tell(world: &Arc<World>, order: &Order, rule: &Rule, word: Word) {
     } else {
         Duration::from_millis(20 + u64::from(number) % 400)
     };
-    world.trace.note(format_args!(
-        "#{} {} attempt {attempt}: webhook {number} is to say {outcome}",
-        order.number, order.id
-    ));
+    world.trace.note(
+        Place::Provider,
+        format_args!(
+            "#{} {} attempt {attempt}: webhook {number} is to say {outcome}",
+            order.number, order.id
+        ),
+    );
     let (world, id) = (Arc::clone(world), order.id);
     tokio::spawn(async move {
         tokio::time::sleep(late).await;
@@ -200,7 +224,7 @@ async fn deliver_once(
     let taking_in = async move { gateway.take_in(headers, body).await };
     let answer = world.network.ask(way, Duration::from_secs(5), taking_in).await;
     if let Ok(status) = answer {
-        world.trace.note(format_args!("{id} webhook {number}: {status}"));
+        world.trace.note(Place::Provider, format_args!("{id} webhook {number}: {status}"));
     }
     matches!(answer, Ok(200..=299))
 }

@@ -33,6 +33,15 @@ impl Work {
     }
 }
 
+/// The phase that pays, and the one that may follow it.
+pub(crate) const PAYMENT: &str = "charged";
+pub(crate) const RECEIPT: &str = "receipt";
+
+/// Whether the payment is behind this recovery point: it is never made again.
+pub(crate) fn is_past_payment(point: Option<&str>) -> bool {
+    point.is_some_and(|point| point == PAYMENT || point.starts_with(RECEIPT))
+}
+
 /// One operation, and its rules.
 #[derive(Clone, Debug)]
 pub(crate) struct Rule {
@@ -45,6 +54,8 @@ pub(crate) struct Rule {
     pub(crate) polls: Option<(u32, Duration)>,
     /// Whether the provider tells by webhook.
     pub(crate) webhooks: bool,
+    /// Whether a second phase, a receipt, follows on the one that pays.
+    pub(crate) receipt: bool,
 }
 
 impl Rule {
@@ -132,6 +143,7 @@ impl Rule {
             settling,
             store_response: if dice.chance(0.15) { StoreResponse::Reference } else { StoreResponse::Full },
         };
+        let by_phases = matches!(work, Work::AtMostOnce | Work::Deduplicated | Work::Queryable);
         // No key is remembered for less time than by the first: the clock may step by a part of that.
         let other = Policy {
             lease: lease.mul_f64(if dice.chance(0.5) { 1.5 } else { 0.75 }),
@@ -147,6 +159,7 @@ impl Rule {
             other: protection(other),
             polls,
             webhooks,
+            receipt: by_phases && dice.chance(0.5),
         }
     }
 }

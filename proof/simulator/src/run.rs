@@ -18,7 +18,7 @@ use crate::rules::Rule;
 use crate::setup::Setup;
 use crate::sometimes;
 use crate::store::Disk;
-use crate::trace::Trace;
+use crate::trace::{Place, Trace};
 use crate::world::{Parts, World};
 use semel::clock::Terms;
 use semel::{Quota, Quotas, Rate};
@@ -109,7 +109,7 @@ async fn simulate(setup: &Setup) -> (Report, Weak<World>) {
     for want in wants {
         let _ = want.await;
     }
-    world.trace.note(format_args!("everything heals"));
+    world.trace.note(Place::Faults, format_args!("everything heals"));
     world.faults.heal();
     chaos.iter().for_each(tokio::task::AbortHandle::abort);
     heal(&world, gateways);

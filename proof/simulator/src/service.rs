@@ -59,7 +59,7 @@ pub(crate) fn nothing_done() -> Response<Bytes> {
     response
 }
 
-fn come_again() -> Response<Bytes> {
+pub(crate) fn come_again() -> Response<Bytes> {
     plain(StatusCode::TOO_MANY_REQUESTS, r#"{"code":"come_again"}"#)
 }
 

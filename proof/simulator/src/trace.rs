@@ -4,6 +4,44 @@ use std::fmt::{self, Write as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::time::Instant;
 
+/// Where something happens: each is a column of a timeline.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Place {
+    Clients,
+    Gateways,
+    Service,
+    Store,
+    Provider,
+    Operators,
+    /// Between them, or to everybody.
+    Faults,
+}
+
+impl Place {
+    /// All of them, in the order of the columns.
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Clients,
+        Self::Gateways,
+        Self::Service,
+        Self::Store,
+        Self::Provider,
+        Self::Operators,
+        Self::Faults,
+    ];
+
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Clients => "clients",
+            Self::Gateways => "gateways",
+            Self::Service => "service",
+            Self::Store => "store",
+            Self::Provider => "provider",
+            Self::Operators => "operators",
+            Self::Faults => "faults",
+        }
+    }
+}
+
 /// The lines of a run. The hash of all is always kept, the lines themselves only where somebody wants to read them.
 pub(crate) struct Trace {
     begun: Instant,
@@ -33,13 +71,13 @@ impl Trace {
         u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    pub(crate) fn note(&self, what: fmt::Arguments<'_>) {
+    pub(crate) fn note(&self, place: Place, what: fmt::Arguments<'_>) {
         let at = self.now();
         let mut inner = self.inner();
         let Inner { buffer, hash, lines, text } = &mut *inner;
         buffer.clear();
         // Writing to a string does not fail.
-        let _ = writeln!(buffer, "{:>5}.{:03} {what}", at / 1000, at % 1000);
+        let _ = writeln!(buffer, "{:>5}.{:03} {} {what}", at / 1000, at % 1000, place.as_str());
         *hash = hashed(*hash, buffer.as_bytes());
         *lines += 1;
         if let Some(text) = text {

@@ -13,7 +13,7 @@ use crate::plan::Operation;
 use crate::process::Process;
 use crate::rules::Rule;
 use crate::store::{Disk, Link, Outage};
-use crate::trace::Trace;
+use crate::trace::{Place, Trace};
 use semel::Quotas;
 use std::sync::atomic::{AtomicU32, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -170,14 +170,26 @@ impl World {
     /// Somebody begins to act on an order.
     pub(crate) fn note_start(&self, order: &Order) {
         let reserved = self.auditor.has_attempt(order.id, order.attempt);
-        self.trace.note(format_args!("#{} {} attempt {} starts", order.number, order.id, order.attempt));
+        self.trace.note(
+            Place::Service,
+            format_args!("#{} {} attempt {} starts", order.number, order.id, order.attempt),
+        );
+        if self.auditor.has_passed(order.id, order.attempt) {
+            self.auditor.object(format!(
+                "P1 #{} {} attempt {} starts, and an earlier one has committed that it is paid",
+                order.number, order.id, order.attempt
+            ));
+        }
         let start = Start { at: self.trace.now(), order: order.clone(), reserved };
         self.book.pages().begin(start);
     }
 
     /// The attempt did nothing, and whoever knows says so.
     pub(crate) fn note_nothing(&self, order: &Order) {
-        self.trace.note(format_args!("#{} {} attempt {} did nothing", order.number, order.id, order.attempt));
+        self.trace.note(
+            Place::Service,
+            format_args!("#{} {} attempt {} did nothing", order.number, order.id, order.attempt),
+        );
         self.book.pages().prove(self.trace.now(), order.id, order.attempt, false);
     }
 }

@@ -184,6 +184,8 @@ impl Store for SimulatedStore {
                         carries_damage: false,
                     };
                     store.audit(&write, now);
+                } else if let (Created::Exists(record), Some(audit)) = (&created, &store.disk.0.audit) {
+                    audit.found(draft.owner, record, now);
                 }
                 created
             };

@@ -4,7 +4,7 @@ use super::contents::Contents;
 use super::pauses::Pauses;
 use crate::machine::Machine;
 use semel::clock::{Terms, Turn};
-use semel::{Draft, HistoryEntry, Now, Record, RecordKey, Timestamp};
+use semel::{Draft, HistoryEntry, Now, Owner, Record, RecordKey, Timestamp};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,6 +15,9 @@ pub(crate) trait Audit: Send + Sync {
 
     /// A crash took a write back: this is the record again, `None` if it is gone.
     fn took_back(&self, key: &RecordKey, record: Option<&Record>, is_whole: bool);
+
+    /// A request that would own by this token is told that its key has a record.
+    fn found(&self, owner: Owner, record: &Record, now: Now);
 
     /// A write changed nothing, as another came first.
     fn overtaken(&self);

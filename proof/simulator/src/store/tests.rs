@@ -28,6 +28,8 @@ impl Audit for Heard {
 
     fn took_back(&self, _: &RecordKey, _: Option<&Record>, _: bool) {}
 
+    fn found(&self, _: Owner, _: &Record, _: Now) {}
+
     fn overtaken(&self) {}
 
     fn turned(&self, _: usize, _: Turn) {}

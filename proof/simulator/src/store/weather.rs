@@ -5,7 +5,7 @@ use crate::dice::Dice;
 use crate::fault::Fault;
 use crate::faults::Faults;
 use crate::life::Life;
-use crate::trace::Trace;
+use crate::trace::{Place, Trace};
 use semel::{OperationId, StoreError};
 use std::fmt;
 use std::future::pending;
@@ -177,7 +177,7 @@ impl Weather {
     }
 
     fn note(&self, call: &Call, what: &str) {
-        self.trace.note(format_args!("{} store {call}: {what}", self.name));
+        self.trace.note(Place::Store, format_args!("{} store {call}: {what}", self.name));
     }
 }
 

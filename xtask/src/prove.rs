@@ -87,6 +87,9 @@ pub(crate) enum Subject {
         /// The tests alone, without the campaign
         #[arg(long)]
         quick: bool,
+        /// The simulator alone, for the bugs that it has to notice: one program to build for each, and no servers
+        #[arg(long, conflicts_with = "quick")]
+        simulator: bool,
         /// These bugs; all of them if none is named
         names: Vec<String>,
     },
@@ -103,7 +106,8 @@ pub(crate) fn run(prove: &Prove) -> Outcome {
         Subject::Check { names } => field::run(names),
         Subject::Simulate { arguments } => simulate(arguments),
         Subject::Failover { arguments } => failover(arguments),
-        Subject::Planted { quick, names } => planted::run(names, *quick),
+        Subject::Planted { simulator: true, names, .. } => planted::simulated(names),
+        Subject::Planted { quick, names, .. } => planted::run(names, *quick),
         Subject::Campaign { extent, arguments } => campaign(extent, arguments),
     }
 }

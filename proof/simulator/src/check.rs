@@ -402,3 +402,6 @@ impl<'a> Case<'a> {
 fn signed(duration: std::time::Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@
 //! - [`store`] and `network.rs` are what is between them, [`Machine`] the clocks that they go by;
 //! - [`Fault`] is what goes wrong, `faults.rs` how often it does in a run: on the way of a call or a message, or by itself (`chaos.rs`, `clocks.rs`);
 //! - `audit.rs`, `steps.rs` and `invariants.rs` look at each write that the store commits, `check.rs` at everything in the end;
-//! - [`run`] is one run, [`shrink`] makes a failing one smaller.
+//! - [`run`] is one run, [`shrink`] makes a failing one smaller, [`timeline`] shows what happened to one operation of it.
 
 mod audit;
 mod book;
@@ -30,12 +30,15 @@ mod process;
 mod provider;
 mod rules;
 mod run;
+#[cfg(test)]
+mod scene;
 mod service;
 mod setup;
 mod shrink;
 mod sometimes;
 mod steps;
 pub mod store;
+mod timeline;
 mod trace;
 mod world;
 
@@ -44,4 +47,5 @@ pub use fault::{Fault, Struck};
 pub use machine::Machine;
 pub use run::{Counts, Report, run};
 pub use setup::Setup;
-pub use shrink::{Shrunk, again, shrink, timeline};
+pub use shrink::{Shrunk, again, shrink};
+pub use timeline::timeline;

@@ -148,6 +148,7 @@ impl Rule {
         let other = Policy {
             lease: lease.mul_f64(if dice.chance(0.5) { 1.5 } else { 0.75 }),
             retention: retention * 2,
+            body_retention: policy.body_retention * 2,
             in_flight: in_flight(dice),
             store_response: dice.pick(&[policy.store_response, StoreResponse::Full]),
             ..policy.clone()

@@ -72,37 +72,3 @@ pub fn again(setup: &Setup) -> String {
 fn promise(report: &Report) -> Option<String> {
     report.violations.first().and_then(|violation| violation.split(' ').next()).map(str::to_owned)
 }
-
-/// The lines of a trace that concern the operation of a violation: by its number in the plan, its ids, and what struck everybody.
-#[must_use]
-pub fn timeline(report: &Report) -> String {
-    let (Some(text), Some(violation)) = (&report.text, report.violations.first()) else {
-        return String::new();
-    };
-    let is_id = |word: &str| word.len() == 36 && word.bytes().filter(|byte| *byte == b'-').count() == 4;
-    let mut names: BTreeSet<String> = violation
-        .split([' ', ':', ','])
-        .filter(|word| word.starts_with('#') || is_id(word))
-        .map(str::to_owned)
-        .collect();
-    // Lines that have one of the names may tell others, unless they are of many operations: those have no number.
-    for _ in 0..2 {
-        for line in text.lines().filter(|line| line.contains('#')) {
-            let words: Vec<&str> = line.split([' ', ':', ',']).collect();
-            if words.iter().any(|word| names.contains(*word)) {
-                names.extend(
-                    words
-                        .iter()
-                        .filter(|word| word.starts_with('#') || is_id(word))
-                        .map(|word| (*word).to_owned()),
-                );
-            }
-        }
-    }
-    let concerns = |line: &&str| {
-        let about = line.split([' ', ':', ',']).any(|word| names.contains(word));
-        let everybody = !line.contains('#') && !line.split([' ', ':', ',']).any(is_id);
-        about || everybody
-    };
-    text.lines().filter(concerns).map(|line| format!("{line}\n")).collect()
-}

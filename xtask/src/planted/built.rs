@@ -44,6 +44,12 @@ impl Built {
         Ok(Self { programs })
     }
 
+    /// Builds the simulator alone.
+    pub(crate) fn simulator(tree: &Tree) -> Result<Self, String> {
+        let mut building = tree.cargo(["build", "--package", "semel-simulator"]);
+        Ok(Self { programs: built(&mut building, tree.root())?.into_iter().collect() })
+    }
+
     pub(crate) fn program(&self, place: &str) -> Result<&Path, String> {
         let program = self.programs.get(place).map(PathBuf::as_path);
         program.ok_or_else(|| format!("cargo built nothing for {place}"))

@@ -86,6 +86,34 @@ pub(crate) fn run(names: &[String], quick: bool) -> Outcome {
     judge(&verdicts)
 }
 
+/// Shows that the simulator notices each of these bugs, or all that it has to notice.
+pub(crate) fn simulated(names: &[String]) -> Outcome {
+    let mut patches = patch::named(names)?;
+    patches.retain(|patch| patch.simulator.is_some());
+    let tree = Tree::open()?;
+    let runner = Runner { root: tree.root().to_owned(), settings: &[] };
+    step::timed("planted: none", "the simulator finds nothing while no bug is planted", || {
+        let built = Built::simulator(&tree)?;
+        let settings = Simulator::largest(patches.iter().filter_map(|patch| patch.simulator.as_ref()));
+        settings.into_iter().try_for_each(|simulator| runner.simulator_passes(&built, simulator))
+    })?;
+    let mut verdicts = Vec::new();
+    for patch in patches {
+        step::timed(&format!("planted: {}", patch.name), &patch.what.clone(), || {
+            let noticed = tree.with(&patch, || {
+                let built = Built::simulator(&tree)?;
+                patch.simulator.as_ref().map(|settings| runner.simulator(&built, settings)).transpose()
+            })?;
+            let verdict = Verdict { simulator: noticed, ..Verdict::of(patch) };
+            println!("{}", table::lines(&verdict));
+            table::write_simulated(&verdict)?;
+            verdicts.push(verdict);
+            Ok(())
+        })?;
+    }
+    judge(&verdicts)
+}
+
 /// Three bugs, others every day, as part of the tests, which have just passed: the first integration test of each has to fail.
 pub(crate) fn of_the_day(settings: &[(&'static str, String)]) -> Outcome {
     let tree = Tree::open()?;

@@ -2,7 +2,7 @@
 
 use super::Verdict;
 use super::check::Noticed;
-use super::patch;
+use super::patch::{self, Patch};
 use crate::step::{self, Outcome, seconds};
 use std::fmt::Write as _;
 use std::fs;
@@ -41,17 +41,27 @@ pub(super) fn lines(verdict: &Verdict) -> String {
 
 /// Renews the row of a bug. The others keep theirs.
 pub(super) fn write(verdict: &Verdict) -> Outcome {
+    renew(verdict, |last| row(verdict, last))
+}
+
+/// Renews what the row of a bug says of the simulator.
+pub(super) fn write_simulated(verdict: &Verdict) -> Outcome {
+    renew(verdict, |last| last.map_or_else(|| row(verdict, None), |last| with_simulator(verdict, last)))
+}
+
+fn renew(verdict: &Verdict, row: impl Fn(Option<&str>) -> String) -> Outcome {
     let path = step::root().join("proof/PLANTED.md");
     let failed = |error| format!("{}: {error}", path.display());
     let last = fs::read_to_string(&path).map_err(failed)?;
     let names: Vec<String> = patch::all()?.into_iter().map(|patch| patch.name).collect();
-    fs::write(&path, page(verdict, &names, &last)).map_err(failed)
+    fs::write(&path, page(&verdict.patch.name, &names, &last, row)).map_err(failed)
 }
 
-fn page(verdict: &Verdict, names: &[String], last: &str) -> String {
+/// The page with a new row for the bug of this name.
+fn page(renewed: &str, names: &[String], last: &str, new: impl Fn(Option<&str>) -> String) -> String {
     let row = |name: &String| {
         let last = last.lines().find(|line| line.starts_with(&beginning(name)));
-        if verdict.patch.name == *name { Some(row(verdict, last)) } else { last.map(str::to_owned) }
+        if renewed == name { Some(new(last)) } else { last.map(str::to_owned) }
     };
     let rows: Vec<String> = names.iter().filter_map(row).collect();
     format!("{HEAD}{}\n", rows.join("\n"))
@@ -75,18 +85,30 @@ fn row(Verdict { patch, caught, missed, campaign, simulator }: &Verdict, last: O
         // Not tried this time.
         (Some(_), None) => last.and_then(last_cell).unwrap_or("not tried").to_owned(),
     };
-    let why = patch.no_simulator.as_deref().unwrap_or("–");
-    let simulated = match (&patch.simulator, simulator) {
-        (None, _) => why.to_owned(),
-        (Some(settings), Some(noticed)) => format!("`{settings}`: {}", told(noticed)),
-        (Some(settings), None) => format!("`{settings}`"),
-    };
+    let simulated = simulated(patch, simulator.as_ref());
     let (tests, took) = (tests.join("<br>"), took.join("<br>"));
     format!(
         "{} {} | {tests} | {took} | {simulated} | {settings} | {did} |",
         beginning(&patch.name),
         patch.what
     )
+}
+
+fn simulated(patch: &Patch, noticed: Option<&Noticed>) -> String {
+    match (&patch.simulator, noticed) {
+        (None, _) => patch.no_simulator.as_deref().unwrap_or("–").to_owned(),
+        (Some(settings), Some(noticed)) => format!("`{settings}`: {}", told(noticed)),
+        (Some(settings), None) => format!("`{settings}`"),
+    }
+}
+
+/// The row as it was, with what the simulator says now.
+fn with_simulator(verdict: &Verdict, last: &str) -> String {
+    let mut cells: Vec<_> = last.split(" | ").map(str::to_owned).collect();
+    if let Some(cell) = cells.get_mut(4) {
+        *cell = simulated(&verdict.patch, verdict.simulator.as_ref());
+    }
+    cells.join(" | ")
 }
 
 fn last_cell(row: &str) -> Option<&str> {
@@ -106,6 +128,7 @@ pub(super) fn told(noticed: &Noticed) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn the_table_agrees_with_the_headers_of_the_patches() {
@@ -143,14 +166,26 @@ mod tests {
         let kept = format!("{} kept |", beginning(&second.name));
         let last = format!("By hand.\n\n{old}\n{kept}\n");
         let tried = Verdict { campaign: Some(Noticed::NotWithin(100)), ..Verdict::of(first.clone()) };
-        let written = page(&tried, &names, &last);
+        let written = page(&first.name, &names, &last, |last| row(&tried, last));
         let rows = written.strip_prefix(HEAD).unwrap();
         assert!(
             rows.starts_with(&beginning(&first.name)) && rows.ends_with(&format!("\n{kept}\n")),
             "{written}"
         );
         assert!(rows.contains("noticed nothing in 100 operations") && !written.contains(&old), "{written}");
-        let by_tests_alone = page(&Verdict::of(first), &names, &last);
+        let by_tests_alone = page(&first.name, &names, &last, |last| row(&Verdict::of(first.clone()), last));
         assert!(by_tests_alone.contains("| I1 in 100 |"), "{by_tests_alone}");
+    }
+
+    #[test]
+    fn what_the_simulator_says_is_renewed_alone() {
+        let simulated = |patch: &Patch| patch.simulator.is_some() && patch.campaign.is_some();
+        let patch = patch::all().unwrap().into_iter().find(simulated).unwrap();
+        let noticed = Noticed::After { operations: 450, invariants: vec!["P1".into()], took: Duration::ZERO };
+        let last =
+            row(&Verdict { campaign: Some(Noticed::NotWithin(7)), ..Verdict::of(patch.clone()) }, None);
+        let renewed = with_simulator(&Verdict { simulator: Some(noticed), ..Verdict::of(patch) }, &last);
+        assert!(renewed.contains(": P1 in 450 operations, ") && renewed.contains("noticed nothing in 7"));
+        assert_eq!(renewed.split(" | ").count(), last.split(" | ").count());
     }
 }

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::book::Order;
-use crate::dice::Dice;
 use semel::transition::{Act, Change, Claim, Reservation, Windows, act, reserve, rewrite};
 use semel::{Fingerprint, OperationId, Owner, RecipeId, RecordKey, StoredResponse};
 
@@ -54,19 +53,12 @@ fn order() -> Order {
     Order { number: 5, tenant: 1, altered: false, id: ID, attempt: 1 }
 }
 
-/// Rules as a run draws them.
-fn rule(wanted: impl Fn(&Rule) -> bool) -> Rule {
-    let drawn = (0..1_000).flat_map(|seed| Rule::draw(&Dice::of(seed, "rules")));
-    let mut wanted = drawn.filter(|rule| wanted(rule));
-    wanted.next().expect("one of thousands is of that kind")
-}
-
 fn service(rule: &Rule) -> bool {
     rule.work == Work::Service && rule.polls.is_some() && rule.policy().expired == Expired::Refuse
 }
 
 fn doubtful() -> Rule {
-    rule(|rule| service(rule) && !rule.takes_over())
+    Rule::drawn(|rule| service(rule) && !rule.takes_over())
 }
 
 fn first(rule: &Rule) -> Draft {

@@ -2,15 +2,31 @@
 //! less than the true time, as one that was set back by less would without any pause.
 
 use crate::machine::{DISCIPLINE, Machine};
-use semel::clock::{Mark, Told};
+use semel::clock::{Clock as _, Mark, Told};
 use std::sync::{Mutex, PoisonError};
 
-/// By how much the times in the store's row may be short, in milliseconds, because whoever wrote it could not know better.
+/// What whoever writes the store's row cannot know. Shared by the instances.
 #[derive(Default)]
-pub(super) struct Pauses(Mutex<Times>);
+pub(super) struct Pauses(Mutex<Short>);
 
-/// For how long the machine of one instance had been paused, in milliseconds, when that instance last saw a clock that was right.
-pub(super) struct Known(Mutex<Times>);
+#[derive(Default)]
+struct Short {
+    /// By how much the times in the row may be short, in milliseconds, because whoever wrote it could not know better.
+    times: Times,
+    /// By how much the earliest time is short while a hold is open: everybody knows of that, and it counts again if a wrong clock agrees with that
+    /// time, which ends the hold.
+    of_hold: i64,
+}
+
+/// What one instance knows of pauses.
+pub(super) struct Known(Mutex<Seen>);
+
+struct Seen {
+    /// For how long its machine had been paused, in milliseconds, when it last saw a clock that was right.
+    paused: Times,
+    /// Whether it last saw a hold open.
+    hold: bool,
+}
 
 /// Of the earliest time, which counts a pause once it is believed, and of the latest, which counts it while a hold is open as well.
 #[derive(Clone, Copy, Default)]
@@ -23,7 +39,7 @@ impl Known {
     /// Of an instance that starts: what was before, it takes from the row.
     pub(super) fn from_now(host: &Machine) -> Self {
         let paused = host.paused();
-        Self(Mutex::new(Times { earliest: paused, latest: paused }))
+        Self(Mutex::new(Seen { paused: Times { earliest: paused, latest: paused }, hold: false }))
     }
 }
 
@@ -43,23 +59,31 @@ impl Pauses {
         let mut short = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (now, paused) = (server.true_millis(), host.paused());
         let missing = now.saturating_sub(told.now.earliest.as_millis());
+        let is_held = told.now.is_held();
+        let knew_of_hold = std::mem::replace(&mut known.hold, is_held) || row.hold > 0;
         // A clock that is right, or ahead, shows the pause: it is followed, or a hold is open.
         if server.off() >= -DISCIPLINE {
-            (known.latest, short.latest) = (paused, 0);
-            if told.now.is_held() {
-                // A wrong clock that agrees with the earliest time ends the hold: that is a limit of it.
-                short.earliest = short.earliest.max(missing);
+            known.paused = Times { earliest: paused, latest: paused };
+            short.times.latest = 0;
+            if is_held {
+                short.of_hold = short.of_hold.max(missing);
             } else {
-                (known.earliest, short.earliest) = (paused, 0);
+                (short.times.earliest, short.of_hold) = (0, 0);
             }
             return 0;
         }
+        // A wrong clock that agrees with the earliest time ends the hold: that is a limit of it. Nothing else does, where the hold is known.
+        let agrees = (server.wall_millis() - told.now.earliest.as_millis()).abs() <= DISCIPLINE;
+        if !is_held && (agrees || !knew_of_hold) {
+            short.times.earliest = short.times.earliest.max(std::mem::take(&mut short.of_hold));
+        }
         let since_row = now.saturating_sub(row.at).saturating_add(DISCIPLINE).max(0);
-        let of_earliest = (paused - known.earliest).max(short.earliest).min(since_row);
-        let of_latest = (paused - known.latest).max(short.latest).min(since_row);
-        let hidden = if told.now.is_held() { of_latest } else { of_earliest };
-        short.earliest = missing.min(of_earliest).max(short.earliest);
-        short.latest = now.saturating_sub(told.now.latest.as_millis()).min(hidden).max(short.latest);
+        let of_earliest = (paused - known.paused.earliest).max(short.times.earliest).min(since_row);
+        let of_latest = (paused - known.paused.latest).max(short.times.latest).min(since_row);
+        let hidden = if is_held { of_latest } else { of_earliest };
+        short.times.earliest = missing.min(of_earliest).max(short.times.earliest);
+        short.times.latest =
+            now.saturating_sub(told.now.latest.as_millis()).min(hidden).max(short.times.latest);
         hidden
     }
 }
@@ -153,5 +177,30 @@ mod tests {
         assert_eq!(look(), (false, PAUSE, PAUSE));
         machine.put_right();
         assert_eq!(look(), (true, 0, 0));
+    }
+
+    #[test]
+    fn a_pause_is_known_to_whoever_saw_the_hold_that_it_opened() {
+        let (machine, pauses) = (Machine::by_hand(), Pauses::default());
+        let known = Known::from_now(&machine);
+        let mut keeper = Keeper::new(Terms { max_step: Duration::from_secs(5), ..Terms::default() }, 1);
+        let mut row = Mark::NONE;
+        let mut look = |forgets: bool| {
+            let mut told = keeper.judge(row, &machine.readings_of(&machine));
+            if forgets {
+                // As if a clock that is set back ended the hold.
+                (told.now.latest, told.mark.hold) = (told.now.earliest, 0);
+            }
+            let hidden = pauses.hidden(&known, (&machine, &machine), row, &told);
+            row = told.mark;
+            (told.now.is_held(), machine.true_millis() - told.now.latest.as_millis(), hidden)
+        };
+        assert_eq!(look(false), (false, 0, 0));
+        let pause = Duration::from_millis(PAUSE.unsigned_abs());
+        machine.pause(pause);
+        machine.forward(pause);
+        assert_eq!(look(false), (true, 0, 0));
+        machine.step(-7_200_000);
+        assert_eq!(look(true), (false, PAUSE, 0));
     }
 }

@@ -422,3 +422,6 @@ impl Audit for Auditor {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -227,7 +227,10 @@ impl<'a> Case<'a> {
             }
             let resumes = self.rule.takes_over()
                 && matches!(self.rule.work, Work::Service | Work::Deduplicated | Work::Transaction);
-            if resumes || self.is_proved(first.id, first.attempt, later.at) {
+            // A late start of an attempt that was proved to do nothing comes to nothing: whoever proved it refuses it.
+            let comes_late =
+                second.attempt < first.attempt && self.is_proved(first.id, second.attempt, later.at);
+            if resumes || comes_late || self.is_proved(first.id, first.attempt, later.at) {
                 return None;
             }
             return Some("nobody has proved that the first did nothing");

@@ -264,3 +264,36 @@ fn report(setup: &Setup, world: &World, violations: Vec<String>) -> Report {
         is_freed: false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::Rule;
+    use crate::scene::{ID, NUMBER, Scene};
+    use semel::transition::Act;
+
+    /// A world in which nobody wants anything more, and one operation is there.
+    async fn left(ends: bool) -> (Vec<String>, u64) {
+        let scene = Scene::forgotten(Rule::drawn(|rule| !rule.takes_over()), NUMBER);
+        let record = scene.reserve(ID).await;
+        scene.start(&record);
+        scene.charge(&record);
+        if ends {
+            scene.end(&record).await;
+        } else {
+            let settling = semel::Settling::Operator;
+            scene.act(&record, &Act::Doubt { error: "timeout".into(), settling }).await;
+        }
+        let violations = settle(&scene.world).await;
+        (violations, scene.world.trace.now())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_open_when_the_time_to_settle_is_over_is_a_violation() {
+        let (violations, _) = left(true).await;
+        assert_eq!(violations, Vec::<String>::new());
+        let (violations, took) = left(false).await;
+        assert_eq!(violations, [format!("settling {ID} is unknown, after healing")]);
+        assert!((SETTLES_WITHIN..SETTLES_WITHIN + 10_000).contains(&took), "{took} ms");
+    }
+}

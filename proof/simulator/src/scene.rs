@@ -54,6 +54,14 @@ pub(crate) fn by_service(expired: Expired) -> Rule {
 }
 
 impl Scene {
+    /// A world in which nobody wants anything.
+    pub(crate) fn forgotten(rule: Rule, number: u32) -> Self {
+        let mut scene = Self::of(rule, number, false);
+        let world = Arc::get_mut(&mut scene.world).expect("nobody else has it");
+        world.plan.clear();
+        scene
+    }
+
     /// A world without faults and gateways, in which one operation is wanted: by another body and another tenant too, if `others`.
     pub(crate) fn of(rule: Rule, number: u32, others: bool) -> Self {
         Self::with(

@@ -72,6 +72,14 @@ async fn an_attempt_starts_once_for_one_request_and_another_one_after_a_proof_al
         said.iter().any(|said| said.contains("nobody has proved that the first did nothing")),
         "{said:?}"
     );
+    // An owner that was given up on, and comes late: its attempt was proved to do nothing, and stays so.
+    let (scene, order) =
+        (retried(true).await, |scene: &Scene| scene.order(&scene.record().expect("it is kept")));
+    let first = Order { attempt: 1, ..order(&scene) };
+    scene.world.book.pages().starts.remove(0);
+    scene.world.note_start(&first);
+    let unproved = |scene: &Scene| scene.world.book.pages().proofs.clear();
+    scene.breaks(unproved, "P1", "attempt 1 starts after");
     let scene = retried(true).await;
     let late = |scene: &Scene| {
         let mut pages = scene.world.book.pages();
@@ -119,11 +127,15 @@ async fn a_receipt_is_written_once_and_of_what_was_paid() {
     let (scene, record) = paid().await;
     let order = scene.order(&record);
     scene.world.book.pages().write_receipt(&order, false);
-    let again = |scene: &Scene| drop(scene.world.book.pages().write_receipt(&order, false));
+    let again = |scene: &Scene| {
+        let _ = scene.world.book.pages().write_receipt(&order, false);
+    };
     scene.breaks(again, "P1", "had its receipt by attempts [1, 1]");
     let (scene, record) = declined().await;
     let order = scene.order(&record);
-    let unpaid = |scene: &Scene| drop(scene.world.book.pages().write_receipt(&order, true));
+    let unpaid = |scene: &Scene| {
+        let _ = scene.world.book.pages().write_receipt(&order, true);
+    };
     scene.breaks(unpaid, "P1", "has a receipt, and was not paid");
 }
 

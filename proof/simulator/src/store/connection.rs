@@ -145,7 +145,8 @@ impl SimulatedStore {
             audit.turned(self.instance, turn);
         }
         let machines = (&self.host, &self.disk.0.machine);
-        let hidden = self.disk.0.pauses.hidden(&self.known, machines, row, &told);
+        let max_step = self.disk.0.terms.max_step;
+        let hidden = self.disk.0.pauses.hidden(&self.known, machines, row, &told, max_step);
         (told, hidden)
     }
 

@@ -4,6 +4,7 @@
 use crate::machine::{DISCIPLINE, Machine};
 use semel::clock::{Clock as _, Mark, Told};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 /// What whoever writes the store's row cannot know. Shared by the instances.
 #[derive(Default)]
@@ -26,6 +27,8 @@ struct Seen {
     paused: Times,
     /// Whether it last saw a hold open.
     hold: bool,
+    /// Whether it has told a time before.
+    runs: bool,
 }
 
 /// Of the earliest time, which counts a pause once it is believed, and of the latest, which counts it while a hold is open as well.
@@ -39,7 +42,11 @@ impl Known {
     /// Of an instance that starts: what was before, it takes from the row.
     pub(super) fn from_now(host: &Machine) -> Self {
         let paused = host.paused();
-        Self(Mutex::new(Seen { paused: Times { earliest: paused, latest: paused }, hold: false }))
+        Self(Mutex::new(Seen {
+            paused: Times { earliest: paused, latest: paused },
+            hold: false,
+            runs: false,
+        }))
     }
 }
 
@@ -51,6 +58,7 @@ impl Pauses {
         (host, server): (&Machine, &Machine),
         row: Mark,
         told: &Told,
+        max_step: Duration,
     ) -> i64 {
         if told.wrong.is_some() {
             return 0;
@@ -60,6 +68,7 @@ impl Pauses {
         let (now, paused) = (server.true_millis(), host.paused());
         let missing = now.saturating_sub(told.now.earliest.as_millis());
         let is_held = told.now.is_held();
+        let is_start = !std::mem::replace(&mut known.runs, true);
         let knew_of_hold = std::mem::replace(&mut known.hold, is_held) || row.hold > 0;
         // A clock that is right, or ahead, shows the pause: it is followed, or a hold is open.
         if server.off() >= -DISCIPLINE {
@@ -77,6 +86,13 @@ impl Pauses {
         if !is_held && (agrees || !knew_of_hold) {
             short.times.earliest = short.times.earliest.max(std::mem::take(&mut short.of_hold));
         }
+        // At a start a slow clock that is not far behind the mark cannot be told from one that is right, nor for how long the store was stopped.
+        let of_mark = server.wall_millis().saturating_sub(row.at);
+        if is_start && of_mark >= -i64::try_from(max_step.as_millis()).unwrap_or(i64::MAX) {
+            let of_latest = now.saturating_sub(told.now.latest.as_millis());
+            short.times.earliest = short.times.earliest.max(missing);
+            short.times.latest = short.times.latest.max(of_latest);
+        }
         let since_row = now.saturating_sub(row.at).saturating_add(DISCIPLINE).max(0);
         let of_earliest = (paused - known.paused.earliest).max(short.times.earliest).min(since_row);
         let of_latest = (paused - known.paused.latest).max(short.times.latest).min(since_row);
@@ -92,25 +108,25 @@ impl Pauses {
 mod tests {
     use super::*;
     use semel::clock::{Keeper, Terms};
-    use std::time::Duration;
 
     const PAUSE: i64 = 37_000;
+    const STEP: Duration = Duration::from_secs(5);
 
     /// An instance that judges after a pause, and by how much what it stamps is too early; the clock is off by this much meanwhile.
     fn after_a_pause(off: i64, row: impl FnOnce(Mark, i64) -> Mark) -> (i64, i64) {
         let (machine, pauses) = (Machine::by_hand(), Pauses::default());
         let known = Known::from_now(&machine);
-        let terms = Terms { max_step: Duration::from_secs(5), ..Terms::default() };
+        let terms = Terms { max_step: STEP, ..Terms::default() };
         let mut keeper = Keeper::new(terms, 1);
         let told = keeper.judge(Mark::NONE, &machine.readings_of(&machine));
-        assert_eq!(pauses.hidden(&known, (&machine, &machine), Mark::NONE, &told), 0);
+        assert_eq!(pauses.hidden(&known, (&machine, &machine), Mark::NONE, &told, STEP), 0);
         let pause = Duration::from_millis(PAUSE.unsigned_abs());
         machine.pause(pause);
         machine.step(off);
         machine.forward(pause);
         let row = row(told.mark, machine.true_millis());
         let told = keeper.judge(row, &machine.readings_of(&machine));
-        let hidden = pauses.hidden(&known, (&machine, &machine), row, &told);
+        let hidden = pauses.hidden(&known, (&machine, &machine), row, &told, STEP);
         (machine.true_millis() - told.now.latest.as_millis(), hidden)
     }
 
@@ -140,16 +156,16 @@ mod tests {
         machine.forward(pause);
         let told = keeper.judge(told.mark, &machine.readings_of(&machine));
         let both = (&machine, &machine);
-        assert_eq!(pauses.hidden(&known, both, told.mark, &told), PAUSE);
+        assert_eq!(pauses.hidden(&known, both, told.mark, &told, STEP), PAUSE);
         let row = told.mark;
         let (started, mut other) = (Known::from_now(&machine), Keeper::new(Terms::default(), 2));
         let told = other.judge(row, &machine.readings_of(&machine));
         assert_eq!(machine.true_millis() - told.now.latest.as_millis(), PAUSE);
-        assert_eq!(pauses.hidden(&started, both, row, &told), PAUSE);
+        assert_eq!(pauses.hidden(&started, both, row, &told, STEP), PAUSE);
         // The clock is right again, and everybody knows.
         machine.put_right();
         let told = other.judge(told.mark, &machine.readings_of(&machine));
-        assert_eq!(pauses.hidden(&started, both, told.mark, &told), 0);
+        assert_eq!(pauses.hidden(&started, both, told.mark, &told, STEP), 0);
         assert!(told.now.latest.as_millis() >= machine.true_millis());
     }
 
@@ -157,12 +173,12 @@ mod tests {
     fn a_pause_is_hidden_by_a_wrong_clock_that_agrees_with_the_earliest_time_of_a_hold_and_not_before() {
         let (machine, pauses) = (Machine::by_hand(), Pauses::default());
         let known = Known::from_now(&machine);
-        let terms = Terms { max_step: Duration::from_secs(5), ..Terms::default() };
+        let terms = Terms { max_step: STEP, ..Terms::default() };
         let mut keeper = Keeper::new(terms, 1);
         let mut row = Mark::NONE;
         let mut look = || {
             let told = keeper.judge(row, &machine.readings_of(&machine));
-            let hidden = pauses.hidden(&known, (&machine, &machine), row, &told);
+            let hidden = pauses.hidden(&known, (&machine, &machine), row, &told, STEP);
             row = told.mark;
             (told.now.is_held(), machine.true_millis() - told.now.latest.as_millis(), hidden)
         };
@@ -183,7 +199,7 @@ mod tests {
     fn a_pause_is_known_to_whoever_saw_the_hold_that_it_opened() {
         let (machine, pauses) = (Machine::by_hand(), Pauses::default());
         let known = Known::from_now(&machine);
-        let mut keeper = Keeper::new(Terms { max_step: Duration::from_secs(5), ..Terms::default() }, 1);
+        let mut keeper = Keeper::new(Terms { max_step: STEP, ..Terms::default() }, 1);
         let mut row = Mark::NONE;
         let mut look = |forgets: bool| {
             let mut told = keeper.judge(row, &machine.readings_of(&machine));
@@ -191,7 +207,7 @@ mod tests {
                 // As if a clock that is set back ended the hold.
                 (told.now.latest, told.mark.hold) = (told.now.earliest, 0);
             }
-            let hidden = pauses.hidden(&known, (&machine, &machine), row, &told);
+            let hidden = pauses.hidden(&known, (&machine, &machine), row, &told, STEP);
             row = told.mark;
             (told.now.is_held(), machine.true_millis() - told.now.latest.as_millis(), hidden)
         };
@@ -202,5 +218,30 @@ mod tests {
         assert_eq!(look(false), (true, 0, 0));
         machine.step(-7_200_000);
         assert_eq!(look(true), (false, PAUSE, 0));
+    }
+
+    /// The store is stopped for a while, and starts with a clock that is behind its mark by this much, in seconds.
+    fn after_a_stop(behind: i64) -> (i64, i64) {
+        let (machine, pauses) = (Machine::by_hand(), Pauses::default());
+        let known = Known::from_now(&machine);
+        let terms = Terms { max_step: STEP, ..Terms::default() };
+        let told = Keeper::new(terms, 1).judge(Mark::NONE, &machine.readings_of(&machine));
+        assert_eq!(pauses.hidden(&known, (&machine, &machine), Mark::NONE, &told, STEP), 0);
+        machine.forward(Duration::from_secs(60));
+        machine.step(-60_000 - behind * 1_000);
+        let started = Known::from_now(&machine);
+        let mut keeper = Keeper::new(terms, 2);
+        keeper.accept_behind();
+        let told_later = keeper.judge(told.mark, &machine.readings_of(&machine));
+        let hidden = pauses.hidden(&started, (&machine, &machine), told.mark, &told_later, STEP);
+        (machine.true_millis() - told_later.now.latest.as_millis(), hidden)
+    }
+
+    #[test]
+    fn a_stop_is_hidden_from_a_start_whose_clock_is_not_far_behind_the_mark() {
+        assert_eq!(after_a_stop(0), (60_000, 60_000));
+        assert_eq!(after_a_stop(4), (60_000, 60_000));
+        // Far behind it, the clock is known to be wrong: nothing may be stamped by the mark.
+        assert_eq!(after_a_stop(900), (60_000, 0));
     }
 }

@@ -72,7 +72,6 @@ impl Known {
         {
             *self.claims.entry((id, draft.attempt)).or_default() += 1;
         }
-        self.follow_attempt(id, write);
         let Some(entry) = write.history else { return };
         if entry.happening == Happening::Doubted {
             self.doubted = Some(id);
@@ -90,14 +89,14 @@ impl Known {
         }
     }
 
-    /// Follows who takes an attempt, and how far it comes.
-    fn follow_attempt(&mut self, id: OperationId, write: &Write<'_>) {
-        let Some(draft) = write.draft else { return };
+    /// Follows who takes an attempt, and how far it comes; who was standing still until then.
+    fn follow_attempt(&mut self, id: OperationId, write: &Write<'_>) -> Option<Arc<Life>> {
+        let draft = write.draft?;
         if is_past_payment(draft.recovery_point.as_deref()) {
             self.passed.entry(id).or_insert(draft.attempt);
         }
         if write.before.is_some_and(|before| before.attempt == draft.attempt) {
-            return;
+            return None;
         }
         if let Some(found) = self.waiting.get(&draft.owner) {
             self.violations.push(format!(
@@ -105,11 +104,8 @@ impl Known {
                 draft.attempt
             ));
         }
-        if self.asleep.get(&id).is_some_and(|(attempt, _)| *attempt < draft.attempt)
-            && let Some((_, life)) = self.asleep.remove(&id)
-        {
-            life.wake();
-        }
+        let is_next = self.asleep.get(&id).is_some_and(|(attempt, _)| *attempt < draft.attempt);
+        if is_next { self.asleep.remove(&id).map(|(_, life)| life) } else { None }
     }
 
     fn remember(&mut self, instance: usize, at: u64, now: Now) {
@@ -315,6 +311,10 @@ impl Audit for Auditor {
                 known.violations.push(format!("writes {id}: {from}: {why}"));
             }
         }
+        if let Some(life) = known.follow_attempt(id, write) {
+            self.sights.note(Sight::Woken);
+            life.wake();
+        }
         known.follow(id, write);
         if !write.carries_damage {
             known.damaged.remove(&id);
@@ -387,6 +387,7 @@ impl Audit for Auditor {
 
     fn found(&self, owner: Owner, record: &Record, now: Now) {
         if record.state == State::InProgress && !record.times.lease.has_come(now.latest) {
+            self.sights.note(Sight::Waits);
             locked(&self.known).waiting.insert(owner, record.operation_id);
         }
     }

@@ -1,9 +1,9 @@
 //! What has to happen in some runs: a simulator in which nobody ever takes over shows nothing about taking over.
 
 use crate::log::{Meaning, Told};
-use crate::rules::Rule;
+use crate::rules::{RECEIPT, Rule};
 use crate::store::Write;
-use semel::{Actor, Expired, Happening, InFlight, Now, Origin, Record, Stale, State};
+use semel::{Actor, Draft, Expired, Happening, InFlight, Now, Origin, Record, Stale, State};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -45,6 +45,9 @@ sights! {
     Held = "a clock hold is open",
     TakenBack = "a crash takes a write back",
     Overtaken = "a write is refused, as another came first",
+    SecondPhase = "a second phase is committed",
+    Woken = "an owner comes back with its last word when another attempt has begun",
+    Waits = "a request finds an operation in progress",
 }
 
 /// How often each happened.
@@ -92,6 +95,7 @@ fn sight(write: &Write<'_>) -> Option<Sight> {
         return Some(Sight::Refused);
     }
     match (before.state, draft.state) {
+        (InProgress, InProgress) if is_second_phase(before, draft) => Some(Sight::SecondPhase),
         (InProgress, InProgress) => Some(match before.recovery_point == draft.recovery_point {
             true => Sight::Extended,
             false => Sight::Advanced,
@@ -107,6 +111,10 @@ fn sight(write: &Write<'_>) -> Option<Sight> {
         (one, other) if one == other => Some(Sight::Rewritten),
         _ => None,
     }
+}
+
+fn is_second_phase(before: &Record, draft: &Draft) -> bool {
+    draft.recovery_point.as_deref() == Some(RECEIPT) && before.recovery_point != draft.recovery_point
 }
 
 fn settled(write: &Write<'_>, before: &Record) -> Option<Sight> {

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use event::{Event, Subject};
 use http::HeaderMap;
 use semel::transition::{About, Evidence, Refusal, Settlement, Windows, settle};
-use semel::{Actor, Engine, Owner, Record, StoreError, Timestamp};
+use semel::{Actor, Engine, KeyScope, Owner, Record, StoreError, Timestamp};
 use semel_http::webhook::SignedMessage;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
@@ -222,9 +222,17 @@ impl WebhookIntake {
         let (now, found) = match subject {
             Subject::Operation(id) => self.engine.find(id).await?,
             Subject::Key(key) => {
-                let key = self.engine.stored_key(&key).await?;
+                let key = self.engine.stored_key(&key).await?.in_scope(KeyScope::Operation);
                 let (now, found) = self.engine.store().read(&key).await?;
-                (now.earliest, found)
+                match found {
+                    Some(found) => (now.earliest, Some(found)),
+                    // Across operations the key finds a record of any; only one of the operation that was named is meant.
+                    None => {
+                        let key = key.in_scope(KeyScope::Tenant);
+                        let (now, found) = self.engine.store().read(&key).await?;
+                        (now.earliest, found.filter(|record| record.key.operation == key.operation))
+                    }
+                }
             }
         };
         // By the clock that its sender has too: the store's time may lag behind a clock that is not believed yet.

@@ -11,8 +11,8 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use http::HeaderMap;
 use semel::observe::Event;
 use semel::{
-    Actor, Body, Decision, Engine, OperationId, Outcome, Policy, Record, Settling, State, Store as _,
-    StoreResponse,
+    Actor, Body, Decision, Engine, KeyScope, OperationId, Outcome, Policy, Record, Settling, State,
+    Store as _, StoreResponse,
 };
 use semel_conformance::{Loss, LossyStore};
 use semel_worker::{ReaperOptions, WebhookAnswer, WebhookIntake, WebhookResult, WebhookSecret};
@@ -201,6 +201,20 @@ async fn a_word_by_key_finds_the_record_and_settles_nothing() {
     );
     let half = json!({ "tenant": "acme", "key": &*key(1).key, "outcome": "failed" });
     assert_eq!(sender.send("msg_4", &half).await.result, WebhookResult::Malformed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_word_by_a_key_across_operations_is_about_the_operation_that_it_names_alone() {
+    let sender = Sender::new().await;
+    let shop = &sender.shop;
+    let id = shop.abandoned_as(key(1).in_scope(KeyScope::Tenant)).await;
+    let answer = sender.send("msg_1", &by_key(1, "completed")).await;
+    assert_eq!((answer.result, answer.operation_id), (WebhookResult::Kept, Some(id)));
+    let mut other = by_key(1, "completed");
+    other["operation"] = "another".into();
+    let answer = sender.send("msg_2", &other).await;
+    assert_eq!((answer.result, answer.operation_id), (WebhookResult::Ignored, None));
+    assert_eq!(shop.happenings(id).await.len(), 1);
 }
 
 /// Delivered again while the first delivery is being written down, and after that a thousand times, a message is one line. A thousand

@@ -229,10 +229,14 @@ fn settling(config: &Config) -> Vec<(&'static str, String)> {
 
 fn routes(config: &Config) -> Vec<[String; 6]> {
     let mut rows = vec![["OPERATION", "REQUEST", "KEY", "WINDOW", "TIMEOUT", "IN FLIGHT"].map(String::from)];
-    let row = |operation: &str, request: String, protection: &semel_tower::Protection| {
-        let key = match protection.key {
+    let row = |operation: &str, request: String, protection: &semel_tower::Protection, scope: &str| {
+        let need = match protection.key {
             KeyRequirement::Required => "required",
             KeyRequirement::Optional => "optional",
+        };
+        let key = match scope {
+            "operation" => need.to_owned(),
+            scope => format!("{need}, scope {scope}"),
         };
         let in_flight = match protection.policy.in_flight {
             InFlight::Conflict => "conflict".to_owned(),
@@ -241,14 +245,16 @@ fn routes(config: &Config) -> Vec<[String; 6]> {
         };
         let (window, timeout) =
             (show_duration(protection.policy.retention), show_duration(protection.timeout));
-        [operation.to_owned(), request, key.to_owned(), window, timeout, in_flight]
+        [operation.to_owned(), request, key, window, timeout, in_flight]
     };
     if let Some(rules) = config.routes.for_all() {
-        rows.push(row("(each path)", "POST, PATCH (no route is declared)".into(), &rules.protection));
+        let scope = rules.protection.key_scope.as_str();
+        rows.push(row("(each path)", "POST, PATCH (no route is declared)".into(), &rules.protection, scope));
     }
     for route in config.routes.routes() {
         let operation = route.operation.as_deref().unwrap_or("(each path)");
-        rows.push(row(operation, route.pattern.to_string(), &route.protection));
+        let scope = route.key_scope.as_str();
+        rows.push(row(operation, route.pattern.to_string(), &route.protection, scope));
     }
     rows
 }

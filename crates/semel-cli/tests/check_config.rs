@@ -182,6 +182,19 @@ fn the_profile_in_force_is_shown() {
 }
 
 #[test]
+fn a_scope_of_keys_that_is_not_the_operation_is_shown() {
+    let file = "upstream = \"http://127.0.0.1:9000\"\nstore = \"memory:\"\nprofile = \"stripe\"\n\
+                [[route]]\noperation = \"pay\"\nmatch = \"POST /payments\"\n\
+                [[route]]\noperation = \"refund\"\nmatch = \"POST /refunds\"\nkey.scope = \"operation\"\n";
+    let output = check(file, &[]);
+    let told = out(&output);
+    assert!(output.status.success(), "{}", err(&output));
+    let line = |operation: &str| told.lines().find(|line| line.trim().starts_with(operation)).unwrap();
+    assert!(line("pay").contains("required, scope tenant"), "{told}");
+    assert!(line("refund").contains("required") && !line("refund").contains("scope"), "{told}");
+}
+
+#[test]
 fn a_file_without_routes_is_told_what_is_protected() {
     let output = check("upstream = \"http://127.0.0.1:9000\"\nstore = \"memory:\"\n", &[]);
     let told = out(&output);

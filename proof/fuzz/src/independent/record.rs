@@ -31,7 +31,7 @@ pub(crate) fn read(columns: &[Value]) -> Option<Record> {
         _ => return None,
     };
     let record = Record {
-        key: RecordKey::new(text(&columns[1])?, text(&columns[2])?, text(&columns[3])?),
+        key: RecordKey::from_stored(text(&columns[1])?, text(&columns[2])?, text(&columns[3])?),
         operation_id: OperationId::from_bytes(bytes(&columns[0])?.try_into().ok()?),
         fingerprint: Fingerprint(bytes(&columns[4])?.try_into().ok()?),
         recipe: RecipeId(bytes(&columns[5])?.try_into().ok()?),

@@ -62,7 +62,7 @@ pub(crate) async fn list(
     for text in texts {
         statement = statement.bind(text);
     }
-    let rows = server.read(statement).await?;
+    let rows = server.look(statement).await?;
     rows.first().map_or(Ok(()), |row| not_on_a_standby(row, 10))?;
     let mut page = AuditPage { lines: Vec::new(), damaged: 0, next: None };
     let mut last = None;

@@ -72,7 +72,7 @@ pub(crate) async fn due(
 /// The number of the first record that may have been created at `moment` or later. Numbers go up with the time of creation, but for those that were
 /// made at once, so it is found by halving: a few looks at the primary key, however many records there are.
 async fn first_since(server: &Server, moment: Timestamp) -> Result<i64, StoreError> {
-    let bounds = server.read(sqlx::query(BOUNDS).persistent(false)).await?;
+    let bounds = server.look(sqlx::query(BOUNDS).persistent(false)).await?;
     let number = |row: &PgRow, column: usize| {
         row.try_get::<Option<i64>, _>(column).map_err(|error| StoreError::Damaged(error.to_string()))
     };
@@ -82,7 +82,7 @@ async fn first_since(server: &Server, moment: Timestamp) -> Result<i64, StoreErr
     let mut high = newest.saturating_add(1);
     while low < high {
         let middle = low + (high - low) / 2;
-        let rows = server.read(sqlx::query(CREATED).persistent(false).bind(middle)).await?;
+        let rows = server.look(sqlx::query(CREATED).persistent(false).bind(middle)).await?;
         match rows.first().map(|row| Ok::<_, StoreError>((number(row, 0)?, number(row, 1)?))).transpose()? {
             Some((Some(id), Some(created))) if created < moment => low = id.saturating_add(1),
             _ => high = middle,

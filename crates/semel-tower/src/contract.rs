@@ -1,6 +1,6 @@
 //! What clients are promised, as the layer knows it: the same members as in the contract that the gateway publishes.
 
-use crate::outcome::{OutcomeClass, OutcomeRules};
+use crate::outcome::OutcomeRules;
 use crate::protection::{KeyRequirement, Protection, ValidProtection};
 use http::{Method, StatusCode};
 use semel::key::KeySources;
@@ -140,16 +140,6 @@ fn overrides(rules: &OutcomeRules) -> BTreeMap<String, &'static str> {
     (200..600)
         .filter_map(|status| StatusCode::from_u16(status).ok())
         .filter(|&status| rules.class_of(status) != usual.class_of(status))
-        .map(|status| (status.as_str().to_owned(), word(rules.class_of(status))))
+        .map(|status| (status.as_str().to_owned(), rules.class_of(status).as_str()))
         .collect()
-}
-
-fn word(class: OutcomeClass) -> &'static str {
-    match class {
-        OutcomeClass::Completed => "completed",
-        OutcomeClass::Failed => "failed",
-        OutcomeClass::Retryable => "retryable",
-        OutcomeClass::Released => "released",
-        OutcomeClass::Unknown => "unknown",
-    }
 }

@@ -20,7 +20,21 @@ pub enum OutcomeClass {
     Unknown,
 }
 
-/// A word that is no outcome.
+impl OutcomeClass {
+    /// Its name, as the configuration, `Semel-Outcome` and the contract spell it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Retryable => "retryable",
+            Self::Released => "released",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// A text that names no outcome class.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("an outcome is one of completed, failed, retryable, released, unknown")]
 pub struct NoOutcome;

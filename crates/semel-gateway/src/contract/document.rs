@@ -11,7 +11,7 @@ use semel::headers::{IDEMPOTENT_REPLAYED, OPERATION_ID};
 use semel::key::{KeyForm, KeyRules, KeySources, KeySyntax};
 use semel::problem::{Code, DocsBase, Format, GrpcStatus, Problem};
 use semel::{Expired, InFlight, StoreResponse};
-use semel_tower::{KeyRequirement, OutcomeClass, OutcomeRules, Protection};
+use semel_tower::{KeyRequirement, OutcomeRules, Protection};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -388,23 +388,13 @@ fn overrides(rules: &OutcomeRules) -> BTreeMap<String, &'static str> {
     let calls = GrpcStatus::ALL
         .into_iter()
         .filter(|&status| rules.class_of_call(Some(status)) != usual.class_of_call(Some(status)))
-        .map(|status| (status.to_string(), word(rules.class_of_call(Some(status)))));
+        .map(|status| (status.to_string(), rules.class_of_call(Some(status)).as_str()));
     (200..600)
         .filter_map(|status| StatusCode::from_u16(status).ok())
         .filter(|&status| rules.class_of(status) != usual.class_of(status))
-        .map(|status| (status.as_str().to_owned(), word(rules.class_of(status))))
+        .map(|status| (status.as_str().to_owned(), rules.class_of(status).as_str()))
         .chain(calls)
         .collect()
-}
-
-fn word(class: OutcomeClass) -> &'static str {
-    match class {
-        OutcomeClass::Completed => "completed",
-        OutcomeClass::Failed => "failed",
-        OutcomeClass::Retryable => "retryable",
-        OutcomeClass::Released => "released",
-        OutcomeClass::Unknown => "unknown",
-    }
 }
 
 impl Error {

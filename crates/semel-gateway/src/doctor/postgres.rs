@@ -1,8 +1,8 @@
 //! A PostgreSQL server: whether the store opens, and what about the server will hurt later.
 
 use super::Finding;
-use super::sqlite::with_causes;
 use semel::Store;
+use semel_http::with_causes;
 use semel_postgres::sqlx::{PgPool, Row, postgres::PgRow, raw_sql};
 use semel_postgres::{OpenError, PgOptions};
 use std::sync::Arc;

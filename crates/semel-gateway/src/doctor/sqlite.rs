@@ -4,6 +4,7 @@ use super::Finding;
 use crate::config::Config;
 use crate::setting::show_size;
 use semel::Store;
+use semel_http::with_causes;
 use semel_sqlite::SqliteOptions;
 use std::path::Path;
 use std::sync::Arc;
@@ -88,14 +89,4 @@ fn room(file: &Path) -> Finding {
 #[cfg(not(unix))]
 fn room(_file: &Path) -> Finding {
     Finding::fine("sqlite.disk", "not looked at on this system")
-}
-
-/// An error and its causes.
-pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
-    let (mut words, mut cause) = (error.to_string(), error.source());
-    while let Some(source) = cause {
-        words = format!("{words}: {source}");
-        cause = source.source();
-    }
-    words
 }

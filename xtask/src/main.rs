@@ -58,7 +58,7 @@ enum Command {
         package: Option<String>,
         /// Of these, only the tests with this in their name
         name: Option<String>,
-        /// Only tests that need no PostgreSQL, PgBouncer, NATS or RabbitMQ, of the crates that have such tests; semel-cli
+        /// Only tests that need no PostgreSQL, PgBouncer, NATS, RabbitMQ or Redis, of the crates that have such tests; semel-cli
         /// and the larger examples are left out
         #[arg(long, conflicts_with = "package")]
         quick: bool,
@@ -75,7 +75,7 @@ enum Command {
         command: Vec<String>,
     },
 
-    /// Run a command with private servers of all kinds: PostgreSQL, a PgBouncer in front of it, NATS and RabbitMQ (which takes
+    /// Run a command with private servers of all kinds: PostgreSQL, a PgBouncer in front of it, NATS, Redis and RabbitMQ (which takes
     /// ten seconds to start): `cargo xtask servers cargo test -p semel-events --all-features`. promtool and other tools for the
     /// tests are provided too. Without a command, print the addresses and wait.
     Servers {

@@ -30,7 +30,7 @@ pub(crate) fn run() -> Outcome {
     step::run("no_std", &mut cargo(["check", "-p", "semel", "--no-default-features", "--lib"]))?;
     step::timed(
         "servers",
-        "a private PostgreSQL with a PgBouncer in front of it, NATS and RabbitMQ",
+        "a private PostgreSQL with a PgBouncer in front of it, NATS, RabbitMQ and Redis",
         || {
             python.join().map_err(|_| "installing Python packages went wrong")??;
             sdks.join().map_err(|_| "installing the SDKs went wrong")??;

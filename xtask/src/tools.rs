@@ -3,7 +3,9 @@
 use crate::install::{Tool, provide};
 use crate::step::{self, Outcome, succeeds};
 use crate::{nats, python};
-use semel_testing::servers::{POSTGRES_URL, nats_server, pgbouncer, postgres_bin, rabbitmq_server};
+use semel_testing::servers::{
+    POSTGRES_URL, nats_server, pgbouncer, postgres_bin, rabbitmq_server, redis_server,
+};
 use std::env;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -145,9 +147,9 @@ const WRK: Tool = Tool {
 
 const REDIS: Tool = Tool {
     name: "Redis (`redis-server`)",
-    purpose: "is what some of the peers keep their keys in",
+    purpose: "is what the tier in front of a store is tested on, and what some of the peers keep their keys in",
     packages: &["redis-server"],
-    present: || succeeds(Command::new("redis-server").arg("--version")),
+    present: || redis_server().is_some() && succeeds(Command::new("redis-cli").arg("--version")),
 };
 
 const NPM: Tool = Tool {
@@ -214,9 +216,13 @@ pub(crate) fn ensure() -> Outcome {
 
 const BROKERS: [&Tool; 2] = [&NATS, &RABBITMQ];
 
-/// Whoever names servers of their own needs PostgreSQL's programs all the same: some tests stop and crash a server.
+/// Whoever names servers of their own needs the programs of PostgreSQL and Redis all the same: some tests stop and crash a server.
 fn database_tools() -> Vec<&'static Tool> {
-    if env::var_os(POSTGRES_URL).is_some() { vec![&POSTGRES] } else { vec![&POSTGRES, &PGBOUNCER] }
+    if env::var_os(POSTGRES_URL).is_some() {
+        vec![&POSTGRES, &REDIS]
+    } else {
+        vec![&POSTGRES, &PGBOUNCER, &REDIS]
+    }
 }
 
 /// Checks for the databases that tests need.

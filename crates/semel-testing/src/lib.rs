@@ -1,6 +1,6 @@
 //! What tests and measurements share.
 //!
-//! - [`servers`]: PostgreSQL, PgBouncer, NATS and RabbitMQ: in temporary directories, on free ports, gone afterwards. Never a server
+//! - [`servers`]: PostgreSQL, PgBouncer, NATS, RabbitMQ and Redis: in temporary directories, on free ports, gone afterwards. Never a server
 //!   that happens to run.
 //! - `database`: an empty PostgreSQL database for each test, and proxies that cut the connection to it.
 //! - `faulty_api`: an idempotent API with a switch for each fault that such APIs have.

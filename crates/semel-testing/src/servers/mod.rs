@@ -1,6 +1,6 @@
 //! Servers for tests and measurements: in temporary directories, on free ports, gone afterwards.
 //!
-//! Tests that only need a database, a stream or a queue share one [`Server`], which starts when it is first asked for. A test that
+//! Tests that only need a database, a cache, a stream or a queue share one [`Server`], which starts when it is first asked for. A test that
 //! stops, crashes or kills its server starts one of its own:
 //!
 //! ```no_run
@@ -25,6 +25,7 @@ mod nats;
 mod postgres;
 mod programs;
 mod rabbitmq;
+mod redis;
 mod shared;
 mod variables;
 
@@ -33,7 +34,9 @@ pub use nats::{Nats, nats_server};
 pub use postgres::{Cluster, Installed, Stop, pgbouncer, postgres_bin};
 pub use programs::{is_root, python_tools, search_path, tools};
 pub use rabbitmq::{RabbitMq, rabbitmq_server};
+pub use redis::{Redis, RedisCluster, RedisSentinel, redis_server};
 pub use shared::{Host, Server};
 pub use variables::{
     HOST, NATS_SERVER, NATS_URL, PGBOUNCER_URL, POSTGRES_BIN, POSTGRES_URL, PYTHON_TOOLS, RABBITMQ_URL,
+    REDIS_SERVER, REDIS_URL,
 };

@@ -10,7 +10,8 @@
 use super::nats::Nats;
 use super::postgres::{Cluster, PgBouncer};
 use super::rabbitmq::RabbitMq;
-use super::variables::{HOST, NATS_URL, PGBOUNCER_URL, POSTGRES_URL, RABBITMQ_URL};
+use super::redis::Redis;
+use super::variables::{HOST, NATS_URL, PGBOUNCER_URL, POSTGRES_URL, RABBITMQ_URL, REDIS_URL};
 use std::env;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -33,11 +34,13 @@ pub enum Server {
     Nats,
     /// RabbitMQ, which takes ten seconds to start.
     RabbitMq,
+    /// Redis.
+    Redis,
 }
 
 impl Server {
     /// All kinds.
-    pub const ALL: [Self; 4] = [Self::Postgres, Self::PgBouncer, Self::Nats, Self::RabbitMq];
+    pub const ALL: [Self; 5] = [Self::Postgres, Self::PgBouncer, Self::Nats, Self::RabbitMq, Self::Redis];
 
     /// The variable that names one.
     #[must_use]
@@ -47,6 +50,7 @@ impl Server {
             Self::PgBouncer => PGBOUNCER_URL,
             Self::Nats => NATS_URL,
             Self::RabbitMq => RABBITMQ_URL,
+            Self::Redis => REDIS_URL,
         }
     }
 
@@ -91,6 +95,7 @@ struct Servers {
     pgbouncer: Started<PgBouncer>,
     nats: Started<Nats>,
     rabbitmq: Started<RabbitMq>,
+    redis: Started<Redis>,
 }
 
 impl Servers {
@@ -100,6 +105,7 @@ impl Servers {
             pgbouncer: OnceLock::new(),
             nats: OnceLock::new(),
             rabbitmq: OnceLock::new(),
+            redis: OnceLock::new(),
         }
     }
 
@@ -119,6 +125,7 @@ impl Servers {
                 };
                 self.rabbitmq.get_or_init(start).as_ref().map(RabbitMq::url)
             }
+            Server::Redis => self.redis.get_or_init(Redis::start).as_ref().map(Redis::url),
         };
         url.map_err(Clone::clone)
     }

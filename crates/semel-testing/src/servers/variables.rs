@@ -8,11 +8,15 @@ pub const PGBOUNCER_URL: &str = "SEMEL_TEST_PGBOUNCER_URL";
 pub const NATS_URL: &str = "SEMEL_TEST_NATS_URL";
 /// Names a RabbitMQ server.
 pub const RABBITMQ_URL: &str = "SEMEL_TEST_RABBITMQ_URL";
+/// Names a Redis server.
+pub const REDIS_URL: &str = "SEMEL_TEST_REDIS_URL";
 /// Names the host that starts servers for this run, by its address.
 pub const HOST: &str = "SEMEL_TEST_SERVERS";
 /// Names the directory of PostgreSQL's programs, where it is not the newest that is installed.
 pub const POSTGRES_BIN: &str = "SEMEL_TEST_POSTGRES_BIN";
 /// Names the program nats-server, where it is not on the search path.
 pub const NATS_SERVER: &str = "SEMEL_TEST_NATS_SERVER";
+/// Names the program redis-server, where it is not on the search path.
+pub const REDIS_SERVER: &str = "SEMEL_TEST_REDIS_SERVER";
 /// Names the directory of the Python tools.
 pub const PYTHON_TOOLS: &str = "SEMEL_TEST_PYTHON_TOOLS";

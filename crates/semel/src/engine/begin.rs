@@ -11,7 +11,7 @@ use crate::fingerprint::{Recipe, RecipeUnavailable, Subject};
 use crate::identity::{Fingerprint, MAX_TENANT, OperationId, Owner, RecipeId, RecordKey};
 use crate::observe::{Event, log_doubt_of};
 use crate::policy::{Expired, InFlight, Policy};
-use crate::record::{Draft, Origin, Record, State};
+use crate::record::{Draft, Expected as ExpectedRecord, Origin, Record, State};
 use crate::store::{Created, StoreError, Swap, Swapped};
 use crate::time::{Now, Timestamp};
 use crate::trace::note;
@@ -336,7 +336,28 @@ impl Engine {
             Arrived::Expired if asked.incoming.policy.expired == Expired::New => {
                 Box::pin(self.read_after_window(asked, record, now)).await
             }
+            Arrived::Replay => {
+                let expected = record.expected();
+                match self.answered(Arrived::Replay, record, now) {
+                    Ok(decision) => Ok(Next::Decided(decision)),
+                    Err(error) => Box::pin(self.read_unopened(asked, expected, error)).await,
+                }
+            }
             answer => Ok(Next::Decided(self.answered(answer, record, now)?)),
+        }
+    }
+
+    /// Reads a record whose answer does not open. A store with a cache in front may have told an earlier version of it, sealed by a key that is
+    /// gone since; a read tells what is stored.
+    async fn read_unopened(
+        &self,
+        asked: &Fingerprinted<'_>,
+        unopened: ExpectedRecord,
+        error: StoreError,
+    ) -> Result<Next, BeginError> {
+        match self.shared.store.read(&asked.key).await? {
+            (now, Some(later)) if later.expected() != unopened => Ok(Next::Again(Box::new(later), now)),
+            _ => Err(error.into()),
         }
     }
 

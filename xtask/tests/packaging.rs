@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The crates that are published. A crate that is missing here must say `publish = false`.
-const PUBLISHED: [&str; 13] = [
+const PUBLISHED: [&str; 14] = [
     "semel",
     "semel-check",
     "semel-cli",
@@ -16,6 +16,7 @@ const PUBLISHED: [&str; 13] = [
     "semel-gateway",
     "semel-http",
     "semel-postgres",
+    "semel-redis",
     "semel-sqlite",
     "semel-tower",
     "semel-worker",

@@ -45,7 +45,7 @@ pub use config::{Config, ConfigError, ConfigErrors, LoadError, Location, QuickSt
 pub use limits::Limits;
 pub use process::{
     GatewayProcess, OperationsError, OrphanedKeys, OutboxError, SettlingError, StartError, Stopped,
-    WorkerProcess,
+    TierError, WorkerProcess,
 };
 pub use reload::{Reload, ReloadError, Reloaded};
 pub use secret::{Environment, Secret, SecretError};

@@ -7,6 +7,7 @@
 
 mod support;
 
+mod cache;
 mod catch_all;
 mod client_keys;
 mod codes;

@@ -142,7 +142,8 @@ mod tests {
             told,
             "--upstream: the address of the service has no scheme: write \"http://localhost:3000\"\n\
              --listen: \"8080\" is not an address to listen on: write \"127.0.0.1:8080\"\n\
-             --store: invalid store URL: redis:// is not available yet: use \"sqlite:semel.db\" or \"postgres://user@host/database\""
+             --store: invalid store URL: Redis is no store, for it may forget: use \"sqlite:semel.db\" or \"postgres://user@host/database\", \
+             and put Redis in front with [cache] url"
         );
         let open =
             QuickStart { admin_listen: "0.0.0.0:8081".into(), ..QuickStart::before("http://localhost:3000") };

@@ -5,6 +5,7 @@
 
 mod address;
 mod admin;
+mod cache;
 mod clock;
 mod cors;
 mod encryption;
@@ -31,6 +32,7 @@ mod values;
 mod worker;
 
 pub(crate) use address::port_of;
+pub use cache::CacheConfig;
 pub use cors::{AllowedOrigins, CorsConfig};
 pub use error::{ConfigError, ConfigErrors, Location};
 pub use from_flags::{QuickStart, QuickStartErrors};
@@ -80,6 +82,8 @@ pub struct Config {
     pub tls: Option<ServerTlsFiles>,
     /// Where records are kept. Default `sqlite:semel.db`.
     pub store: StoreUrl,
+    /// The Redis in front of the store; none: every request asks the store.
+    pub cache: Option<CacheConfig>,
     /// How refusals look. Default: as the IETF draft has it.
     pub profile: Format,
     /// Bounds every call to the store. Default 2 s.
@@ -245,6 +249,7 @@ impl Config {
             listen: DEFAULT_LISTEN,
             tls: None,
             store: StoreUrl::default(),
+            cache: None,
             profile: Format::default(),
             store_timeout: DEFAULT_STORE_TIMEOUT,
             key_rules: KeyRules::default(),
@@ -295,6 +300,7 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
     let listen = top.parsed("listen", LISTEN, address::listen);
     let server_tls = tls::read_server(top.section("tls", "[tls]"));
     let store = store::read(&mut top);
+    let cache = cache::read(top.section("cache", "[cache]"));
     let profile = profile::read(&mut top);
     let store_timeout =
         top.duration("store_timeout", "2s", Duration::from_millis(10)..=Duration::from_secs(60));
@@ -373,6 +379,7 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
         listen: listen_is,
         tls: server_tls,
         store: store.unwrap_or_default(),
+        cache,
         profile,
         store_timeout: store_timeout.map_or(DEFAULT_STORE_TIMEOUT, |timeout| timeout.value),
         key_rules: keys.rules,

@@ -4,6 +4,7 @@
 //! hides that event from `rate()`. Operations of a route without a name share its method and path pattern, and all others share the label `unconfigured`, whatever clients put into their
 //! paths, so that the number of series is fixed by the configurations that the process has had.
 
+mod cache;
 mod classic;
 mod logs;
 mod open_operations;
@@ -20,6 +21,7 @@ pub(crate) use telemetry::TelemetryMeters;
 use crate::route::{Route, Routes};
 use crate::store::Risk;
 use arc_swap::{ArcSwap, ArcSwapOption};
+use cache::CacheMeters;
 use outbox::OutboxMeters;
 use reloads::ReloadMeters;
 
@@ -97,6 +99,7 @@ pub struct Metrics {
     risk: Option<Risk>,
     webhooks: Family<OfWebhook, Counter>,
     outbox: Option<OutboxMeters>,
+    cache: Option<CacheMeters>,
     reloads: ReloadMeters,
     telemetry: Option<TelemetryMeters>,
     last: snapshot::Last,
@@ -201,6 +204,7 @@ impl Metrics {
                 Family::default(),
             ),
             outbox: None,
+            cache: None,
             reloads: ReloadMeters::new(&mut registry),
             telemetry: None,
             last: snapshot::Last::default(),
@@ -234,6 +238,13 @@ impl Metrics {
     #[must_use]
     pub fn with_outbox(mut self) -> Self {
         self.outbox = Some(OutboxMeters::new(&mut self.registry));
+        self
+    }
+
+    /// The same with what the Redis in front of the store does.
+    #[must_use]
+    pub fn with_cache(mut self, counts: Arc<semel_redis::Counts>) -> Self {
+        self.cache = Some(CacheMeters::new(&mut self.registry, counts));
         self
     }
 
@@ -278,6 +289,9 @@ impl Metrics {
     /// Everything, as Prometheus reads it: OpenMetrics text. [`TextFormat`] makes classic text of it.
     #[must_use]
     pub fn render(&self) -> String {
+        if let Some(cache) = &self.cache {
+            cache.read();
+        }
         let mut text = String::new();
         // Writing to memory cannot fail; if it did, a scrape without its end is known for broken.
         let _ = prometheus_client::encoding::text::encode(&mut text, &self.registry);

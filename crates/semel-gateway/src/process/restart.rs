@@ -20,6 +20,7 @@ pub(crate) fn changed(process: Process, old: &Config, new: &Config) -> Vec<&'sta
     let Config {
         listen,
         store,
+        cache,
         store_timeout,
         clock: Terms { trust, max_step, hold },
         logs,
@@ -48,6 +49,7 @@ pub(crate) fn changed(process: Process, old: &Config, new: &Config) -> Vec<&'sta
     let fixed = [
         ("listen", serves && *listen != new.listen),
         ("store", *store != new.store),
+        ("[cache]", *cache != new.cache),
         ("store_timeout", *store_timeout != new.store_timeout),
         ("[clock]", (*trust, *hold) != (new.clock.trust, new.clock.hold)),
         // Longer would do no harm: a shorter jump is followed than could be. Shorter, a jump that is followed would end a window.
@@ -91,13 +93,14 @@ mod tests {
         let rest = "profile = \"stripe\"\n[admin]\ntoken = \"a\"\n[[route]]\noperation = \"a\"\nmatch = \"POST /a\"\n[limits]\nconnections = 3\n[quota]\nlive_keys = 5\n";
         assert_eq!(changed(Process::Gateway, &old, &config(rest)), [""; 0]);
         let new = config(
-            "listen = \"127.0.0.1:1\"\nstore = \"memory:\"\nstore_timeout = \"3s\"\n[admin]\nlisten = \"127.0.0.1:2\"\n[logs]\nlevel = \"debug\"\n[quota]\nwaiters = 7\n[telemetry]\notlp = \"http://127.0.0.1:4318\"\n",
+            "listen = \"127.0.0.1:1\"\nstore = \"memory:\"\nstore_timeout = \"3s\"\n[cache]\nurl = \"redis://127.0.0.1\"\n[admin]\nlisten = \"127.0.0.1:2\"\n[logs]\nlevel = \"debug\"\n[quota]\nwaiters = 7\n[telemetry]\notlp = \"http://127.0.0.1:4318\"\n",
         );
         assert_eq!(
             changed(Process::Gateway, &old, &new),
             [
                 "listen",
                 "store",
+                "[cache]",
                 "store_timeout",
                 "[admin] listen",
                 "[logs]",
@@ -107,7 +110,7 @@ mod tests {
         );
         assert_eq!(
             changed(Process::Worker, &old, &new),
-            ["store", "store_timeout", "[logs]", "[quota] waiters", "[telemetry]"]
+            ["store", "[cache]", "store_timeout", "[logs]", "[quota] waiters", "[telemetry]"]
         );
     }
 }

@@ -3,6 +3,7 @@
 use super::orphans::OperationsError;
 use super::publishing::OutboxError;
 use super::settling::SettlingError;
+use super::tier::TierError;
 use crate::store::OpenStoreError;
 use crate::tls::TlsError;
 use crate::upstream::InvalidUpstream;
@@ -25,6 +26,9 @@ pub enum StartError {
     /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] OpenStoreError),
+    /// Redis cannot be put in front of it.
+    #[error(transparent)]
+    Cache(#[from] TierError),
     /// The secret that fingerprints are keyed with cannot be had.
     #[error("cannot read the fingerprint secret from the store: {0}")]
     FingerprintSecret(semel::StoreError),

@@ -5,6 +5,7 @@ use super::publishing::Publishing;
 use super::restart::Process;
 use super::settling;
 use super::start_error::StartError;
+use super::tier::in_front_of;
 use crate::admin::{Admin, Liveness, Readiness};
 use crate::config::{Config, port_of};
 use crate::metrics::Metrics;
@@ -55,6 +56,13 @@ impl ProcessState {
             config.store.open(config.store_timeout, config.clock).await?;
         let metrics = metrics.with_risk(risk);
         let metrics = if outbox.is_some() { metrics.with_outbox() } else { metrics };
+        let (store, metrics) = match &config.cache {
+            Some(cache) => {
+                let (store, counts) = in_front_of(store, cache)?;
+                (store, metrics.with_cache(counts))
+            }
+            None => (store, metrics),
+        };
         let metrics = Arc::new(if config.telemetry.is_some() { metrics.with_telemetry() } else { metrics });
         let options = EngineOptions {
             store_timeout: config.store_timeout,

@@ -68,7 +68,7 @@ impl FromStr for StoreUrl {
             },
             "memory" if rest.is_empty() => Ok(Self(Backend::Memory)),
             "memory" => Err(StoreUrlError::MemoryWithMore),
-            "redis" | "rediss" => Err(StoreUrlError::NotYet { scheme: "redis" }),
+            "redis" | "rediss" | "valkey" => Err(StoreUrlError::Redis),
             // A drive letter, or a path: somebody means a file.
             other if other.len() == 1 || other.contains(['/', '.', '\\']) => Err(StoreUrlError::NoScheme),
             _ => Err(StoreUrlError::UnknownScheme),
@@ -231,12 +231,12 @@ pub enum StoreUrlError {
         "unknown kind of store: use \"sqlite:semel.db\", \"postgres://user@host/database\" or \"memory:\""
     )]
     UnknownScheme,
-    /// A store of a later version.
-    #[error("{scheme}:// is not available yet: use \"sqlite:semel.db\" or \"postgres://user@host/database\"")]
-    NotYet {
-        /// Its scheme.
-        scheme: &'static str,
-    },
+    /// Redis, which can be in front of a store alone.
+    #[error(
+        "Redis is no store, for it may forget: use \"sqlite:semel.db\" or \"postgres://user@host/database\", and put Redis in front \
+         with [cache] url"
+    )]
+    Redis,
     /// `sqlite:` alone.
     #[error("the file is missing: \"sqlite:semel.db\"")]
     NoPath,
@@ -294,7 +294,7 @@ mod tests {
             ("/var/lib/a:b", NoScheme),
             ("C:\\semel.db", NoScheme),
             ("mysql://host/db", UnknownScheme),
-            ("redis://host", NotYet { scheme: "redis" }),
+            ("redis://host", Redis),
             ("sqlite:", NoPath),
             ("sqlite://semel.db", TwoSlashes),
             ("sqlite::memory:", SqliteInMemory),

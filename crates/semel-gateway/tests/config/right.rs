@@ -89,6 +89,12 @@ trust = "always"
 max_step = "10m"
 hold = "5m"
 
+[cache]
+url     = "redis://cache.internal:6380/1"
+max_age = "10m"
+timeout = "3ms"
+guard   = false
+
 [quota]
 live_keys = 100000
 new_keys_per_second = 50
@@ -303,6 +309,10 @@ fn every_setting_is_taken() {
     );
     let peers: Vec<_> = config.scope.trusted_peers.iter().map(ToString::to_string).collect();
     assert_eq!(peers, ["10.0.0.0/8", "::1"]);
+    let cache = config.cache.as_ref().unwrap();
+    assert_eq!(cache.url.to_string(), "redis://cache.internal:6380/1");
+    assert_eq!((cache.max_age, cache.timeout), (Duration::from_secs(600), Duration::from_millis(3)));
+    assert!(!cache.guard && cache.ca.is_none());
     let rate = Some(Rate { per_second: 50, burst: 200 });
     assert_eq!(config.quota.keys.of("anybody"), Quota { live_keys: Some(100_000), new_keys: rate });
     assert_eq!(config.quota.keys.of("acme"), Quota { live_keys: Some(1_000_000), new_keys: rate });

@@ -317,7 +317,7 @@ error: invalid store URL
   |
 2 | store = ************************
   |         ^^^^^^^^^^^^^^^^^^^^^^^^
-  = help: redis:// is not available yet: use "sqlite:semel.db" or "postgres://user@host/database"
+  = help: Redis is no store, for it may forget: use "sqlite:semel.db" or "postgres://user@host/database", and put Redis in front with [cache] url
 "#,
     );
 }

@@ -31,6 +31,65 @@ error: `min_length` (40) is more than `max_length` (30)
 }
 
 #[test]
+fn a_cache_without_an_address_or_at_none() {
+    assert_errors(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[cache]
+url = "localhost:6379"
+timeout = "2s"
+ca = "/etc/semel/redis-ca.crt"
+"#,
+        r#"
+error: invalid Redis URL
+ --> semel.toml:3:7
+  |
+3 | url = "localhost:6379"
+  |       ^^^^^^^^^^^^^^^^
+  = help: a Redis URL begins with redis://, redis+cluster:// or redis+sentinel://, or with rediss instead of redis for TLS
+
+error: `timeout` cannot be 2s
+ --> semel.toml:4:11
+  |
+4 | timeout = "2s"
+  |           ^^^^
+  = help: write a duration from 1ms to 1s
+"#,
+    );
+    assert_errors(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[cache]
+guard = true
+"#,
+        r#"
+error: `url` is missing from this [cache]
+ --> semel.toml:2:1
+  |
+2 | [cache]
+  | ^^^^^^^
+  = help: add url = "redis://127.0.0.1"
+"#,
+    );
+    assert_errors(
+        r#"
+upstream = "http://127.0.0.1:9000"
+[cache]
+url = "redis://127.0.0.1"
+ca = "/etc/semel/redis-ca.crt"
+"#,
+        r#"
+error: `ca` has no effect: `url` does not begin with rediss
+ --> semel.toml:4:6
+  |
+4 | ca = "/etc/semel/redis-ca.crt"
+  |      ^^^^^^^^^^^^^^^^^^^^^^^^^
+  = help: write url = "rediss://…", or remove `ca`
+"#,
+    );
+}
+
+#[test]
 fn quotas_that_limit_nothing_or_twice() {
     assert_errors(
         r#"

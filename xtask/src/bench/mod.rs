@@ -28,6 +28,8 @@ pub(crate) enum Subject {
     Gateway(OnEither),
     /// Compare operations while a reaper forgets as many records as arrive with the same operations without one.
     Reaper(OnEither),
+    /// Compare a gateway on a private PostgreSQL that has a Redis in front of it with one that has none.
+    Cache(Passed),
     /// Compare the outbox, on a private PostgreSQL and to a private NATS, with the bare INSERT of its rows and the bare publishing.
     Outbox(Passed),
     /// Compare a gateway on a store of up to 20 million keys (`--most N`) with one on a store of a hundred thousand.
@@ -66,6 +68,7 @@ pub(crate) fn run(bench: &Bench) -> Outcome {
         Some(Subject::Gateway(either)) => on("gateway", either),
         Some(Subject::Reaper(either)) => on("reaper", either),
         Some(Subject::Growth(either)) => on("growth", either),
+        Some(Subject::Cache(passed)) => measure("cache", passed),
         Some(Subject::Outbox(passed)) => measure("outbox", passed),
         Some(Subject::Peers(passed)) => measure("peers", passed),
         Some(Subject::Report) => report(bench.quick, None),

@@ -22,12 +22,13 @@ enum Need {
     Nginx,
     Postgres,
     Nats,
+    Redis,
     /// The binary `semel`.
     Semel,
     /// Whom Semel is compared with.
     Peers,
 }
-use Need::{Nats, Nginx, Peers, Postgres, Semel};
+use Need::{Nats, Nginx, Peers, Postgres, Redis, Semel};
 
 const ON_POSTGRES: &[&str] = &["--postgres"];
 const SHORT: &[&str] = &["--rounds", "1", "--seconds", "0.5"];
@@ -37,7 +38,7 @@ const FEW_KEYS: &[&str] = &["--most", "100000", "--rounds", "1", "--seconds", "1
 
 /// All of them, in the order of the report.
 #[rustfmt::skip]
-pub(super) const PARTS: [Part; 12] = [
+pub(super) const PARTS: [Part; 13] = [
     Part { title: "store on SQLite", program: "store", arguments: &[], leaves: "store-sqlite", needs: &[], quick: SHORT },
     Part { title: "store on PostgreSQL", program: "store-postgres", arguments: &[], leaves: "store-postgres", needs: &[Postgres], quick: ONE_SECOND },
     Part { title: "layer on SQLite", program: "layer", arguments: &[], leaves: "layer-sqlite", needs: &[Nginx], quick: SHORT },
@@ -46,6 +47,7 @@ pub(super) const PARTS: [Part; 12] = [
     Part { title: "gateway on PostgreSQL", program: "gateway", arguments: ON_POSTGRES, leaves: "gateway-postgres", needs: &[Nginx, Postgres, Semel], quick: SHORT },
     Part { title: "reaper on SQLite", program: "reaper", arguments: &[], leaves: "reaper-sqlite", needs: &[Nginx, Semel], quick: SHORT },
     Part { title: "reaper on PostgreSQL", program: "reaper", arguments: ON_POSTGRES, leaves: "reaper-postgresql", needs: &[Nginx, Postgres, Semel], quick: SHORT },
+    Part { title: "cache", program: "cache", arguments: &[], leaves: "cache", needs: &[Nginx, Postgres, Redis, Semel], quick: ONE_SECOND },
     Part { title: "outbox", program: "outbox", arguments: &[], leaves: "outbox", needs: &[Postgres, Nats], quick: FEW_EVENTS },
     Part { title: "peers", program: "peers", arguments: &[], leaves: "peers", needs: &[Semel, Peers], quick: &["--quick"] },
     Part { title: "growth on SQLite", program: "growth", arguments: &[], leaves: "growth-sqlite", needs: &[Nginx, Semel], quick: FEW_KEYS },
@@ -70,6 +72,7 @@ impl Part {
                 Nginx => tools::load()?,
                 Postgres => tools::postgres()?,
                 Nats => tools::nats()?,
+                Redis => tools::redis()?,
                 Semel => {
                     step::run("the binary", &mut step::cargo(["build", "--release", "-p", "semel-cli"]))?
                 }
@@ -106,6 +109,8 @@ mod tests {
                 assert!(Part::titled(&format!("{what} on {store}")).is_ok(), "{what} on {store}");
             }
         }
-        assert!(Part::titled("outbox").is_ok() && Part::titled("peers").is_ok());
+        assert!(
+            Part::titled("cache").is_ok() && Part::titled("outbox").is_ok() && Part::titled("peers").is_ok()
+        );
     }
 }

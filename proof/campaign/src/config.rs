@@ -45,6 +45,8 @@ pub(crate) struct Site {
     pub(crate) listen: SocketAddr,
     pub(crate) admin: SocketAddr,
     pub(crate) store: String,
+    /// The Redis in front of it.
+    pub(crate) cache: Option<String>,
 }
 
 /// An encryption key, by its number: 32 bytes as hexadecimal digits.
@@ -60,10 +62,13 @@ pub(crate) fn configuration(site: &Site, profile: Profile, changeable: &Changeab
 }
 
 fn write(text: &mut String, site: &Site, profile: Profile, changeable: &Changeable) -> std::fmt::Result {
-    let Site { shop, listen, admin, store } = site;
+    let Site { shop, listen, admin, store, cache } = site;
     let protocol = if profile == Profile::Http2 { "http2" } else { "http1" };
     writeln!(text, "upstream = \"http://{shop}\"\nupstream_protocol = \"{protocol}\"")?;
     writeln!(text, "listen = \"{listen}\"\nstore = \"{store}\"\n")?;
+    if let Some(url) = cache {
+        writeln!(text, "[cache]\nurl = \"{url}\"\ntimeout = \"20ms\"\n")?;
+    }
     writeln!(text, "[admin]\nlisten = \"{admin}\"\ntoken = \"{ADMIN_TOKEN}\"\n")?;
     writeln!(text, "[scope]\ntenant = [\"header:x-account-id\"]\n")?;
     writeln!(

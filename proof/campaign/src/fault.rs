@@ -39,6 +39,14 @@ pub(crate) enum Fault {
     StepServerClock,
     FailSync,
     SlowSync,
+    /// And started again, empty; or a master of a Cluster, whose replica takes over.
+    KillRedis,
+    /// Stopped for a while: it keeps its connections and answers nothing.
+    HoldRedis,
+    /// Emptied.
+    FlushRedis,
+    /// Filled until it evicts.
+    FillRedis,
     /// Another configuration is put in force.
     Reload,
     /// The encryption key is rotated: everything is sealed with a new key, and the old one is removed.
@@ -60,6 +68,7 @@ impl Fault {
     ];
     const WITH_A_SERVER: [Self; 5] =
         [Self::CrashDatabase, Self::KillBackends, Self::CutNetwork, Self::SlowNetwork, Self::LoseAnswers];
+    const WITH_REDIS: [Self; 4] = [Self::KillRedis, Self::HoldRedis, Self::FlushRedis, Self::FillRedis];
     /// A gateway that ends in any other way would leave behind what was not synced.
     const WITH_POWER_CUTS: [Self; 6] = [
         Self::PowerCut,
@@ -73,8 +82,8 @@ impl Fault {
     const AT_A_GATEWAY: [Self; 5] =
         [Self::KillShop, Self::KillProvider, Self::KillWorker, Self::FreezeShop, Self::FailPoint];
 
-    /// What can happen in a scene under a profile, on a server or in a file.
-    pub(crate) fn possible(scene: Scene, profile: Profile, has_server: bool) -> Vec<Self> {
+    /// What can happen in a scene under a profile, on a server or in a file, with a Redis in front or without.
+    pub(crate) fn possible(scene: Scene, profile: Profile, has_server: bool, has_redis: bool) -> Vec<Self> {
         let server: &[Self] = if has_server { &Self::WITH_A_SERVER } else { &[] };
         let special: &[Self] = match scene {
             // A key that is taken away takes damaged answers with it.
@@ -96,7 +105,8 @@ impl Fault {
         };
         let anywhere: &[Self] =
             if scene == Scene::PowerCuts { &Self::WITH_POWER_CUTS } else { &Self::ANYWHERE };
-        let mut possible = [anywhere, server, special, changes].concat();
+        let redis: &[Self] = if has_redis && !profile.has_no_gateway() { &Self::WITH_REDIS } else { &[] };
+        let mut possible = [anywhere, server, special, changes, redis].concat();
         possible.retain(|fault| !profile.has_no_gateway() || !Self::AT_A_GATEWAY.contains(fault));
         possible
     }
@@ -147,6 +157,10 @@ impl fmt::Display for Fault {
             Self::StepServerClock => "the database server's clock stepped while it runs",
             Self::FailSync => "syncing the disk fails",
             Self::SlowSync => "syncing the disk is slow",
+            Self::KillRedis => "kill -9 of Redis",
+            Self::HoldRedis => "Redis stopped for a while",
+            Self::FlushRedis => "Redis emptied",
+            Self::FillRedis => "Redis filled until it evicts",
             Self::Reload => "another configuration put in force",
             Self::Rekey => "encryption keys replaced",
         })

@@ -1,6 +1,7 @@
 //! `semel-campaign`: real processes, real stores and real faults, held against the provider's ledger.
 
 mod armed;
+mod cache;
 mod changes;
 mod check;
 mod client;
@@ -38,6 +39,7 @@ mod store;
 mod tally;
 mod webhooks;
 
+use cache::CacheKind;
 use clap::{Parser, Subcommand};
 use disk::Disk;
 use fault::Fault;
@@ -91,6 +93,9 @@ struct Arguments {
     /// Strike with this alone, wherever it is possible; several may be named
     #[arg(long, value_enum)]
     only: Vec<Fault>,
+    /// Put a Redis in front of the gateways' store, and strike it too
+    #[arg(long, value_enum)]
+    redis: Option<CacheKind>,
     /// Another build of `semel`, which gateways are restarted with in turn
     #[arg(long)]
     other_build: Option<PathBuf>,
@@ -214,6 +219,7 @@ impl Arguments {
             concurrent: self.concurrent,
             per_fault: self.per_fault,
             only: self.only.clone(),
+            redis: self.redis,
             other_build: self.other_build.clone(),
         }
     }

@@ -1,5 +1,6 @@
 //! The processes: a provider with its ledger, shops, gateways in front of them, a worker, and a database.
 
+use crate::cache::{Cache, CacheKind};
 use crate::clock::Clock;
 use crate::config::{Changeable, Site, WEBHOOK_SECRET, configuration};
 use crate::disk::Disk;
@@ -31,6 +32,8 @@ pub(crate) struct Processes {
     pub(crate) worker: Option<Process>,
     pub(crate) sites: Vec<Site>,
     pub(crate) database: Option<Database>,
+    /// What is in front of the gateways' store.
+    pub(crate) cache: Option<Cache>,
     /// Where the file is, if the store is one.
     pub(crate) disk: Option<Disk>,
     /// Where the clocks of the gateways' machines step.
@@ -74,18 +77,22 @@ pub(crate) struct Staging<'a> {
     pub(crate) profile: Profile,
     pub(crate) seed: u64,
     pub(crate) directory: &'a Path,
+    pub(crate) redis: Option<CacheKind>,
     /// Another build of `semel`.
     pub(crate) other_build: Option<&'a Path>,
 }
 
 impl Processes {
     pub(crate) async fn start(staging: &Staging<'_>) -> Outcome<Self> {
-        let &Staging { store, scene, profile, seed, directory, other_build } = staging;
+        let &Staging { store, scene, profile, seed, directory, redis, other_build } = staging;
         let (database, disk) = match store {
             StoreKind::Sqlite => (None, Some(Disk::new(scene, seed, directory)?)),
             StoreKind::Postgres => (Some(Database::start(scene).await?), None),
         };
         let clock = if scene == Scene::SteppingClock { Some(Clock::new(directory).await?) } else { None };
+        // Services with the layer have none.
+        let redis = redis.filter(|_| !profile.has_no_gateway());
+        let cache = tokio::task::block_in_place(|| redis.map(Cache::start).transpose())?;
         let mut sites = Vec::new();
         for number in 0..scene.gateways() {
             let store = match (&database, &disk) {
@@ -94,7 +101,8 @@ impl Processes {
                 _ => return Err("there is no store".into()),
             };
             let (shop, listen, admin) = (free_address()?, free_address()?, free_address()?);
-            sites.push(Site { shop, listen, admin, store });
+            let cache = cache.as_ref().map(|cache| cache.url().to_owned());
+            sites.push(Site { shop, listen, admin, store, cache });
         }
         let provider_at = free_address()?;
         let semel = beside("semel")?;
@@ -108,6 +116,7 @@ impl Processes {
             worker: scene.has_worker(profile).then_some(worker),
             sites,
             database,
+            cache,
             disk,
             clock,
             scene,

@@ -90,8 +90,8 @@ impl Rain<'_> {
     }
 
     async fn shower(&self, mut rng: Rng) -> Outcome<()> {
-        let mut possible =
-            Fault::possible(self.processes.scene, self.processes.profile, self.processes.database.is_some());
+        let Processes { scene, profile, database, cache, .. } = self.processes;
+        let mut possible = Fault::possible(*scene, *profile, database.is_some(), cache.is_some());
         possible.retain(|fault| self.only.is_empty() || self.only.contains(fault));
         loop {
             tokio::time::sleep(Duration::from_millis(rng.u64(50..500))).await;
@@ -199,6 +199,11 @@ impl Rain<'_> {
                     disk.trouble(delay)?;
                     tokio::time::sleep(pause * 4).await;
                     disk.untrouble()?;
+                }
+            }
+            Fault::KillRedis | Fault::HoldRedis | Fault::FlushRedis | Fault::FillRedis => {
+                if let Some(cache) = &self.processes.cache {
+                    tokio::task::block_in_place(|| cache.strike(fault, pause))?;
                 }
             }
             Fault::Reload => self.reload(&mut rng).await?,

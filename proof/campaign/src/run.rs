@@ -1,6 +1,7 @@
 //! One campaign: clients and faults together, then healing, then everything asked for once more, then the judgement.
 
 use crate::armed;
+use crate::cache::CacheKind;
 use crate::check::{self, Evidence, Judged};
 use crate::client::{Call, PATIENCE, call, get, send_and_hang_up};
 use crate::damage;
@@ -57,6 +58,8 @@ pub(crate) struct Round {
     pub(crate) per_fault: usize,
     /// Only these faults, if any are named.
     pub(crate) only: Vec<Fault>,
+    /// What is in front of the gateways' store, if anything.
+    pub(crate) redis: Option<CacheKind>,
     pub(crate) other_build: Option<PathBuf>,
 }
 
@@ -95,6 +98,7 @@ impl Round {
             profile: self.profile,
             seed: self.seed,
             directory,
+            redis: self.redis,
             other_build: self.other_build.as_deref(),
         };
         let processes = Processes::start(&staging).await?;

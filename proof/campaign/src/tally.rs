@@ -98,8 +98,13 @@ impl Tally {
         row.violations += violations.len() as u64;
         row.took += took;
         self.keys_taken_away += u64::from(done.keys_taken_away);
-        let possible =
-            Fault::possible(round.scene, round.profile, round.store == StoreKind::Postgres).into_iter();
+        let possible = Fault::possible(
+            round.scene,
+            round.profile,
+            round.store == StoreKind::Postgres,
+            round.redis.is_some(),
+        )
+        .into_iter();
         self.possible.extend(possible.filter(|fault| round.only.is_empty() || round.only.contains(fault)));
         self.operations += u64::from(round.operations);
         self.definite += definite as u64;

@@ -48,12 +48,12 @@ error: invalid Redis URL
   |       ^^^^^^^^^^^^^^^^
   = help: a Redis URL begins with redis://, redis+cluster:// or redis+sentinel://, or with rediss instead of redis for TLS
 
-error: `timeout` cannot be 2s
+error: `timeout` cannot be "2s"
  --> semel.toml:4:11
   |
 4 | timeout = "2s"
   |           ^^^^
-  = help: write a duration from 1ms to 1s
+  = help: write something from "1ms" to "1s"
 "#,
     );
     assert_errors(

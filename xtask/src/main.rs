@@ -17,6 +17,7 @@ mod peers;
 mod planted;
 mod prove;
 mod python;
+mod screenshots;
 mod sdks;
 mod servers;
 mod side_by_side;
@@ -66,6 +67,9 @@ enum Command {
 
     /// Build the book from docs/ and follow every link in it. mdBook is built into the target directory if it is missing.
     Book,
+
+    /// Take the pictures of the console for README and book: docs/operating/console/*.png.
+    Screenshots,
 
     /// Run a command with a private PostgreSQL and a PgBouncer in front of it, whose addresses it finds in its environment:
     /// `cargo xtask postgres cargo test -p semel-postgres`. Without a command, print the addresses and wait.
@@ -125,6 +129,7 @@ fn main() -> ExitCode {
         Command::Test { package: Some(package), name, .. } => tiers::of_crate(&package, name.as_deref()),
         Command::Test { .. } => test::run(),
         Command::Book => book::run(),
+        Command::Screenshots => screenshots::run(),
         Command::Postgres { command } => servers::run_with_postgres(&command),
         Command::Servers { command } => servers::run_with_all(&command),
         Command::Prove(prove) => prove::run(&prove),

@@ -1,4 +1,4 @@
-//! The libraries that payment APIs give to their users, in a directory of their own below cargo's target directory.
+//! The libraries that payment APIs give to their users, and what drives a browser, in a directory of their own below cargo's target directory.
 
 use crate::install::may_install;
 use crate::step::{Outcome, succeeds};
@@ -9,7 +9,8 @@ use std::thread::{self, JoinHandle};
 
 /// At the versions that the tests were written with.
 const PYTHON: [&str; 2] = ["stripe==16.1.0", "squareup==46.0.0.20260916"];
-const NODE: [&str; 2] = ["stripe@23.1.0", "@mollie/api-client@4.6.0"];
+const NODE: [&str; 4] =
+    ["stripe@23.1.0", "@mollie/api-client@4.6.0", "playwright-core@1.65.1", "axe-core@4.14.1"];
 
 /// What says that all of them are there, at these versions.
 const DONE: &str = "semel-packages";

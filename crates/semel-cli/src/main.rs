@@ -8,7 +8,6 @@ mod clock;
 mod completions;
 mod demo;
 mod doctor;
-mod escape;
 mod gateway;
 mod health;
 mod logs;
@@ -24,6 +23,7 @@ mod sighup;
 mod worker;
 
 use clap::{Parser, Subcommand};
+use semel_gateway::escape;
 use semel_http::with_causes;
 use std::error::Error;
 use std::process::ExitCode;

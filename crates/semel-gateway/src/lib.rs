@@ -12,10 +12,14 @@ mod capacity;
 #[doc(hidden)]
 pub mod config;
 #[doc(hidden)]
+pub mod console;
+#[doc(hidden)]
 pub mod contract;
 mod deadline_timer;
 #[doc(hidden)]
 pub mod doctor;
+#[doc(hidden)]
+pub mod escape;
 mod headers;
 #[doc(hidden)]
 pub mod identity;

@@ -31,9 +31,13 @@ pub(super) async fn at_least(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let operator = match shared.authenticate(&request) {
-        Ok(identity) => shared.operator(identity, &request),
-        Err(problem) => return problem.into_response(),
+    // The console has authenticated its users already. Nothing that comes from outside can stand beside a request.
+    let operator = match request.extensions().get::<Operator>() {
+        Some(operator) => operator.clone(),
+        None => match shared.authenticate(&request) {
+            Ok(identity) => shared.operator(identity, &request),
+            Err(problem) => return problem.into_response(),
+        },
     };
     if let Err(problem) = allowed(&shared, &operator.identity, role) {
         let target = Some(request.uri().path().to_owned());
@@ -50,7 +54,9 @@ pub(super) async fn to_measure(State(shared): State<Arc<Shared>>, request: Reque
     if request.extensions().get::<Peer>().is_some_and(|peer| peer.is_loopback()) {
         return next.run(request).await;
     }
-    match shared.authenticate(&request) {
+    // The console has authenticated its users already.
+    let known = request.extensions().get::<Operator>().map(|operator| Ok(operator.identity.clone()));
+    match known.unwrap_or_else(|| shared.authenticate(&request)) {
         Ok(identity) if identity.tenants.is_limited() => AdminProblem::forbidden(LIMITED).into_response(),
         Ok(_) => next.run(request).await,
         Err(problem) => problem.into_response(),

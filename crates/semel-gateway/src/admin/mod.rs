@@ -36,6 +36,8 @@ pub use server::serve;
 pub(crate) use server::{LiveAdmin, serve_at};
 
 use crate::acts::{Acts, Policies};
+use crate::console::{self, ConsoleConfig, ConsoleSettings, ReplacedConfig};
+use crate::contract::Contract;
 use crate::identity::{Directory, Role};
 use crate::metrics::{Metrics, MetricsSnapshot};
 use crate::reload::Reload;
@@ -84,6 +86,20 @@ pub struct Admin {
     pub layer: IdempotencyLayer,
     /// What the audit calls this process.
     pub instance: Arc<str>,
+    /// The pages for people. `None`: there are none.
+    pub console: Option<ConsolePages>,
+}
+
+/// What the console shows besides what the API tells.
+pub struct ConsolePages {
+    /// Its settings.
+    pub config: ConsoleConfig,
+    /// What clients are promised.
+    pub contract: Option<Contract>,
+    /// The configuration in force, without secrets.
+    pub shown_config: String,
+    /// The one before the last reload.
+    pub replaced: Option<ReplacedConfig>,
 }
 
 impl Admin {
@@ -106,6 +122,7 @@ impl Admin {
             reload: None,
             format: Format::default(),
             docs: DocsBase::default(),
+            console: None,
             instance: process_name().into(),
         }
     }
@@ -188,15 +205,29 @@ fn routes(shared: &Arc<Shared>) -> OpenApiRouter<Arc<Shared>> {
         .merge(administering)
 }
 
-fn router(admin: Admin) -> Router {
+fn router(mut admin: Admin) -> Router {
+    let console = admin.console.take().map(|pages| ConsoleSettings {
+        people: admin.people.clone(),
+        acts: admin.acts(),
+        store: admin.engine.store().clone(),
+        has_tls: admin.tls.is_some(),
+        config: pages.config,
+        contract: pages.contract,
+        shown_config: pages.shown_config,
+        replaced: pages.replaced,
+    });
     let snapshot = admin.snapshot();
     let shared = Arc::new(Shared { acts: admin.acts(), admin, snapshot });
     let (router, mut description) = routes(&shared).split_for_parts();
     openapi::add_one_of_constraints(&mut description);
     openapi::add_refusals(&mut description, &shared.admin.format, &shared.admin.docs);
-    router
+    let api = router
         .fallback(async || AdminProblem::no_such_path())
         .method_not_allowed_fallback(async || AdminProblem::method_not_allowed())
         .layer(axum::Extension(openapi::Written::of(&description)))
-        .with_state(shared)
+        .with_state(shared);
+    match console {
+        Some(settings) => console::router(api.clone(), settings).merge(api),
+        None => api,
+    }
 }

@@ -10,6 +10,7 @@ use crate::tls::ServerTls;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use axum::Router;
 use axum::body::Body;
+use axum::extract::ConnectInfo;
 use axum::response::IntoResponse as _;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -103,6 +104,7 @@ pub(crate) async fn serve_at(
             move |request: Request<hyper::body::Incoming>| {
                 let mut request = request.map(Body::new);
                 request.extensions_mut().insert(Peer(peer));
+                request.extensions_mut().insert(ConnectInfo(peer));
                 answer(desk.router(), request, connection.clone())
             }
         });

@@ -7,6 +7,7 @@ mod address;
 mod admin;
 mod cache;
 mod clock;
+mod console;
 mod cors;
 mod encryption;
 mod error;
@@ -42,6 +43,7 @@ pub use semel_worker::Forget;
 pub use telemetry::TelemetryConfig;
 pub use worker::WorkerConfig;
 
+use crate::console::ConsoleConfig;
 use crate::identity::Directory;
 use crate::limits::Limits;
 use crate::route::Routes;
@@ -123,6 +125,10 @@ pub struct Config {
     pub logs: LogConfig,
     /// Where traces and metrics are sent; none: nowhere.
     pub telemetry: Option<TelemetryConfig>,
+    /// What operators see in a browser.
+    pub console: ConsoleConfig,
+    /// The file that it was read from, without secrets and comments; empty without a file.
+    pub shown: String,
 }
 
 /// The admin API.
@@ -235,9 +241,10 @@ impl Config {
 
     fn read_from(reading: Reading<'_>, file: &Path) -> Result<Self, ConfigErrors> {
         let config = reading.parse().and_then(|table| read(Section::top(&reading, &table)));
+        let shown = reading.shown();
         reading.end(file)?;
         // Without an error there is an upstream, and with it a configuration.
-        config.ok_or_else(|| ConfigErrors::new(file, Vec::new()))
+        config.map(|config| Self { shown, ..config }).ok_or_else(|| ConfigErrors::new(file, Vec::new()))
     }
 
     /// The defaults, before a service.
@@ -269,6 +276,8 @@ impl Config {
             body_memory: limits::BODY_MEMORY,
             logs: LogConfig::default(),
             telemetry: None,
+            console: ConsoleConfig::default(),
+            shown: String::new(),
         }
     }
 }
@@ -352,6 +361,7 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
     let (limits, body_memory) = limits::read(top.section("limits", "[limits]"), timeouts, largest);
     let logs = read_logs(top.section("logs", "[logs]"));
     let telemetry = telemetry::read(top.section("telemetry", "[telemetry]"));
+    let console = console::read(top.section("console", "[console]"));
     let worker = worker::read(top.section("worker", "[worker]"));
     let durable = store.as_ref().is_none_or(StoreUrl::is_durable);
     let outbox = outbox::read(top.section("outbox", "[outbox]"), durable);
@@ -404,6 +414,7 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
         body_memory,
         logs,
         telemetry,
+        console,
         ..Config::before(upstream?.value)
     })
 }

@@ -115,6 +115,21 @@ impl<'i> Reading<'i> {
         self.hidden.borrow_mut().push(span);
     }
 
+    /// The file without what must not be shown, and without comments, in which anything may stand.
+    pub(super) fn shown(&self) -> String {
+        let mut hidden = self.hidden.borrow().clone();
+        hidden.sort_by_key(|span| span.start);
+        let (mut text, mut from) = (String::with_capacity(self.text.len()), 0);
+        for span in hidden {
+            let (Some(before), true) = (self.text.get(from..span.start), span.end >= from) else { continue };
+            text.push_str(before);
+            text.push_str("\"(hidden)\"");
+            from = span.end;
+        }
+        text.push_str(self.text.get(from..).unwrap_or_default());
+        without_comments(&text)
+    }
+
     pub(super) fn know(&self, section: &'static str, name: &'static str) {
         self.known.borrow_mut().push((section, name));
     }
@@ -226,6 +241,38 @@ impl<'i> Reading<'i> {
     }
 }
 
+/// TOML without comments, and without the lines that were nothing else.
+fn without_comments(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut quote = None;
+    for line in text.lines() {
+        let (mut end, mut is_escaped) = (line.len(), false);
+        for (at, next) in line.char_indices() {
+            match (quote, next) {
+                _ if is_escaped => is_escaped = false,
+                (Some('"'), '\\') => is_escaped = true,
+                (Some(open), next) if open == next => quote = None,
+                (None, '"' | '\'') => quote = Some(next),
+                (None, '#') => {
+                    end = at;
+                    break;
+                }
+                _ => {}
+            }
+        }
+        let line = line[..end].trim_end();
+        if !line.is_empty() {
+            // A section stands apart.
+            if line.starts_with('[') && !kept.is_empty() {
+                kept.push('\n');
+            }
+            kept.push_str(line);
+            kept.push('\n');
+        }
+    }
+    kept
+}
+
 fn not_toml(message: &str, found: Option<&str>, plain_value: bool) -> InvalidValue {
     let (problem, expected) = match message.split_once(", expected ") {
         Some((problem, expected)) => (problem, Some(expected)),
@@ -241,4 +288,21 @@ fn not_toml(message: &str, found: Option<&str>, plain_value: bool) -> InvalidVal
         (_, _, Some(expected)) => format!("expected here: {expected}"),
     };
     InvalidValue::new(format!("this is not TOML: {problem}"), cure)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_is_shown_without_secrets_and_comments() {
+        let text = "# token was \"old\"\nupstream = \"http://a#b\" # c\n[admin]\ntoken = \"s3cret\"\nbody = 'it''s # no comment'\n";
+        let reading = Reading::new(text, &|_| Err(std::env::VarError::NotPresent), Secrets::Needed);
+        let at = text.find("\"s3cret\"").unwrap();
+        reading.hide(at..at + 8);
+        assert_eq!(
+            reading.shown(),
+            "upstream = \"http://a#b\"\n\n[admin]\ntoken = \"(hidden)\"\nbody = 'it''s # no comment'\n"
+        );
+    }
 }

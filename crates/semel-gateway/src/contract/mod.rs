@@ -34,6 +34,11 @@ impl Contract {
         Self { json: json.into(), page: page::page(&document).into() }
     }
 
+    /// The document.
+    pub(crate) fn json(&self) -> Bytes {
+        self.json.clone()
+    }
+
     /// The answer to a request at [`PATH`], whatever its method.
     #[must_use]
     pub fn respond(&self, method: &Method, headers: &HeaderMap) -> Response<Bytes> {

@@ -24,6 +24,7 @@ use super::start_error::StartError;
 use super::state::{ProcessState, ReloadableParts};
 use crate::admin::LiveAdmin;
 use crate::config::Config;
+use crate::console::ReplacedConfig;
 use crate::reload::{ReloadError, ReloadRequest, Reloaded};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -140,6 +141,7 @@ impl Reloader {
         if let (Some(live_gateway), Some(gateway)) = (&self.live_gateway, gateway) {
             live_gateway.replace(gateway);
         }
+        self.state.replaced = Some(ReplacedConfig::now(&self.config.shown));
         if let Some((live_admin, _)) = &self.live_admin {
             live_admin.take(self.state.admin(process, &new, &parts));
         }

@@ -44,6 +44,8 @@ pub(crate) fn changed(process: Process, old: &Config, new: &Config) -> Vec<&'sta
         cors: _,
         limits: _,
         body_memory: _,
+        console: _,
+        shown: _,
     } = old;
     let serves = process == Process::Gateway;
     let fixed = [

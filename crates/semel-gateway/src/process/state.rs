@@ -6,8 +6,10 @@ use super::restart::Process;
 use super::settling;
 use super::start_error::StartError;
 use super::tier::in_front_of;
-use crate::admin::{Admin, Liveness, Readiness};
+use crate::admin::{Admin, ConsolePages, Liveness, Readiness};
 use crate::config::{Config, port_of};
+use crate::console::ReplacedConfig;
+use crate::contract::Contract;
 use crate::metrics::Metrics;
 use crate::otlp::{ExportSource, Exporter, Names, Telemetry, Tracing};
 use crate::reload::Reload;
@@ -38,6 +40,8 @@ pub(crate) struct ProcessState {
     /// What bodies take of the memory.
     pub(crate) body_memory: BodyBudget,
     reload: Reload,
+    /// The file before the last reload, without secrets.
+    pub(crate) replaced: Option<ReplacedConfig>,
 }
 
 /// What one configuration makes of doubt and webhooks, and of the operators' listener.
@@ -89,6 +93,7 @@ impl ProcessState {
             export_source: None,
             body_memory: BodyBudget::new(config.body_memory),
             reload,
+            replaced: None,
         })
     }
 
@@ -178,6 +183,12 @@ impl ProcessState {
             layer: IdempotencyLayer::with_engine(self.engine.clone())
                 .profile(config.profile.clone())
                 .docs(config.docs.clone()),
+            console: config.console.enabled.then(|| ConsolePages {
+                config: config.console.clone(),
+                contract: Some(Contract::new(config)),
+                shown_config: config.shown.clone(),
+                replaced: self.replaced.clone(),
+            }),
             ..Admin::new(self.engine.clone(), Arc::clone(&self.metrics))
         }
     }

@@ -202,6 +202,14 @@ service_name = "payments"
 sampling = 0.25
 metrics = true
 metrics_every = "30s"
+
+[console]
+enabled = true
+session = "4h"
+runbook = { create_payment = "https://wiki.example/payments#doubt" }
+[[console.link]]
+name = "Bank"
+url = "https://bank.example/search?q={operation_id}"
 "#;
 
 const NATS: &str = r#"

@@ -1,4 +1,4 @@
-//! Other people's words on an operator's terminal: whatever cannot be seen, or changes how the rest is seen, is spelt out.
+//! Other people's words on an operator's terminal, and on the console's pages: whatever cannot be seen, or changes how the rest is seen, is spelt out.
 //!
 //! Keys, notes and errors hold what clients, services and brokers chose. A control character moves the cursor; U+202E and its like turn the
 //! order of what follows around, so that one account reads as another; what has no width makes two names look alike.
@@ -7,12 +7,14 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// In one line.
-pub(crate) fn escape(text: &str) -> String {
+#[must_use]
+pub fn escape(text: &str) -> String {
     spelt_out(text, |_| false)
 }
 
 /// In as many lines as it has.
-pub(crate) fn escape_lines(text: &str) -> String {
+#[must_use]
+pub fn escape_lines(text: &str) -> String {
     spelt_out(text, |next| next == '\n')
 }
 
@@ -29,7 +31,8 @@ fn spelt_out(text: &str, is_left: impl Fn(char) -> bool) -> String {
 
 /// In JSON, or in lines of the log, which may be JSON: spelt out as JSON has it, so that a document says what it said before. Line ends, tabs
 /// and the escapes of colours stay.
-pub(crate) fn escape_json(text: &[u8]) -> Cow<'_, [u8]> {
+#[must_use]
+pub fn escape_json(text: &[u8]) -> Cow<'_, [u8]> {
     let is_left = |byte: &u8| matches!(byte, b'\n' | b'\t' | 0x1b);
     if text.iter().all(|byte| matches!(byte, b' '..=b'~') || is_left(byte)) {
         return Cow::Borrowed(text);

@@ -4,6 +4,7 @@ use crate::commit::{Commits, Running, commit_nothing};
 use crate::connections::{Connections, Taken};
 use crate::draft::PgQuery;
 use crate::error::{of_a_commit, unavailable};
+use crate::replication::Standing;
 use semel::StoreError;
 use sqlx::Connection;
 use sqlx::postgres::PgRow;
@@ -30,7 +31,20 @@ impl Server {
     /// Runs a statement that writes, and commits it. [`StoreError::Lost`] only where it may have been committed, or not be there after a failover.
     pub(crate) async fn write(&self, query: PgQuery<'_>) -> Result<Vec<PgRow>, StoreError> {
         self.may_commit().await?;
-        let mut taken = self.take().await?;
+        let taken = self.take().await?;
+        self.write_over(taken, query).await
+    }
+
+    /// The same for a statement by which an execution begins: not where a failover could lose it.
+    pub(crate) async fn begin(&self, query: PgQuery<'_>) -> Result<Vec<PgRow>, StoreError> {
+        self.may_commit().await?;
+        let taken = self.take().await?;
+        // After the connection was taken: it may be the first one to another primary.
+        self.commits.risk.check()?;
+        self.write_over(taken, query).await
+    }
+
+    async fn write_over(&self, mut taken: Taken, query: PgQuery<'_>) -> Result<Vec<PgRow>, StoreError> {
         let rows = if self.prepared {
             let running = Running::begin(&self.commits);
             let went = self.commits.watched(query.fetch_all(taken.conn())).await;
@@ -118,10 +132,12 @@ impl Server {
     }
 
     async fn take(&self) -> Result<Taken, StoreError> {
-        let taken = self.connections.take().await?;
-        if taken.is_new() {
-            // Its server may have crashed and recovered what no standby has.
+        let mut taken = self.connections.take().await?;
+        if taken.is_new() && self.commits.is_synchronous() {
+            // Its server may have crashed and recovered what no standby has, or be another one.
             self.commits.doubt();
+            let standing = Standing::of(taken.conn()).await.map_err(|error| unavailable(&error))?;
+            self.commits.risk.set(standing.missing());
         }
         Ok(taken)
     }

@@ -23,6 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinSet;
 
 /// A connection that has lain idle for longer may have died with a server that was restarted: it is asked before it is used.
 const FRESH: Duration = Duration::from_secs(1);
@@ -196,11 +197,14 @@ impl Connections {
 
 impl Own {
     async fn open(&self) -> Result<PgConnection, StoreError> {
-        let (primary, runtime) = (self.primary.clone(), &self.runtime);
-        let opened = match runtime.spawn(async move { primary.connect().await }).await {
-            Ok(opened) => opened,
+        let primary = self.primary.clone();
+        // Given up together with the call that needs it.
+        let mut opening = JoinSet::new();
+        opening.spawn_on(async move { primary.connect().await }, &self.runtime);
+        let opened = match opening.join_next().await {
+            Some(Ok(opened)) => opened,
             // That runtime is over, and the store goes on in this one.
-            Err(_) => self.primary.connect().await,
+            _ => self.primary.connect().await,
         };
         opened.map_err(|error| StoreError::Unavailable(error.to_string()))
     }

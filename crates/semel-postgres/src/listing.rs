@@ -164,7 +164,7 @@ pub(crate) async fn count_live(server: &Server, tenant: &str, at_most: u64) -> R
 pub(crate) async fn live_operations(server: &Server, newest: usize) -> Result<LiveOperations, StoreError> {
     // Planned each time: what is best depends on how many are looked at.
     let statement = sqlx::query(LIVE_OPERATIONS).persistent(false).bind(sql_limit(newest));
-    let rows = server.read(statement).await?;
+    let rows = server.look(statement).await?;
     rows.first().map_or(Ok(()), |row| not_on_a_standby(row, 3))?;
     let (mut live, mut seen) = (LiveOperations::default(), 0);
     for row in &rows {

@@ -201,7 +201,8 @@ impl Writing {
                 let items = chunk.iter().map(|at| (hashes[*at], &batch[*at])).collect();
                 let asked = self.ask(&progress)?;
                 let query = create_query(asked, self.lossy, items);
-                let [made, locked] = self.send(asked, query, &mut progress).await?.created().map_err(lost)?;
+                let [made, locked] =
+                    self.begin(asked, query, &mut progress).await?.created().map_err(lost)?;
                 progress.wrote |= !made.is_empty();
                 for at in chunk {
                     let id = batch[*at].operation_id;
@@ -252,7 +253,12 @@ impl Writing {
             let items: Vec<_> = chunk.iter().map(|at| (hashes[*at], &batch[*at])).collect();
             let asked = self.ask(&progress)?;
             let query = swap_query(asked, self.lossy, &items);
-            let places = self.send(asked, query, &mut progress).await?.done().map_err(lost)?;
+            let wrote = if chunk.iter().any(|at| begins(&batch[*at])) {
+                self.begin(asked, query, &mut progress).await?
+            } else {
+                self.send(asked, query, &mut progress).await?
+            };
+            let places = wrote.done().map_err(lost)?;
             progress.wrote |= !places.is_empty();
             done.extend(places.into_iter().filter_map(|place| chunk.get(place)).copied());
         }
@@ -378,7 +384,28 @@ impl Writing {
         query: PgQuery<'_>,
         progress: &mut Progress,
     ) -> Result<Wrote, StoreError> {
-        let rows = self.server.write(query).await.map_err(|error| progress.whole(error))?;
+        let rows = self.server.write(query).await;
+        self.sent(asked, rows, progress)
+    }
+
+    /// The same for a statement by which an execution begins.
+    async fn begin(
+        &self,
+        asked: Asked,
+        query: PgQuery<'_>,
+        progress: &mut Progress,
+    ) -> Result<Wrote, StoreError> {
+        let rows = self.server.begin(query).await;
+        self.sent(asked, rows, progress)
+    }
+
+    fn sent(
+        &self,
+        asked: Asked,
+        rows: Result<Vec<PgRow>, StoreError>,
+        progress: &mut Progress,
+    ) -> Result<Wrote, StoreError> {
+        let rows = rows.map_err(|error| progress.whole(error))?;
         let wrote =
             wrote(rows).map_err(lost)?.ok_or_else(not_durable).map_err(|error| progress.whole(error))?;
         // Where this instance turns out to be wrong, what was written stands all the same; nothing more is.

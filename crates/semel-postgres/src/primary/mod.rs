@@ -41,11 +41,14 @@ struct Inner {
     /// Whether sessions are the store's own, and may be set up. Behind a pooler they are not.
     own_sessions: bool,
     known: Mutex<Known>,
-    /// Of several that look for the primary at once, one does.
-    finding: tokio::sync::Mutex<()>,
+    /// Of several that look for the primary at once, one does; and what it found, and when.
+    finding: tokio::sync::Mutex<Option<(Instant, Found)>>,
     /// Counts the moves from one host to another.
     moves: watch::Sender<u64>,
 }
+
+/// The primary, or why there is none and what the hosts answered.
+type Found = Result<usize, (Misplaced, String)>;
 
 /// A host's answer.
 type Answer = Result<(PgConnection, Identity), OpenError>;
@@ -104,16 +107,13 @@ impl Primary {
         if !self.has_several_hosts() {
             let (conn, identity) = open(self.address(), self.0.own_sessions, silent).await?;
             // A lone standby is told apart by each statement, and may be promoted.
-            self.known().check(0, &identity).map_err(|why| self.misplaced(why))?;
+            self.known().check(0, &identity).map_err(|why| self.misplaced(why, String::new()))?;
             return Ok(conn);
         }
         // The one that was the primary a moment ago. Whether there is a second one by now is looked at all the time beside the requests.
         let at = self.known().confirmed();
         if let Some(at) = at
-            && let Ok((conn, identity)) =
-                open(self.0.addresses[at].clone(), self.0.own_sessions, silent).await
-            && identity.takes_writes()
-            && self.known().check(at, &identity).is_ok()
+            && let Ok(Some(conn)) = self.connect_to(at, silent).await
         {
             return Ok(conn);
         }
@@ -122,22 +122,29 @@ impl Primary {
 
     /// Asks all hosts, and connects to the one that takes writes.
     pub(crate) async fn find(&self, silent: Duration) -> Result<PgConnection, OpenError> {
-        let _alone = self.0.finding.lock().await;
+        let begun = Instant::now();
+        let mut last = self.0.finding.lock().await;
+        // Somebody else has asked meanwhile. Whoever waited does not ask again: a silent host would take each of them half a second.
+        if let Some((_, found)) = last.as_ref().filter(|(when, _)| *when > begun) {
+            let found = found.clone();
+            drop(last);
+            let at = found.map_err(|(why, hosts)| self.misplaced(why, hosts))?;
+            return self.connect_to(at, silent).await?.ok_or(OpenError::Standby);
+        }
         let mut answers = self.ask_all(silent).await;
         let seen: Vec<Option<Identity>> = answers
             .iter()
             .map(|answer| answer.as_ref().and_then(|answer| Some(answer.as_ref().ok()?.1.clone())))
             .collect();
         let chosen = self.known().choose(&seen);
+        let hosts = self.reports(&answers);
         let moved = match chosen {
             Ok(moved) => moved,
             Err(why) => {
                 // Connections that are open already are not gone on with either.
                 let was_settled = self.known().unsettle();
-                let error = match why {
-                    Misplaced::NoPrimary => OpenError::NoPrimary { hosts: self.reports(&answers) },
-                    why => self.misplaced(why),
-                };
+                *last = Some((Instant::now(), Err((why.clone(), hosts.clone()))));
+                let error = self.misplaced(why, hosts);
                 if was_settled {
                     self.0.moves.send_modify(|moves| *moves += 1);
                     tracing::warn!(%error, "the primary is lost, looking for it");
@@ -145,14 +152,23 @@ impl Primary {
                 return Err(error);
             }
         };
+        *last = Some((Instant::now(), Ok(moved.at)));
         if moved.is_new {
             self.0.moves.send_modify(|moves| *moves += 1);
             tracing::info!(host = shown(&self.0.addresses[moved.at]), "found the primary");
         }
         match answers.swap_remove(moved.at) {
             Some(Ok((conn, _))) => Ok(conn),
-            _ => Err(OpenError::NoPrimary { hosts: String::new() }),
+            _ => Err(OpenError::NoPrimary { hosts }),
         }
+    }
+
+    /// A connection to this host, if it may be worked with.
+    async fn connect_to(&self, at: usize, silent: Duration) -> Result<Option<PgConnection>, OpenError> {
+        let address = self.0.addresses.get(at).cloned().unwrap_or_default();
+        let (conn, identity) = open(address, self.0.own_sessions, silent).await?;
+        let fits = identity.takes_writes() && self.known().check(at, &identity).is_ok();
+        Ok(fits.then_some(conn))
     }
 
     /// Looks for the primary, and points the pool at it.
@@ -200,13 +216,13 @@ impl Primary {
             return Err(OpenError::Standby);
         }
         let at = self.known().at;
-        self.known().check(at, &identity).map_err(|why| self.misplaced(why))
+        self.known().check(at, &identity).map_err(|why| self.misplaced(why, String::new()))
     }
 
-    fn misplaced(&self, why: Misplaced) -> OpenError {
+    fn misplaced(&self, why: Misplaced, hosts: String) -> OpenError {
         let host = |at: usize| self.0.addresses.get(at).map(shown).unwrap_or_default();
         match why {
-            Misplaced::NoPrimary => OpenError::NoPrimary { hosts: String::new() },
+            Misplaced::NoPrimary => OpenError::NoPrimary { hosts },
             Misplaced::TwoPrimaries(first, second) => {
                 OpenError::TwoPrimaries { first: host(first), second: host(second) }
             }

@@ -61,7 +61,7 @@ impl Fault {
                 (None, End::Nothing)
             }
             Self::Cut => {
-                let receivers = group.receivers(&standbys);
+                let receivers = group.processes(&standbys, "walreceiver");
                 signal("STOP", &receivers);
                 sleep(Duration::from_secs(8));
                 signal("CONT", &receivers);
@@ -81,11 +81,10 @@ impl Fault {
                 (None, End::Nothing)
             }
             Self::Lag => {
-                let receivers = group.receivers(&standbys);
-                signal("STOP", &receivers);
+                // Those that send: what they have sent already would arrive.
+                signal("STOP", &group.processes(&[leader], "walsender"));
                 sleep(Duration::from_secs(1));
                 group.kill(leader);
-                signal("CONT", &receivers);
                 (Some(leader), End::Start(vec![leader]))
             }
         })

@@ -219,12 +219,12 @@ impl Group {
         signal(if frozen { "STOP" } else { "CONT" }, &all);
     }
 
-    /// Cuts what a standby receives: the connection is there, and nothing comes over it.
-    pub(crate) fn receivers(&self, nodes: &[usize]) -> Vec<u32> {
-        let is_receiver = |pid: &u32| {
-            fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.contains("walreceiver"))
+    /// The processes of these nodes' servers that do this.
+    pub(crate) fn processes(&self, nodes: &[usize], what: &str) -> Vec<u32> {
+        let does = |pid: &u32| {
+            fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.contains(what))
         };
-        nodes.iter().flat_map(|node| self.server(*node)).filter(is_receiver).collect()
+        nodes.iter().flat_map(|node| self.server(*node)).filter(does).collect()
     }
 
     /// Has Patroni hand over to another node.

@@ -278,6 +278,7 @@ macro_rules! suite {
                 a_change_does_not_move_a_record,
                 pages_are_bounded_and_together_complete,
                 records_made_in_one_batch_all_get_a_place,
+                a_cursor_that_the_store_did_not_make_is_refused,
                 paging_misses_and_repeats_nothing_while_records_come_change_and_go,
                 every_filter_lets_through_what_it_says_and_nothing_else,
                 a_record_is_listed_under_the_state_that_it_has_now,

@@ -99,6 +99,7 @@ pub(crate) async fn list(
     limit: usize,
     damage: &DamageLog,
 ) -> Result<Page, StoreError> {
+    let from = from.map(|cursor| cursor.place()).transpose()?;
     // From where to where the records are that can pass, by their numbers: those of the moments asked for.
     let low = match filter.created_from {
         Some(moment) => Some(first_since(server, moment).await?),
@@ -109,10 +110,10 @@ pub(crate) async fn list(
         None => None,
     };
     let (before, stop) = match filter.oldest_first {
-        false => (high.unwrap_or(i64::MAX).min(from.map_or(i64::MAX, |cursor| cursor.0)), low),
+        false => (high.unwrap_or(i64::MAX).min(from.unwrap_or(i64::MAX)), low),
         true => {
             let low = low.map_or(i64::MIN, |low| low.saturating_sub(1));
-            (low.max(from.map_or(i64::MIN, |cursor| cursor.0)), high)
+            (low.max(from.unwrap_or(i64::MIN)), high)
         }
     };
     let (sql, values) = list_sql(filter, stop);
@@ -133,7 +134,7 @@ pub(crate) async fn list(
     let mut last = before;
     for row in &rows {
         if page.records.len() + page.damaged == limit {
-            page.next = Some(Cursor(last));
+            page.next = Some(Cursor::of_place(last));
             break;
         }
         match decode(row, false) {

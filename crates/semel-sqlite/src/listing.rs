@@ -106,15 +106,16 @@ pub(crate) fn list(
     (from, limit): (Option<Cursor>, usize),
     damage: &DamageLog,
 ) -> Result<Page, Fault> {
+    let from = from.map(|cursor| cursor.place()).transpose()?;
     // From where to where the records are that can pass, by their numbers: those of the moments asked for.
     let low = filter.created_from.map(|from| first_since(conn, from)).transpose()?;
     let slack = Filter::OUT_OF_ORDER * 2;
     let high = filter.created_until.map(|until| first_since(conn, until.plus(slack))).transpose()?;
     let (before, stop) = match filter.oldest_first {
-        false => (high.unwrap_or(i64::MAX).min(from.map_or(i64::MAX, |cursor| cursor.0)), low),
+        false => (high.unwrap_or(i64::MAX).min(from.unwrap_or(i64::MAX)), low),
         true => {
             let low = low.map_or(i64::MIN, |low| low.saturating_sub(1));
-            (low.max(from.map_or(i64::MIN, |cursor| cursor.0)), high)
+            (low.max(from.unwrap_or(i64::MIN)), high)
         }
     };
     let (sql, mut values) = list_sql(filter, now, stop);
@@ -126,7 +127,7 @@ pub(crate) fn list(
     let mut last = before;
     while let Some(row) = rows.next()? {
         if page.records.len() + page.damaged == limit {
-            page.next = Some(Cursor(last));
+            page.next = Some(Cursor::of_place(last));
             break;
         }
         match decode(row, Ok(Apart::NotRead)) {

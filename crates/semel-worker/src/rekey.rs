@@ -198,7 +198,8 @@ impl Rekeyer {
     }
 
     async fn page(&self, from: Option<Cursor>) -> Result<Page, StoreError> {
-        let list = async || self.engine.store().list(Filter::default(), from, self.options.batch).await;
+        let list =
+            async || self.engine.store().list(Filter::default(), from.clone(), self.options.batch).await;
         patiently(list).await
     }
 

@@ -3,7 +3,10 @@
 use crate::samples::{doubt, in_state, key, next, request, reserved, response};
 use crate::{Bench, Checked, Client};
 use bytes::Bytes;
-use semel::{Body, Filter, OperationId, Record, RecordKey, Settling, State, StoredResponse, Swapped, When};
+use semel::{
+    Body, Cursor, Filter, OperationId, Record, RecordKey, Settling, State, StoreError, StoredResponse,
+    Swapped, When,
+};
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -62,6 +65,16 @@ pub async fn records_made_in_one_batch_all_get_a_place(bench: Bench) -> Checked 
     let listed = ids(&client.list(&Filter::default(), 7).await);
     assert_eq!(listed.len(), 40);
     assert_eq!(listed.into_iter().collect::<HashSet<_>>(), expected);
+    Ok(())
+}
+
+pub async fn a_cursor_that_the_store_did_not_make_is_refused(bench: Bench) -> Checked {
+    let store = bench.store();
+    let foreign = ["not-a-cursor", "", "zzzzzzzzzzzzzzzz", &"0".repeat(Cursor::LONGEST)];
+    for text in foreign {
+        let listed = store.list(Filter::default(), Some(Cursor::new(text)), 10).await;
+        assert!(matches!(listed, Err(StoreError::InvalidCursor)), "{text:?}: {listed:?}");
+    }
     Ok(())
 }
 

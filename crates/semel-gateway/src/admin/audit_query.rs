@@ -1,7 +1,7 @@
 //! What a listing of the audit is asked for.
 
 use super::problem::AdminProblem;
-use super::query::{USUAL, each_parameter, limit, moment, not_a_cursor};
+use super::query::{USUAL, each_parameter, limit, moment};
 use semel::audit::{AuditAction, AuditCursor, AuditFilter, AuditResult};
 use utoipa::IntoParams;
 
@@ -139,7 +139,7 @@ impl AuditListing {
             "limit" => self.limit = limit(name, &value)?,
             _ => {
                 let cursor = Some(AuditCursor(value)).filter(|cursor| cursor.place().is_some());
-                self.from = Some(cursor.ok_or_else(|| not_a_cursor(name))?);
+                self.from = Some(cursor.ok_or_else(|| AdminProblem::not_a_cursor(name))?);
             }
         }
         Ok(())

@@ -4,7 +4,7 @@ use super::Shared;
 use super::document::{HistoryDocument, Moment, Operation};
 use super::openapi::{AboutOperation, Guarded, StoreFailed};
 use super::problem::{AdminProblem, ProblemDocument};
-use super::query::{Listing, OfOneOperation, OfOperations, cursor_text, operation_id, wants_full_key};
+use super::query::{Listing, OfOneOperation, OfOperations, operation_id, wants_full_key};
 use crate::acts::{Operator, Seen};
 use crate::identity::Identity;
 use axum::extract::{Path, RawQuery, State};
@@ -77,7 +77,7 @@ pub(super) async fn list(
         now: now.into(),
         operations,
         damaged: page.damaged,
-        next_cursor: page.next.map(cursor_text),
+        next_cursor: page.next.map(|cursor| cursor.as_str().to_owned()),
     };
     Ok(Json(listed).into_response())
 }

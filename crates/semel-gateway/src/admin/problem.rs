@@ -220,9 +220,19 @@ fn attempt_missing(outcome: &str, seen: Seen) -> AdminProblem {
         .about_operation(Operation::of(seen.record, seen.now))
 }
 
+impl AdminProblem {
+    /// The parameter of this name is not the place of a page.
+    pub(super) fn not_a_cursor(name: &str) -> Self {
+        Self::parameter(name, "Must be the next_cursor of the previous page, unchanged.")
+    }
+}
+
 /// The store did not answer.
 impl From<StoreError> for AdminProblem {
     fn from(error: StoreError) -> Self {
+        if matches!(error, StoreError::InvalidCursor) {
+            return Self::not_a_cursor("cursor");
+        }
         tracing::error!(%error, "admin API: the store failed");
         match error {
             StoreError::Damaged(_) => Self::new(

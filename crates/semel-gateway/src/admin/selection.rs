@@ -84,7 +84,7 @@ impl Shared {
         let mut selected = Page { records: Vec::new(), damaged: 0, next: from };
         let mut examined = 0;
         loop {
-            let page = store.list(filter.clone(), selected.next, READ_AT_ONCE).await?;
+            let page = store.list(filter.clone(), selected.next.clone(), READ_AT_ONCE).await?;
             let room = limit - selected.records.len();
             let beyond = page.records.iter().enumerate().filter(|(_, record)| is_selected(record)).nth(room);
             let page = match beyond {

@@ -374,12 +374,13 @@ impl Store for MemoryStore {
 
     fn list(&self, filter: Filter, from: Option<Cursor>, limit: usize) -> StoreFuture<'_, Page> {
         Box::pin(async move {
+            let from = from.map(|cursor| cursor.place()).transpose()?;
             let (contents, now) = self.lock();
             let mut found: Vec<&Kept> = contents
                 .records
                 .values()
                 .filter(|kept| {
-                    from.is_none_or(|Cursor(place)| match filter.oldest_first {
+                    from.is_none_or(|place| match filter.oldest_first {
                         true => kept.place > place,
                         false => kept.place < place,
                     })
@@ -389,7 +390,7 @@ impl Store for MemoryStore {
             found.sort_by_key(|kept| if filter.oldest_first { kept.place } else { -kept.place });
             let more = found.len() > limit;
             found.truncate(limit);
-            let next = found.last().filter(|_| more).map(|kept| Cursor(kept.place));
+            let next = found.last().filter(|_| more).map(|kept| Cursor::of_place(kept.place));
             let records = found.into_iter().map(|kept| without_body(&kept.record)).collect();
             Ok(Page { records, damaged: 0, next })
         })

@@ -174,9 +174,43 @@ pub struct Page {
     pub next: Option<Cursor>,
 }
 
-/// A position in a listing, opaque to everyone but the store that made it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Cursor(pub i64);
+/// A position in a listing, as text. Opaque to everyone but the store that made it: nobody else reads, compares or makes one.
+///
+/// It goes to clients and comes back from them, so a store refuses what it did not make with [`StoreError::InvalidCursor`].
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Cursor(Arc<str>);
+
+impl Cursor {
+    /// The longest text that a store makes.
+    pub const LONGEST: usize = 256;
+
+    /// The cursor that a store, or a client that was given it, spells so.
+    pub fn new(text: impl Into<Arc<str>>) -> Self {
+        Self(text.into())
+    }
+
+    /// How it is spelled.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The cursor of a store that numbers its records.
+    #[must_use]
+    pub fn of_place(place: i64) -> Self {
+        Self::new(format!("{:016x}", place.cast_unsigned()))
+    }
+
+    /// The number that [`of_place`](Self::of_place) was given.
+    ///
+    /// # Errors
+    /// [`StoreError::InvalidCursor`] if it was not made by it.
+    pub fn place(&self) -> Result<i64, StoreError> {
+        let is_spelled_so = self.0.len() == 16 && self.0.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let bits = is_spelled_so.then(|| u64::from_str_radix(&self.0, 16).ok()).flatten();
+        bits.map(u64::cast_signed).ok_or(StoreError::InvalidCursor)
+    }
+}
 
 /// Which records have something due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -259,6 +293,9 @@ pub enum StoreError {
     /// What is stored cannot be what was written; nothing was done. A record that a write meets is the outcome of its item instead.
     #[error("a stored record is damaged: {0}")]
     Damaged(String),
+    /// A listing was to go on from a [`Cursor`] that this store did not make; nothing was done.
+    #[error("the cursor is not one of this store's")]
+    InvalidCursor,
 }
 
 /// A durable memory of records. Every store behind it passes the same conformance kit.
@@ -304,6 +341,9 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// A damaged record is skipped and counted ([`Page::damaged`]), so that operators see the others. It
     /// takes up a place on its page, so that `limit` bounds what is looked at.
+    ///
+    /// # Errors
+    /// [`StoreError::InvalidCursor`], besides the others: `from` is not from this store.
     fn list(&self, filter: Filter, from: Option<Cursor>, limit: usize) -> StoreFuture<'_, Page>;
 
     /// How many keys of a tenant are live: those of records in any state but [`Expired`](crate::State::Expired) at the latest time that
@@ -385,4 +425,21 @@ pub trait Store: Send + Sync + 'static {
 
     /// How many batches of one kind the store can work on at once to advantage.
     fn max_concurrent_batches(&self) -> usize;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_survives_being_a_cursor() {
+        for place in [0, 1, 1000, i64::MAX, -1, i64::MIN] {
+            assert_eq!(Cursor::new(Cursor::of_place(place).as_str()).place().ok(), Some(place));
+        }
+        for text in
+            ["", "1", "+00000000000003e8", "+0000000000003e8", "00000000000003eg", "00000000000003e80"]
+        {
+            assert!(matches!(Cursor::new(text).place(), Err(StoreError::InvalidCursor)), "{text}");
+        }
+    }
 }

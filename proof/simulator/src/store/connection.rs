@@ -265,7 +265,10 @@ impl Store for SimulatedStore {
     }
 
     fn list(&self, filter: Filter, from: Option<Cursor>, limit: usize) -> StoreFuture<'_, Page> {
-        self.call("list", move |_, contents, now| Ok(contents.list(&filter, from, limit, now)))
+        self.call("list", move |_, contents, now| {
+            let from = from.as_ref().map(Cursor::place).transpose()?;
+            Ok(contents.list(&filter, from, limit, now))
+        })
     }
 
     fn count_live(&self, tenant: String, at_most: u64) -> StoreFuture<'_, u64> {

@@ -302,10 +302,10 @@ impl Contents {
         kept.map(|kept| kept.history.clone()).unwrap_or_default()
     }
 
-    pub(super) fn list(&self, filter: &Filter, from: Option<Cursor>, limit: usize, now: Now) -> Page {
-        let after = |Cursor(from)| (std::ops::Bound::Excluded(from), std::ops::Bound::Unbounded);
+    pub(super) fn list(&self, filter: &Filter, from: Option<i64>, limit: usize, now: Now) -> Page {
+        let after = |from: i64| (std::ops::Bound::Excluded(from), std::ops::Bound::Unbounded);
         let places: Box<dyn Iterator<Item = (&i64, &RecordKey)>> = match (from, filter.oldest_first) {
-            (Some(Cursor(from)), false) => Box::new(self.places.range(..from).rev()),
+            (Some(from), false) => Box::new(self.places.range(..from).rev()),
             (None, false) => Box::new(self.places.iter().rev()),
             (Some(from), true) => Box::new(self.places.range(after(from))),
             (None, true) => Box::new(self.places.iter()),
@@ -314,7 +314,7 @@ impl Contents {
         let mut found = kept.filter(|kept| passes(filter, &kept.record, now.earliest));
         let (mut page, mut last) = (Page { records: Vec::new(), damaged: 0, next: None }, None);
         for kept in found.by_ref().take(limit) {
-            last = Some(Cursor(kept.place));
+            last = Some(Cursor::of_place(kept.place));
             match undamaged(kept) {
                 Ok(()) => page.records.push(without_body(&kept.record)),
                 Err(_) => page.damaged += 1,

@@ -18,6 +18,7 @@ trait Erased: Send + Sync {
     fn another(&self) -> Boxed<'_, Result<Arc<dyn Store>, Lacking>>;
     fn reopened(self: Box<Self>) -> Boxed<'static, Result<Box<dyn Erased>, Lacking>>;
     fn clock(&self) -> Result<Arc<dyn Hands>, Lacking>;
+    fn respells(&self) -> Checked;
 }
 
 impl<S: Subject> Erased for S {
@@ -35,6 +36,10 @@ impl<S: Subject> Erased for S {
 
     fn clock(&self) -> Result<Arc<dyn Hands>, Lacking> {
         Subject::clock(self)
+    }
+
+    fn respells(&self) -> Checked {
+        Subject::respells(self)
     }
 }
 
@@ -104,6 +109,14 @@ impl Bench {
             Ok(hands) => hands.forward(duration),
             Err(_) => tokio::time::sleep(duration).await,
         }
+    }
+
+    /// Goes on if records in use can be written in another key format.
+    ///
+    /// # Errors
+    /// The store lacks that.
+    pub fn respells(&self) -> Checked {
+        self.subject.respells()
     }
 
     /// Has the store's clock jump ahead, without time passing.

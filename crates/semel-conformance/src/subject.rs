@@ -22,6 +22,12 @@ pub trait Subject: Send + Sync + Sized + 'static {
     /// The same data after everything was closed and opened again. `self` holds the last handle.
     fn reopened(self) -> impl Future<Output = Result<Self, Lacking>> + Send;
 
+    /// Whether records in use can be written in another key format. The one thing with a default, which asks for it: a store whose records are
+    /// not written in one atomic step refuses it, and says why.
+    fn respells(&self) -> Result<(), Lacking> {
+        Ok(())
+    }
+
     /// The hands of the store's clock. Without them the kit waits some tens of milliseconds where time has to pass.
     fn clock(&self) -> Result<Arc<dyn Hands>, Lacking>;
 }

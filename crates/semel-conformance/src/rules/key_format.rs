@@ -119,6 +119,7 @@ pub async fn of_many_that_seal_and_reserve_at_once_all_have_one_format(bench: Be
 }
 
 pub async fn records_are_respelt_with_all_that_belongs_to_them_and_back_again(bench: Bench) -> Checked {
+    bench.respells()?;
     let (store, client) = (bench.store(), bench.client());
     for number in 0..150 {
         client.insert(in_state(State::Completed, key(number))).await;
@@ -151,6 +152,7 @@ pub async fn records_are_respelt_with_all_that_belongs_to_them_and_back_again(be
 }
 
 pub async fn nothing_is_respelt_while_an_operation_is_under_way_or_if_one_cannot_be(bench: Bench) -> Checked {
+    bench.respells()?;
     let (store, client) = (bench.store(), bench.client());
     client.insert(in_state(State::Completed, key(1))).await;
     client.insert(reserved_for(key(2), Duration::ZERO)).await;

@@ -6,6 +6,7 @@
 mod bench;
 mod book;
 mod counts;
+mod dynoxide;
 mod executables;
 mod field;
 mod fuzz;

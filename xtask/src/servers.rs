@@ -1,7 +1,7 @@
 //! `cargo xtask postgres` and `cargo xtask servers`: a command with private servers at hand.
 
 use crate::step::{self, Outcome};
-use crate::tools;
+use crate::{dynoxide, tools};
 use semel_testing::servers::{Host, Server};
 use std::io;
 use std::process::Command;
@@ -11,6 +11,7 @@ pub(crate) fn run_with_all(command: &[String]) -> Outcome {
     tools::databases()?;
     tools::brokers()?;
     tools::watching()?;
+    dynoxide::provide()?;
     run("with all servers", command, &Server::ALL)
 }
 

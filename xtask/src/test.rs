@@ -2,7 +2,7 @@
 
 use crate::step::{self, FEATURES, Outcome, cargo};
 use crate::suite::Suite;
-use crate::{book, counts, planted, python, sdks, tools};
+use crate::{book, counts, dynoxide, planted, python, sdks, tools};
 use semel_testing::servers::{Host, Server};
 use std::env;
 use std::sync::Arc;
@@ -17,7 +17,12 @@ pub(crate) fn run() -> Outcome {
     let host = Arc::new(Host::start()?);
     let starting = Server::ALL.map(|server| {
         let host = Arc::clone(&host);
-        thread::spawn(move || host.url(server).map(drop))
+        thread::spawn(move || {
+            if server == Server::DynamoDb {
+                dynoxide::provide()?;
+            }
+            host.url(server).map(drop)
+        })
     });
     step::run("format", &mut cargo(["fmt", "--all", "--check"]))
         .map_err(|failure| format!("{failure}; `just fix` or `cargo fmt --all` repairs it"))?;
@@ -30,7 +35,7 @@ pub(crate) fn run() -> Outcome {
     step::run("no_std", &mut cargo(["check", "-p", "semel", "--no-default-features", "--lib"]))?;
     step::timed(
         "servers",
-        "a private PostgreSQL with a PgBouncer in front of it, NATS, RabbitMQ and Redis",
+        "a private PostgreSQL with a PgBouncer in front of it, NATS, RabbitMQ, Redis and dynoxide",
         || {
             python.join().map_err(|_| "installing Python packages went wrong")??;
             sdks.join().map_err(|_| "installing the SDKs went wrong")??;

@@ -1,7 +1,7 @@
 //! The smaller tiers of `cargo xtask test`: one crate with what it needs, and the crates whose tests need no server.
 
 use crate::step::{self, Outcome, cargo};
-use crate::{python, sdks, tools};
+use crate::{dynoxide, python, sdks, tools};
 use semel_testing::servers::{HOST, Host, Server};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -72,6 +72,9 @@ fn programs() -> Result<Vec<String>, String> {
 pub(crate) fn of_crate(package: &str, name: Option<&str>) -> Outcome {
     step::timed("tools", "what the tests need besides cargo", || {
         tools::ensure()?;
+        if package == "semel-dynamodb" {
+            dynoxide::provide()?;
+        }
         // The only crate whose tests use the Python packages and the SDKs.
         if package == "semel-cli" { python::provide().and_then(|()| sdks::provide()) } else { Ok(()) }
     })?;

@@ -12,6 +12,7 @@ const PUBLISHED: [&str; 14] = [
     "semel-conformance",
     "semel-demo",
     "semel-demo-provider",
+    "semel-dynamodb",
     "semel-events",
     "semel-gateway",
     "semel-http",

@@ -21,6 +21,7 @@
 
 mod answer;
 mod directory;
+mod dynoxide;
 mod nats;
 mod postgres;
 mod programs;
@@ -30,6 +31,7 @@ mod shared;
 mod variables;
 
 pub use directory::{Directory, free_port};
+pub use dynoxide::{Dynoxide, dynoxide};
 pub use nats::{Nats, nats_server};
 pub use postgres::{Cluster, Installed, Stop, pgbouncer, postgres_bin};
 pub use programs::{is_root, python_tools, search_path, tools};
@@ -37,6 +39,6 @@ pub use rabbitmq::{RabbitMq, rabbitmq_server};
 pub use redis::{Redis, RedisCluster, RedisSentinel, redis_server};
 pub use shared::{Host, Server};
 pub use variables::{
-    HOST, NATS_SERVER, NATS_URL, PGBOUNCER_URL, POSTGRES_BIN, POSTGRES_URL, PYTHON_TOOLS, RABBITMQ_URL,
-    REDIS_SERVER, REDIS_URL,
+    DYNAMODB_URL, DYNOXIDE, HOST, NATS_SERVER, NATS_URL, PGBOUNCER_URL, POSTGRES_BIN, POSTGRES_URL,
+    PYTHON_TOOLS, RABBITMQ_URL, REDIS_SERVER, REDIS_URL,
 };

@@ -7,11 +7,12 @@
 //!
 //! Servers of a host and of a test process end with it, also when it is killed: see [`Directory`](super::Directory).
 
+use super::dynoxide::Dynoxide;
 use super::nats::Nats;
 use super::postgres::{Cluster, PgBouncer};
 use super::rabbitmq::RabbitMq;
 use super::redis::Redis;
-use super::variables::{HOST, NATS_URL, PGBOUNCER_URL, POSTGRES_URL, RABBITMQ_URL, REDIS_URL};
+use super::variables::{DYNAMODB_URL, HOST, NATS_URL, PGBOUNCER_URL, POSTGRES_URL, RABBITMQ_URL, REDIS_URL};
 use std::env;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -36,11 +37,20 @@ pub enum Server {
     RabbitMq,
     /// Redis.
     Redis,
+    /// dynoxide, with the interface of DynamoDB.
+    DynamoDb,
 }
 
 impl Server {
     /// All kinds.
-    pub const ALL: [Self; 5] = [Self::Postgres, Self::PgBouncer, Self::Nats, Self::RabbitMq, Self::Redis];
+    pub const ALL: [Self; 6] = [
+        Self::Postgres,
+        Self::PgBouncer,
+        Self::Nats,
+        Self::RabbitMq,
+        Self::Redis,
+        Self::DynamoDb,
+    ];
 
     /// The variable that names one.
     #[must_use]
@@ -51,6 +61,7 @@ impl Server {
             Self::Nats => NATS_URL,
             Self::RabbitMq => RABBITMQ_URL,
             Self::Redis => REDIS_URL,
+            Self::DynamoDb => DYNAMODB_URL,
         }
     }
 
@@ -96,6 +107,7 @@ struct Servers {
     nats: Started<Nats>,
     rabbitmq: Started<RabbitMq>,
     redis: Started<Redis>,
+    dynamodb: Started<Dynoxide>,
 }
 
 impl Servers {
@@ -106,6 +118,7 @@ impl Servers {
             nats: OnceLock::new(),
             rabbitmq: OnceLock::new(),
             redis: OnceLock::new(),
+            dynamodb: OnceLock::new(),
         }
     }
 
@@ -117,6 +130,7 @@ impl Servers {
                 self.pgbouncer.get_or_init(start).as_ref().map(PgBouncer::url)
             }
             Server::Nats => self.nats.get_or_init(Nats::start).as_ref().map(Nats::url),
+            Server::DynamoDb => self.dynamodb.get_or_init(Dynoxide::start).as_ref().map(Dynoxide::url),
             Server::RabbitMq => {
                 let start = || {
                     let mut broker = RabbitMq::begin()?;

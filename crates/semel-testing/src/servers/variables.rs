@@ -10,6 +10,8 @@ pub const NATS_URL: &str = "SEMEL_TEST_NATS_URL";
 pub const RABBITMQ_URL: &str = "SEMEL_TEST_RABBITMQ_URL";
 /// Names a Redis server.
 pub const REDIS_URL: &str = "SEMEL_TEST_REDIS_URL";
+/// Names a service with DynamoDB's interface: an emulator, for tables that tests create on it.
+pub const DYNAMODB_URL: &str = "SEMEL_TEST_DYNAMODB_URL";
 /// Names the host that starts servers for this run, by its address.
 pub const HOST: &str = "SEMEL_TEST_SERVERS";
 /// Names the directory of PostgreSQL's programs, where it is not the newest that is installed.
@@ -18,5 +20,7 @@ pub const POSTGRES_BIN: &str = "SEMEL_TEST_POSTGRES_BIN";
 pub const NATS_SERVER: &str = "SEMEL_TEST_NATS_SERVER";
 /// Names the program redis-server, where it is not on the search path.
 pub const REDIS_SERVER: &str = "SEMEL_TEST_REDIS_SERVER";
+/// Names the program dynoxide, where it is not on the search path.
+pub const DYNOXIDE: &str = "SEMEL_TEST_DYNOXIDE";
 /// Names the directory of the Python tools.
 pub const PYTHON_TOOLS: &str = "SEMEL_TEST_PYTHON_TOOLS";

@@ -41,7 +41,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8081")]
     admin_listen: String,
 
-    /// Store for keys and answers: sqlite:FILE, postgres://…, or memory: (lost on restart).
+    /// Store for keys and answers: sqlite:FILE, postgres://…, dynamodb://…, or memory: (lost on restart).
     #[arg(long, value_name = "URL", default_value = "sqlite:semel.db")]
     store: String,
 

@@ -2,11 +2,13 @@
 
 use crate::output::print;
 use clap::Args;
+use semel_dynamodb::DynamoOptions;
 use semel_gateway::{StoreUrl, StoreUrlError};
 use semel_postgres::{Migrated, PgOptions, migration_script, migrations};
 use semel_sqlite::SqliteStore;
 use std::io;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Create the store's tables, or migrate them to the newest version.
 ///
@@ -23,14 +25,18 @@ Examples:
   SEMEL_STORE=postgres://owner:secret@db.internal/payments semel migrate
   semel migrate --print > semel.sql && psql -v ON_ERROR_STOP=1 -f semel.sql payments
   semel migrate --store sqlite:semel.db
+  semel migrate --store 'dynamodb://semel-keys?region=eu-central-1'
 
 The tables, all named semel_…, go into the first schema of the role's search_path.
+A DynamoDB table is created on demand, with its indexes,
+point-in-time recovery and protection from deletion; one that is there is checked.
 Set SEMEL_STORE to keep a password out of the process list.
 
 Exit status: 0 the tables have the newest version, 1 they do not, 2 usage error."
 )]
 pub(crate) struct Arguments {
-    /// The store: postgres://user:password@host:5432/database or sqlite:FILE.
+    /// The store: postgres://user:password@host:5432/database, sqlite:FILE or
+    /// dynamodb://TABLE?region=REGION.
     #[arg(
         long,
         value_name = "URL",
@@ -50,17 +56,22 @@ pub(crate) struct Arguments {
     print: bool,
 }
 
+/// How long one request about a DynamoDB table may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// Why there are no tables, or not the newest.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum MigrateError {
-    #[error("a memory: store has no tables: use postgres://… or sqlite:FILE")]
+    #[error("a memory: store has no tables: use postgres://…, sqlite:FILE or dynamodb://…")]
     Memory,
     // The URL itself is not repeated: it may hold a password.
     #[error("not a valid store URL")]
     Url(#[from] StoreUrlError),
     #[error(transparent)]
     Postgres(#[from] semel_postgres::OpenError),
+    #[error(transparent)]
+    DynamoDb(#[from] semel_dynamodb::OpenError),
     #[error(transparent)]
     Sqlite(#[from] semel_sqlite::OpenError),
     #[error("cannot write to standard output")]
@@ -88,6 +99,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, MigrateError> {
 async fn migrate(store: &StoreUrl) -> Result<String, MigrateError> {
     if let Some(url) = store.postgres() {
         return Ok(told(PgOptions::new().migrate(url).await?));
+    }
+    if let Some(url) = store.dynamodb() {
+        return Ok(match DynamoOptions::new().timeout(PATIENCE).migrate(&url).await? {
+            semel_dynamodb::Migrated::Created => "Created the table.\n".into(),
+            _ => "Nothing to do: the table is as it should be.\n".into(),
+        });
     }
     let Some(path) = store.file() else {
         return Err(MigrateError::Memory);

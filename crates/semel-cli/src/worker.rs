@@ -49,7 +49,9 @@ pub(crate) struct Arguments {
 pub(crate) enum WorkerError {
     #[error(transparent)]
     Config(#[from] LoadError),
-    #[error("{0}: a worker needs a store that it shares with its gateways, sqlite:FILE or postgres://…")]
+    #[error(
+        "{0}: a worker needs a store that it shares with its gateways, sqlite:FILE, postgres://… or dynamodb://…"
+    )]
     NotShared(String),
     #[error(
         "--admin-listen {0} is open to the network, and the file has no [admin] token: set one, or listen on 127.0.0.1"

@@ -153,6 +153,7 @@ pub async fn what_is_purged_is_told_by_its_operations_name(bench: Bench) -> Chec
 }
 
 pub async fn a_key_across_operations_is_respelt_as_one(bench: Bench) -> Checked {
+    bench.respells()?;
     let (store, client) = (bench.store(), bench.client());
     let sealed =
         |key: &RecordKey| RecordKey { key: format!("{SEALED_KEY}{}", key.key).into(), ..key.clone() };

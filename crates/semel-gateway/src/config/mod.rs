@@ -363,8 +363,8 @@ fn read(mut top: Section<'_, '_>) -> Option<Config> {
     let telemetry = telemetry::read(top.section("telemetry", "[telemetry]"));
     let console = console::read(top.section("console", "[console]"));
     let worker = worker::read(top.section("worker", "[worker]"));
-    let durable = store.as_ref().is_none_or(StoreUrl::is_durable);
-    let outbox = outbox::read(top.section("outbox", "[outbox]"), durable);
+    let has_outbox = store.as_ref().is_none_or(StoreUrl::has_outbox);
+    let outbox = outbox::read(top.section("outbox", "[outbox]"), has_outbox);
     let encryption = encryption::read(top.section("encryption", "[encryption]"));
 
     let value_of =

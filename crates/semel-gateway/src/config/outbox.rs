@@ -115,7 +115,7 @@ impl Receiver {
     }
 }
 
-pub(super) fn read(mut section: Section<'_, '_>, durable: bool) -> Option<OutboxConfig> {
+pub(super) fn read(mut section: Section<'_, '_>, has_outbox: bool) -> Option<OutboxConfig> {
     let default = PublisherOptions::default();
     section.hide_credentials("sink");
     let sink = section.parsed("sink", TextForm { what: "an address", example: EXAMPLE }, address);
@@ -127,9 +127,9 @@ pub(super) fn read(mut section: Section<'_, '_>, durable: bool) -> Option<Outbox
         section.missing("sink", EXAMPLE);
     }
     own.check(&section, sink.as_ref().map(|sink| sink.value.0));
-    if let Some(Given { at, .. }) = sink.as_ref().filter(|_| !durable) {
-        let cure = "use a durable `store`, \"sqlite:semel.db\" or \"postgres://…\", or remove [outbox]";
-        section.wrong(at, "a store in memory has no outbox", cure);
+    if let Some(Given { at, .. }) = sink.as_ref().filter(|_| !has_outbox) {
+        let cure = "use another `store`, \"sqlite:semel.db\" or \"postgres://…\", or remove [outbox]";
+        section.wrong(at, "a store in memory, or in DynamoDB, has no outbox", cure);
     }
     let is_https = sink.as_ref().is_none_or(|given| given.value.1.starts_with("https://"));
     let tls = tls::read_client(section.section("tls", "[outbox.tls]"), "sink", is_https);

@@ -1,8 +1,9 @@
-//! Stores by URL: `sqlite:semel.db`, `postgres://…`, `memory:`.
+//! Stores by URL: `sqlite:semel.db`, `postgres://…`, `dynamodb://…`, `memory:`.
 
 use super::outbox::Outbox;
 use semel::clock::Terms;
 use semel::{MemoryStore, Store};
+use semel_dynamodb::{Address, DynamoOptions};
 use semel_events::outbox::postgres::PgOutbox;
 use semel_events::outbox::sqlite::SqliteOutbox;
 use semel_postgres::{PgOptions, Replication, Risk};
@@ -21,6 +22,7 @@ pub struct StoreUrl(Backend);
 enum Backend {
     Sqlite(PathBuf),
     Postgres(Postgres),
+    DynamoDb(Address),
     Memory,
 }
 
@@ -37,7 +39,7 @@ struct Postgres {
 pub struct OpenedStore {
     /// For records.
     pub store: Arc<dyn Store>,
-    /// For events; a store in memory has none.
+    /// For events; a store in memory, or in DynamoDB, has none.
     pub outbox: Option<Outbox>,
     /// Whether a failover could lose what is stored; a store that has no failover has none.
     pub risk: Option<Risk>,
@@ -66,6 +68,7 @@ impl FromStr for StoreUrl {
                 }
                 _ => Err(StoreUrlError::NoDatabase),
             },
+            "dynamodb" => Ok(Self(Backend::DynamoDb(text.parse()?))),
             "memory" if rest.is_empty() => Ok(Self(Backend::Memory)),
             "memory" => Err(StoreUrlError::MemoryWithMore),
             "redis" | "rediss" | "valkey" => Err(StoreUrlError::Redis),
@@ -96,6 +99,21 @@ impl StoreUrl {
     #[must_use]
     pub fn is_durable(&self) -> bool {
         self.0 != Backend::Memory
+    }
+
+    /// Whether events can be appended beside its records.
+    #[must_use]
+    pub fn has_outbox(&self) -> bool {
+        matches!(self.0, Backend::Sqlite(_) | Backend::Postgres(_))
+    }
+
+    /// The URL of a DynamoDB table.
+    #[must_use]
+    pub fn dynamodb(&self) -> Option<String> {
+        match &self.0 {
+            Backend::DynamoDb(address) => Some(address.to_string()),
+            _ => None,
+        }
     }
 
     /// The file, where the store is one.
@@ -157,6 +175,13 @@ impl StoreUrl {
                 let (outbox, risk) = (Some(PgOutbox::of(&store).into()), Some(store.risk()));
                 OpenedStore { outbox, store: Arc::new(store), risk }
             }
+            Backend::DynamoDb(address) => {
+                // A write that has no answer is looked for before the call is given up.
+                let options = DynamoOptions::new().timeout(store_timeout * 2 / 5).clock_terms(clock);
+                let opened = options.open(&address.to_string()).await;
+                let store = opened.map_err(|error| failed(error.into()))?;
+                OpenedStore { store: Arc::new(store), outbox: None, risk: None }
+            }
             Backend::Memory => OpenedStore { store: Arc::new(MemoryStore::new()), outbox: None, risk: None },
         };
         #[cfg(feature = "fail-points")]
@@ -186,6 +211,7 @@ impl fmt::Display for StoreUrl {
         match &self.0 {
             Backend::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
             Backend::Postgres(postgres) => f.write_str(&without_password(&postgres.url)),
+            Backend::DynamoDb(address) => address.fmt(f),
             Backend::Memory => f.write_str("memory:"),
         }
     }
@@ -252,6 +278,9 @@ pub enum StoreUrlError {
     /// `postgres:` alone.
     #[error("the database is missing: \"postgres://user:password@host:5432/database\"")]
     NoDatabase,
+    /// `dynamodb:` with anything that names no table.
+    #[error("{0}")]
+    DynamoDb(#[from] semel_dynamodb::UrlError),
     /// `memory:something`.
     #[error("nothing follows \"memory:\"")]
     MemoryWithMore,
@@ -284,6 +313,7 @@ mod tests {
             ("postgres://host/db", "postgres://host/db"),
             ("postgres://h1,h2:5433,h3/db", "postgres://h1,h2:5433,h3/db"),
             ("postgresql://host/db", "postgresql://host/db"),
+            ("dynamodb://keys?region=eu-central-1", "dynamodb://keys?region=eu-central-1"),
         ] {
             assert_eq!(parse(url).unwrap(), shown);
         }
@@ -301,6 +331,8 @@ mod tests {
             ("sqlite:semel.db?mode=ro", SqliteOptions),
             ("postgres:", NoDatabase),
             ("postgres://", NoDatabase),
+            ("dynamodb:keys", DynamoDb(semel_dynamodb::UrlError::Scheme)),
+            ("dynamodb://k?region=eu-central-1", DynamoDb(semel_dynamodb::UrlError::Table)),
             ("memory://", MemoryWithMore),
         ] {
             assert_eq!(parse(url), Err(error), "{url}");

@@ -15,12 +15,12 @@ attempts = 0
 retry = "5s"
 "#,
         r#"
-error: a store in memory has no outbox
+error: a store in memory, or in DynamoDB, has no outbox
  --> semel.toml:4:8
   |
 4 | sink = "http://127.0.0.1:9100/events"
   |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-  = help: use a durable `store`, "sqlite:semel.db" or "postgres://…", or remove [outbox]
+  = help: use another `store`, "sqlite:semel.db" or "postgres://…", or remove [outbox]
 
 error: a webhook secret is whsec_ and 24 to 64 bytes in base64: make one with echo "whsec_$(head -c 32 /dev/urandom | base64)"
  --> semel.toml:5:10

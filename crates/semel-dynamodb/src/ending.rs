@@ -7,17 +7,21 @@ use crate::item::{WITHOUT_ANSWER, elsewhere};
 use crate::listing::waits;
 use crate::mark::no_hold;
 use crate::names::{
-    ANSWER_APART, BODY, CHECKPOINT_APART, DUE, ENDS, FOLDED, HEADERS, HISTORY, NAME, PARTS, RECORD, WRITE,
+    ANSWER_APART, BODY, CHECKPOINT_APART, DUE, ENDS, FOLDED, HEADERS, NAME, PARTS, RECORD, WRITE,
     due_partition, moment, part, sort_key, sortable,
 };
 use crate::parts::SWEPT_AFTER;
 use crate::requests::object;
+use crate::together::each;
 use crate::value::{Attributes, Item, bytes, text};
 use semel::{Answer, DueKind, Purged, Record, StoreError, Timestamp};
 use serde_json::{Value, json};
 
 /// How many records one transaction removes: each takes two of its hundred actions, and one looks at the clock.
 const PURGED_AT_ONCE: usize = 40;
+
+/// How many answers are dropped at the same time.
+const DROPPED_AT_ONCE: usize = 50;
 
 /// How many parts are looked at in one sweep.
 const SWEPT_AT_ONCE: usize = 20;
@@ -37,18 +41,28 @@ impl Api {
         let mut entries =
             Entries::new(self, ENDS, |shard| format!("e{shard}"), (vec![0], high), Order::Ascending);
         while dropped.len() < at_most {
-            let found = entries.next(at_most - dropped.len()).await?;
+            let found = entries.next((at_most - dropped.len()).min(DROPPED_AT_ONCE)).await?;
             if found.is_empty() {
                 break;
             }
-            for (sort, name) in found {
-                match self.drop_answer(&name, &sort).await {
-                    Ok(true) => dropped.extend(moment(&sort).map(Timestamp::from_millis)),
+            let ends: Vec<_> = found.iter().map(|(sort, _)| moment(sort)).collect();
+            let tasks = found.into_iter().map(|(sort, name)| {
+                let api = self.clone();
+                async move { api.drop_answer(&name, &sort).await.map_err(Failure::of_write) }
+            });
+            let mut failed = None;
+            for (end, result) in ends.into_iter().zip(each(tasks).await) {
+                match result {
+                    Ok(true) => dropped.extend(end.map(Timestamp::from_millis)),
                     Ok(false) => {}
-                    Err(failure) if dropped.is_empty() => return Err(failure.of_write()),
-                    // What was dropped is told; the rest comes at the next call.
-                    Err(_) => return Ok(Answer::at(now, dropped)),
+                    Err(error) => failed = Some(error),
                 }
+            }
+            match failed {
+                // What was dropped is told; the rest comes at the next call.
+                Some(_) if !dropped.is_empty() => break,
+                Some(error) => return Err(error),
+                None => {}
             }
         }
         Ok(Answer::at(now, dropped))
@@ -97,8 +111,7 @@ impl Api {
                 break;
             }
             let names: Vec<String> = found.iter().map(|(_, name)| name.clone()).collect();
-            let only: Vec<&str> =
-                WITHOUT_ANSWER.iter().copied().chain([ANSWER_APART, FOLDED, HISTORY]).collect();
+            let only: Vec<&str> = WITHOUT_ANSWER.iter().copied().chain([ANSWER_APART, FOLDED]).collect();
             let mut items = self.items(&names, &only).await?;
             let mut over = Vec::new();
             for (sort, name) in found {
@@ -143,7 +156,7 @@ impl Api {
             let failure = match self.call("TransactWriteItems", &json!({ "TransactItems": actions })).await {
                 Ok(_) => {
                     let (items, records): (Vec<Item>, Vec<Record>) = over.into_iter().unzip();
-                    self.clean_up(&items).await;
+                    self.clean_up(&items, false).await;
                     let purged = |record: Record| {
                         let since = record.times.purge.unwrap_or(record.times.created);
                         Purged { operation: record.key.operation, since }

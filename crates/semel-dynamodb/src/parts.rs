@@ -131,10 +131,10 @@ impl Api {
 
     /// Removes what belonged to a record that is gone: its pointer, and what was apart. What stays behind because this fails disturbs no one, and
     /// parts are swept.
-    pub(crate) async fn clean_up(&self, gone: &[Item]) {
+    pub(crate) async fn clean_up(&self, gone: &[Item], with_pointers: bool) {
         let mut names = Vec::new();
         for item in gone {
-            if let Ok(id) = Attributes(item).array(ID) {
+            if let (true, Ok(id)) = (with_pointers, Attributes(item).array(ID)) {
                 names.push(pointer(OperationId::from_bytes(id)));
             }
             let apart = item::elsewhere(item).unwrap_or_default();

@@ -31,7 +31,6 @@ impl Api {
     ) -> Result<Created, StoreError> {
         let (write, record) = (WriteId::random(), draft.at(moment.stamp()));
         let name = names::record(&record.key);
-        let now = record.times.created.as_millis();
         // Nothing of the record is written yet if this fails.
         let large = self.put_apart(&record, &name, write, moment.told.earliest.as_millis()).await;
         let large = large.map_err(Failure::of_read)?;
@@ -45,7 +44,6 @@ impl Api {
             "ExpressionAttributeNames": { "#p": NAME },
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
         });
-        tracing::trace!(now, "create");
         let found = match self.written("PutItem", &request).await {
             Ok(Written::Done(_)) => return Ok(Created::Inserted),
             Ok(Written::Otherwise(found)) => found,
@@ -145,7 +143,7 @@ impl Api {
         match self.written("DeleteItem", &request).await {
             Ok(Written::Done(mut answer)) => {
                 let gone: Vec<Item> = object(answer.get_mut("Attributes")).into_iter().collect();
-                self.clean_up(&gone).await;
+                self.clean_up(&gone, true).await;
                 Ok(Swapped::Done)
             }
             Ok(Written::Otherwise(None)) => Ok(Swapped::Missing),

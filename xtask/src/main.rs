@@ -18,6 +18,7 @@ mod peers;
 mod planted;
 mod prove;
 mod python;
+mod referee;
 mod screenshots;
 mod sdks;
 mod servers;

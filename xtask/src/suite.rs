@@ -66,6 +66,12 @@ impl Suite {
         })
     }
 
+    /// The program of this place, as [`run`](Self::run) starts it.
+    pub(crate) fn command_of(&self, place: &str) -> Result<Command, String> {
+        let program = self.programs.iter().find(|program| program.place() == place);
+        program.map(|program| self.command(program)).ok_or_else(|| format!("{place} was not built"))
+    }
+
     /// The program as cargo would start it.
     fn command(&self, program: &Executable) -> Command {
         let directory = root().join(&program.package);

@@ -2,7 +2,7 @@
 
 use crate::step::{self, FEATURES, Outcome, cargo};
 use crate::suite::Suite;
-use crate::{book, counts, dynoxide, planted, python, sdks, tools};
+use crate::{book, counts, dynoxide, planted, python, referee, sdks, tools};
 use semel_testing::servers::{Host, Server};
 use std::env;
 use std::sync::Arc;
@@ -52,6 +52,7 @@ pub(crate) fn run() -> Outcome {
     })?;
     let suite = suite.ok_or("no test was built")?;
     step::timed("tests", "a few programs at a time", || suite.run())?;
+    step::timed("referee", "the DynamoDB store on Amazon's own emulator", || referee::run(&suite))?;
     suite.fresh_seeds()?;
     step::timed("planted", "tests fail where a bug is planted: three of the bugs, by the day", || {
         planted::of_the_day(&settings)

@@ -52,6 +52,7 @@ pub(crate) fn run(names: &[String], quick: bool) -> Outcome {
     let patches = patch::named(names)?;
     tools::databases()?;
     tools::planted()?;
+    crate::dynoxide::provide()?;
     let campaigns: HashSet<&Campaign> =
         patches.iter().filter_map(|patch| patch.campaign.as_ref()).filter(|_| !quick).collect();
     let simulated =

@@ -21,6 +21,7 @@
 
 mod answer;
 mod directory;
+mod dynamodb_local;
 mod dynoxide;
 mod nats;
 mod postgres;
@@ -31,6 +32,7 @@ mod shared;
 mod variables;
 
 pub use directory::{Directory, free_port};
+pub use dynamodb_local::{DynamoDbLocal, dynamodb_local};
 pub use dynoxide::{Dynoxide, dynoxide};
 pub use nats::{Nats, nats_server};
 pub use postgres::{Cluster, Installed, Stop, pgbouncer, postgres_bin};

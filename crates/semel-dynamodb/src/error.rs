@@ -1,6 +1,7 @@
-//! What can go wrong when a store is opened.
+//! What can go wrong: when a store is opened, and when an application shares its transaction.
 
 use semel::StoreError;
+use semel::transition::Refusal;
 use semel_http::InvalidEndpoint;
 use semel_http::tls::TlsError;
 
@@ -75,6 +76,24 @@ pub enum OpenError {
     /// The machine's certificates cannot be used.
     #[error("TLS cannot be used")]
     Tls(#[from] TlsError),
+}
+
+/// Why a transaction of the application's was not committed. Nothing was written, unless it says otherwise.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CommitError {
+    /// The owner may not act any more.
+    #[error("the claim does not hold any more: {0:?}")]
+    Refused(Refusal),
+    /// The condition of one of the application's own actions did not hold.
+    #[error("the condition of action {action} did not hold")]
+    Condition {
+        /// Which, counted from 0.
+        action: usize,
+    },
+    /// The store failed. With [`StoreError::Lost`] it is unknown whether anything was written.
+    #[error(transparent)]
+    Store(StoreError),
 }
 
 /// Why a URL names no table.

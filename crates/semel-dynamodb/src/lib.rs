@@ -29,6 +29,7 @@ mod parts;
 mod pointers;
 mod remembered;
 mod requests;
+mod same_transaction;
 mod store;
 mod table;
 mod time;
@@ -38,7 +39,7 @@ mod write;
 
 pub use address::Address;
 pub use aws::{Credentials, CredentialsError};
-pub use error::{OpenError, UrlError};
+pub use error::{CommitError, OpenError, UrlError};
 pub use options::DynamoOptions;
 pub use store::DynamoStore;
 pub use table::Migrated;

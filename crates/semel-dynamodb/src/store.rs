@@ -64,6 +64,10 @@ impl DynamoStore {
         self.api.sweep().await
     }
 
+    pub(crate) fn api(&self) -> &Api {
+        &self.api
+    }
+
     /// The first of so many places among records of one moment. By the machine's clock, so that of two processes the one that comes second
     /// mostly stands behind the first; never twice the same, and never back, in one process.
     fn next_places(&self, count: u64) -> u64 {

@@ -181,7 +181,7 @@ impl Api {
     }
 
     /// The request that replaces a record, and appends to its history: to what is there, or, once that was folded, to nothing.
-    fn update(
+    pub(crate) fn update(
         &self,
         name: &str,
         expected: &Expected,
@@ -241,7 +241,12 @@ impl Api {
     }
 
     /// Writes the history that an item holds into one of its own; the names of all that it was folded into.
-    async fn fold(&self, found: &Item, name: &str, moment: Moment) -> Result<Vec<Value>, StoreError> {
+    pub(crate) async fn fold(
+        &self,
+        found: &Item,
+        name: &str,
+        moment: Moment,
+    ) -> Result<Vec<Value>, StoreError> {
         let (mut folded, lines) = history_of(found)?;
         let write = WriteId::random();
         let contents = Value::from(lines).to_string();
@@ -253,7 +258,7 @@ impl Api {
 }
 
 /// Whether what is there is what this write left: not its write id alone, but whatever makes it this write.
-fn is_ours(found: &Item, write: WriteId, record: &Record) -> bool {
+pub(crate) fn is_ours(found: &Item, write: WriteId, record: &Record) -> bool {
     let of = Attributes(found);
     of.array(WRITE) == Ok(write.0)
         && of.array(ID) == Ok(*record.operation_id.as_bytes())

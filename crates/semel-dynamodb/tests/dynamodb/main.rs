@@ -14,4 +14,5 @@ mod large;
 mod open;
 #[path = "../proxy/mod.rs"]
 mod proxy;
+mod same_transaction;
 mod time;

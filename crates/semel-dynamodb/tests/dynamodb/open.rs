@@ -1,7 +1,12 @@
 //! Opening: what is wrong with a table, and what to do about it.
 
+use crate::fixture::{Fixture, create, remove, swap};
 use crate::proxy::{Fault, Table};
+use semel::clock::ClockRequest;
+use semel::{DueKind, DueQuery, Filter, State, Store, When};
+use semel_conformance::samples::{in_state, key, reserved};
 use semel_dynamodb::{Migrated, OpenError};
+use std::collections::BTreeSet;
 
 #[tokio::test]
 async fn a_table_is_created_once_and_then_checked() {
@@ -54,4 +59,36 @@ async fn a_service_that_is_not_there_is_named() {
     let error = table.options(&table.clock).open(&url).await.unwrap_err();
     assert!(matches!(error, OpenError::Unreachable { .. }), "{error}");
     assert!(error.to_string().contains(&address.to_string()), "{error}");
+}
+
+/// What the guide allows a gateway to do, and no more, is what it does.
+#[tokio::test]
+async fn the_policy_of_the_guide_allows_what_is_asked_for() {
+    let fixture = Fixture::new().await;
+    drop(fixture.table.open().await);
+    let store = &fixture.store;
+    let record = fixture.insert(reserved(key(1))).await;
+    swap(store, &record).await.unwrap();
+    remove(store, &fixture.record(&key(1)).await).await.unwrap();
+    let mut over = in_state(State::Completed, key(2));
+    (over.times.expires, over.times.purge) = (Some(When::NOW), Some(When::NOW));
+    create(store, over).await.unwrap();
+    store.list(Filter::default(), None, 10).await.unwrap();
+    store.count_live("acme".into(), 10).await.unwrap();
+    store.due(DueQuery { kind: DueKind::Purge, after: None, limit: 10 }).await.unwrap();
+    assert_eq!(store.drop_answers(10).await.unwrap().items.len(), 1);
+    assert_eq!(store.purge(10).await.unwrap().items.len(), 1);
+    store.remember("secret/x".into(), "value".into()).await.unwrap();
+    store.clock(ClockRequest::Look).await.unwrap();
+    store.sweep().await.unwrap();
+
+    let mut asked = fixture.table.proxy.operations();
+    // A transaction needs what is in it: deletions, and a condition on the clock.
+    assert!(asked.remove("TransactWriteItems") && asked.insert("ConditionCheckItem".into()));
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides/dynamodb.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let policy = guide.split("\"Action\": [").nth(1).unwrap().split(']').next().unwrap();
+    let allowed: BTreeSet<String> =
+        policy.split('"').filter_map(|word| word.strip_prefix("dynamodb:")).map(str::to_owned).collect();
+    assert_eq!(asked, allowed);
 }

@@ -12,6 +12,7 @@ use semel_conformance::Hands;
 use semel_http::tls::ClientTlsFiles;
 use semel_http::{Client, Endpoint, Options, Resend};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -113,6 +114,18 @@ impl Proxy {
         self.shared.rules.lock().expect("nobody panics with it").push(rule);
     }
 
+    /// Asks the emulator, past all faults.
+    pub(crate) async fn ask(&self, operation: &str, request: &Value) -> Value {
+        let authorization = "AWS4-HMAC-SHA256 Credential=test/20261119/local/dynamodb/aws4_request, \
+                             SignedHeaders=host;x-amz-date;x-amz-target, Signature=00";
+        let head = self.shared.endpoint.post("/").header("content-type", "application/x-amz-json-1.0");
+        let head = head.header("x-amz-date", "20261119T000000Z").header("authorization", authorization);
+        let head = head.header("x-amz-target", format!("DynamoDB_20120810.{operation}"));
+        let request = head.body(Bytes::from(request.to_string())).expect("a request");
+        let answer = self.shared.client.send(request).await.expect("the emulator answers");
+        serde_json::from_slice(answer.body()).expect("a document")
+    }
+
     /// The requests of this operation so far, with their answers.
     pub(crate) fn seen(&self, operation: &str) -> Vec<(Value, Value)> {
         let seen = self.shared.seen.lock().expect("nobody panics with it");
@@ -133,6 +146,12 @@ impl Proxy {
             table => table["CapacityUnits"].as_f64().unwrap_or(0.0),
         };
         seen.iter().map(|(.., answer)| of(answer)).sum()
+    }
+
+    /// The names of all requests so far.
+    pub(crate) fn operations(&self) -> BTreeSet<String> {
+        let seen = self.shared.seen.lock().expect("nobody panics with it");
+        seen.iter().map(|(operation, ..)| operation.clone()).collect()
     }
 
     pub(crate) fn forget(&self) {

@@ -20,6 +20,9 @@ const PLACE: usize = 8 + 8 + 16;
 /// The most that is read at once on the way to what is looked for.
 const AT_ONCE: usize = 100;
 
+/// The most records whose operations are counted: a few seconds' work, and as many units.
+const COUNTED: usize = 20_000;
+
 /// The place in listings of a record that is made now, as the `nth` of this process.
 pub(crate) fn place(now: Now, nth: u64, id: OperationId) -> Vec<u8> {
     let moment = names::sortable(now.earliest.as_millis());
@@ -133,11 +136,10 @@ impl Api {
         let range = (vec![0; PLACE], vec![0xff; PLACE]);
         let mut entries = Entries::new(self, LIST, |shard| format!("l{shard}"), range, Order::Descending);
         let (mut live, mut looked_at) = (LiveOperations::default(), 0);
-        while looked_at < newest {
-            let found = entries.next((newest - looked_at).min(AT_ONCE)).await?;
-            if found.is_empty() {
-                break;
-            }
+        let most = newest.min(COUNTED);
+        while looked_at < most && !live.is_all {
+            let found = entries.next((most - looked_at).min(AT_ONCE)).await?;
+            live.is_all = found.is_empty();
             looked_at += found.len();
             for (_, item) in self.listed(found.iter().map(|(_, name)| name)).await? {
                 // What cannot be read is of no operation that anybody could name.
@@ -148,7 +150,6 @@ impl Api {
                 }
             }
         }
-        live.is_all = looked_at < newest;
         Ok(live)
     }
 

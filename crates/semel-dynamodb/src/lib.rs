@@ -15,6 +15,7 @@
 mod address;
 mod apart;
 mod api;
+mod audit;
 mod aws;
 mod ending;
 mod error;

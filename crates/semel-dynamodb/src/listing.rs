@@ -30,7 +30,7 @@ pub(crate) fn place(now: Now, nth: u64, id: OperationId) -> Vec<u8> {
 }
 
 impl Api {
-    /// One page of the records that `filter` lets through, newest first.
+    /// One page of the records that `filter` lets through, in the order of their creation.
     pub(crate) async fn list(
         &self,
         filter: &Filter,
@@ -38,24 +38,19 @@ impl Api {
         limit: usize,
         damage: &DamageLog,
     ) -> Result<Page, StoreError> {
-        let high = match from {
-            // Behind the last page's last record.
-            Some(cursor) => before(&place_of(&cursor)?),
-            None => Some(vec![0xff; PLACE]),
-        };
         let now = self.moment_now().await?.told.earliest;
+        let order = if filter.oldest_first { Order::Ascending } else { Order::Descending };
         let mut page = Page { records: Vec::new(), damaged: 0, next: None };
-        let Some(high) = high else { return Ok(page) };
+        let Some(range) = range_of(filter, from.as_ref(), order)? else { return Ok(page) };
         if let Some(key) = whole_key(filter) {
-            return self.list_of_key(&key, filter, now, &high, (limit, damage)).await;
+            return self.list_of_key(&key, filter, now, &range, (limit, damage)).await;
         }
-        let range = (vec![0; PLACE], high);
         let mut entries = match &filter.tenant {
             Some(tenant) => {
                 let partition = |shard| tenant_partition(tenant, shard);
-                Entries::new(self, TENANT, partition, range, Order::Descending)
+                Entries::new(self, TENANT, partition, range, order)
             }
-            None => Entries::new(self, LIST, |shard| format!("l{shard}"), range, Order::Descending),
+            None => Entries::new(self, LIST, |shard| format!("l{shard}"), range, order),
         };
         let mut last: Option<Vec<u8>> = None;
         loop {
@@ -94,18 +89,21 @@ impl Api {
         key: &RecordKey,
         filter: &Filter,
         now: Timestamp,
-        high: &[u8],
+        (low, high): &(Vec<u8>, Vec<u8>),
         (limit, damage): (usize, &DamageLog),
     ) -> Result<Page, StoreError> {
         let names = KeyScope::ALL.map(|scope| names::record(&key.clone().in_scope(scope)));
         let mut found = Vec::new();
         for (_, item) in self.items(&names, &WITHOUT_ANSWER).await? {
             let place = Attributes(&item).bytes(LIST.sort).ok().flatten().unwrap_or_default();
-            if place.as_slice() <= high {
+            if (low..=high).contains(&&place) {
                 found.push((place, item));
             }
         }
-        found.sort_by(|(one, _), (other, _)| other.cmp(one));
+        found.sort_by(|(one, _), (other, _)| one.cmp(other));
+        if !filter.oldest_first {
+            found.reverse();
+        }
         let mut page = Page { records: Vec::new(), damaged: 0, next: None };
         let mut last: Option<Vec<u8>> = None;
         for (place, item) in found {
@@ -296,6 +294,31 @@ fn place_of(cursor: &Cursor) -> Result<Vec<u8>, StoreError> {
     if place.len() == PLACE { Ok(place) } else { Err(StoreError::InvalidCursor) }
 }
 
+/// From where to where in the index the records are that can pass, behind the last page's last record; `None`: nowhere.
+fn range_of(
+    filter: &Filter,
+    from: Option<&Cursor>,
+    order: Order,
+) -> Result<Option<(Vec<u8>, Vec<u8>)>, StoreError> {
+    // A record's place is from the moment of its creation, or close to it.
+    let slack = i64::try_from(Filter::OUT_OF_ORDER.as_millis() * 2).unwrap_or(i64::MAX);
+    let first = |at: Timestamp| names::sortable(at.as_millis().saturating_sub(slack)).to_vec();
+    let mut low = filter.created_from.map_or(vec![0], first);
+    let mut high = filter.created_until.map_or(vec![0xff; PLACE], |at| {
+        [names::sortable(at.as_millis().saturating_add(slack)).as_slice(), &[0xff; PLACE - 8]].concat()
+    });
+    if let Some(place) = from.map(place_of).transpose()? {
+        match order {
+            Order::Ascending => low = low.max(after(place)),
+            Order::Descending => match before(&place) {
+                Some(place) => high = high.min(place),
+                None => return Ok(None),
+            },
+        }
+    }
+    Ok((low <= high).then_some((low, high)))
+}
+
 fn whole_key(filter: &Filter) -> Option<RecordKey> {
     let Filter { tenant, operation, key, .. } = filter;
     Some(RecordKey::new(tenant.as_deref()?, operation.as_deref()?, key.as_deref()?))
@@ -308,4 +331,6 @@ fn passes(filter: &Filter, record: &Record, now: Timestamp) -> bool {
         && is(&filter.operation, &record.key.operation)
         && is(&filter.key, &record.key.key)
         && filter.dead_letter.is_none_or(|dead_letter| dead_letter == record.dead_letter)
+        && filter.created_from.is_none_or(|from| record.times.created >= from)
+        && filter.created_until.is_none_or(|until| record.times.created < until)
 }

@@ -7,6 +7,7 @@ use crate::names;
 use crate::remembered::{self, Format};
 use crate::together::{each, whole};
 use bytes::Bytes;
+use semel::audit::{AuditCursor, AuditEntry, AuditFilter, AuditPage};
 use semel::clock::{ClockReport, ClockRequest};
 use semel::{
     Answer, Created, Cursor, DamageLog, Draft, DueQuery, Expected, Filter, HistoryLine, KeyFormat,
@@ -16,7 +17,7 @@ use semel::{
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// How many batches of one kind are in flight at once. Each item is a request of its own, so that larger batches make nothing faster; but their
 /// pointers are written together.
@@ -235,6 +236,28 @@ impl Store for DynamoStore {
 
     fn set_key_format(&self, format: KeyFormat, respell: Option<Respell>) -> StoreFuture<'_, KeyFormatSet> {
         Box::pin(remembered::set_key_format(&self.api, format, respell))
+    }
+
+    fn audit(&self, entry: AuditEntry, change: Option<Swap>) -> StoreFuture<'_, Answer<Swapped>> {
+        Box::pin(async move {
+            change.as_ref().map_or(Ok(()), Swap::check)?;
+            let moment = self.api.moment().await?;
+            let swapped = self.api.audit(&entry, change, moment, self.next_places(1)).await?;
+            Ok(Answer::at(moment.told, vec![swapped]))
+        })
+    }
+
+    fn audited(
+        &self,
+        filter: AuditFilter,
+        from: Option<AuditCursor>,
+        limit: usize,
+    ) -> StoreFuture<'_, AuditPage> {
+        Box::pin(async move { self.api.audited(&filter, from, limit, &self.damage).await })
+    }
+
+    fn purge_audit(&self, older_than: Duration, at_most: usize) -> StoreFuture<'_, u64> {
+        Box::pin(self.api.purge_audit(older_than, at_most))
     }
 
     fn max_concurrent_batches(&self) -> usize {

@@ -156,7 +156,7 @@ impl Api {
         }
     }
 
-    async fn changed(&self, found: Item) -> Result<Swapped, StoreError> {
+    pub(crate) async fn changed(&self, found: Item) -> Result<Swapped, StoreError> {
         Ok(match self.whole(found).await {
             Ok(Some(there)) => Swapped::Changed(Box::new(there)),
             Ok(None) => Swapped::Missing,
@@ -268,7 +268,7 @@ pub(crate) fn is_ours(found: &Item, write: WriteId, record: &Record) -> bool {
         && of.text("st") == Ok(Some(record.state.as_str()))
 }
 
-fn is_expected(found: &Item, expected: &Expected) -> bool {
+pub(crate) fn is_expected(found: &Item, expected: &Expected) -> bool {
     let of = Attributes(found);
     of.array(ID) == Ok(*expected.operation_id.as_bytes()) && of.number(VERSION) == Ok(Some(expected.version))
 }

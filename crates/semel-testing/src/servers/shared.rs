@@ -43,14 +43,8 @@ pub enum Server {
 
 impl Server {
     /// All kinds.
-    pub const ALL: [Self; 6] = [
-        Self::Postgres,
-        Self::PgBouncer,
-        Self::Nats,
-        Self::RabbitMq,
-        Self::Redis,
-        Self::DynamoDb,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Postgres, Self::PgBouncer, Self::Nats, Self::RabbitMq, Self::Redis, Self::DynamoDb];
 
     /// The variable that names one.
     #[must_use]

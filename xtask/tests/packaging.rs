@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The crates that are published. A crate that is missing here must say `publish = false`.
-const PUBLISHED: [&str; 14] = [
+const PUBLISHED: [&str; 15] = [
     "semel",
     "semel-check",
     "semel-cli",

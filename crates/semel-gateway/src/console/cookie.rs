@@ -77,9 +77,9 @@ mod tests {
     fn a_cookie_is_for_the_way_that_the_browser_came() {
         let headers = |fields: &[(&'static str, &'static str)]| {
             let mut headers = HeaderMap::new();
-            fields
-                .iter()
-                .for_each(|(name, value)| drop(headers.append(*name, HeaderValue::from_static(value))));
+            for (name, value) in fields {
+                headers.append(*name, HeaderValue::from_static(value));
+            }
             headers
         };
         let here: Option<IpAddr> = "127.0.0.1".parse().ok();

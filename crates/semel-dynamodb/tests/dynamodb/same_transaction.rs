@@ -8,7 +8,7 @@ use semel_conformance::samples::{complete, key, release, reserved};
 use semel_dynamodb::CommitError;
 use serde_json::{Value, json};
 
-/// An item of the application's, if there is none of that name.
+/// An item of the application's, unless that name is taken.
 fn payment(fixture: &Fixture, id: &str) -> Value {
     json!({ "Put": {
         "TableName": fixture.table.name,

@@ -32,6 +32,8 @@ struct Known {
     last: BTreeMap<RecordKey, OperationId>,
     /// When each operation ended.
     ended: BTreeMap<OperationId, Ended>,
+    /// When it had, before another attempt began: a crash may take that back.
+    ended_before: BTreeMap<OperationId, Ended>,
     /// The highest time that any instance went by so far, at each moment at which it rose.
     earliest: Vec<(u64, i64)>,
     /// What each process went by of late: one moment of each second, and of each step of the clock.
@@ -335,8 +337,8 @@ impl Audit for Auditor {
                         let (expires, purge) = (millis(times.expires), millis(times.purge));
                         known.ended.insert(id, Ended { at: self.trace.now(), expires, purge });
                     }
-                } else {
-                    known.ended.remove(&id);
+                } else if let Some(ended) = known.ended.remove(&id) {
+                    known.ended_before.insert(id, ended);
                 }
             }
             None if before.is_some_and(|before| before.state == State::InProgress) => {
@@ -407,6 +409,8 @@ impl Audit for Auditor {
             if self.is_transaction(key) {
                 self.book.pages().take_back(id);
             }
+        } else if let Some(ended) = known.ended_before.get(&id).copied() {
+            known.ended.entry(id).or_insert(ended);
         }
         known.remarks.retain(|(of, _)| *of != id);
         if !is_past_payment(stands.and_then(|record| record.recovery_point.as_deref())) {

@@ -160,6 +160,24 @@ async fn who_stands_still_is_woken_by_the_next_attempt_alone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_crash_gives_back_has_ended_as_it_had() {
+    let scene = scene();
+    let record = scene.reserve(ID).await;
+    scene.world.note_nothing(&scene.order(&record));
+    let windows = scene.windows();
+    let failed = scene.act(&record, &Act::Retryable { error: "nothing done".into(), windows }).await;
+    let expires = scene.world.auditor.ended(ID).map(|ended| ended.expires);
+    assert!(expires.is_some());
+    let Change::Put { mut next, .. } = rewrite(&failed, None, None) else { panic!("it is not removed") };
+    (next.attempt, next.state) = (2, semel::State::InProgress);
+    let swap = Swap { expected: failed.expected(), next, history: None };
+    let _ = scene.store.swap(vec![swap]).await.expect("a store without faults");
+    assert!(scene.world.auditor.ended(ID).is_none());
+    scene.world.auditor.took_back(&failed.key, Some(&failed), true);
+    assert_eq!(scene.world.auditor.ended(ID).map(|ended| ended.expires), expires);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_known_of_an_operation_is_as_the_store_has_it() {
     let scene = scene();
     let ended = scene.happens(ID).await;

@@ -11,20 +11,20 @@ fn units(fixture: &Fixture) -> f64 {
     units
 }
 
-/// Half units: a read that may be late costs one.
-const EXPECTED: [(&str, u32); 8] = [
-    ("new", 10),
-    ("completed", 16),
-    ("replay", 2),
-    ("conflict", 2),
-    ("dropped", 20),
-    ("purged", 52),
-    ("idle", 12),
-    ("removed", 14),
+/// What an operation costs at most, as the guide has it.
+const LIMITS: [(&str, u32); 8] = [
+    ("new", 5),
+    ("completed", 8),
+    ("replay", 1),
+    ("conflict", 1),
+    ("dropped", 10),
+    ("purged", 26),
+    ("idle", 6),
+    ("removed", 7),
 ];
 
 #[tokio::test]
-async fn operations_cost_what_the_guide_says() {
+async fn operations_cost_no_more_than_the_guide_says() {
     let fixture = Fixture::new().await;
     fixture.store.read(vec![]).await.unwrap();
     fixture.table.proxy.count_units();
@@ -73,6 +73,12 @@ async fn operations_cost_what_the_guide_says() {
         ("idle", idle),
         ("removed", removed),
     ];
-    let expected = EXPECTED.map(|(what, units)| (what, f64::from(units) / 2.0));
-    assert_eq!(found, expected, "docs/guides/dynamodb.md has these figures");
+    for ((what, units), (named, limit)) in found.into_iter().zip(LIMITS) {
+        assert_eq!(what, named);
+        let limit = f64::from(limit);
+        assert!(
+            units <= limit,
+            "{what}: {units} units in place of {limit}, as docs/guides/dynamodb.md has it ({found:?})"
+        );
+    }
 }

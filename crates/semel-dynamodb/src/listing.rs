@@ -298,11 +298,7 @@ fn place_of(cursor: &Cursor) -> Result<Vec<u8>, StoreError> {
 type Places = (Vec<u8>, Vec<u8>);
 
 /// From where to where in the index the records are that can pass, behind the last page's last record; `None`: nowhere.
-fn range_of(
-    filter: &Filter,
-    from: Option<&Cursor>,
-    order: Order,
-) -> Result<Option<Places>, StoreError> {
+fn range_of(filter: &Filter, from: Option<&Cursor>, order: Order) -> Result<Option<Places>, StoreError> {
     // A record's place is from the moment of its creation, or close to it.
     let slack = i64::try_from(Filter::OUT_OF_ORDER.as_millis() * 2).unwrap_or(i64::MAX);
     let first = |at: Timestamp| names::sortable(at.as_millis().saturating_sub(slack)).to_vec();

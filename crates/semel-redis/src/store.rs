@@ -63,6 +63,7 @@ impl Tiered {
         // Of a batch whose answer is lost, all may have been done.
         batch.iter().for_each(|swap| self.tier.know(swap.next.operation_id, swap.next.version));
         let swaps = batch.clone();
+        self.tier.prepare().await;
         let answer = self.timed(self.inner.swap(batch)).await?;
         let now = answer.moment();
         let done = swaps.into_iter().zip(&answer.items).filter(|(_, swapped)| **swapped == Swapped::Done);
@@ -86,6 +87,7 @@ impl Tiered {
             self.tier.know(swap.next.operation_id, swap.next.version);
         }
         let swap = change.clone();
+        self.tier.prepare().await;
         let answer = self.timed(self.inner.audit(entry, change)).await?;
         let now = answer.moment();
         let is_done = answer.items.first() == Some(&Swapped::Done);
@@ -99,6 +101,7 @@ impl Tiered {
             .iter()
             .for_each(|expected| self.tier.know(expected.operation_id, expected.version.saturating_add(1)));
         let removed = batch.clone();
+        self.tier.prepare().await;
         let answer = self.timed(self.inner.remove(batch)).await?;
         let done = removed.iter().zip(&answer.items).filter(|(_, swapped)| **swapped == Swapped::Done);
         let puts = done.filter_map(|(expected, _)| {

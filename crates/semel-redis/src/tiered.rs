@@ -205,6 +205,13 @@ impl Tier {
         });
     }
 
+    /// Whoever writes needs the secret, also one that never looks anything up, such as a worker: its writes take guards away.
+    pub(crate) async fn prepare(&self) {
+        if self.link.is_used() {
+            let _ = self.secret().await;
+        }
+    }
+
     /// What is to be written to Redis once the store has said, at `now`, that this is the record.
     pub(crate) fn seen(&self, record: &Record, now: Now, by_operator: bool) -> Option<Put> {
         let secret = self.secret.lock().unwrap_or_else(PoisonError::into_inner).clone()?;

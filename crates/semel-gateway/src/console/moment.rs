@@ -39,8 +39,8 @@ impl Moment {
 pub(super) fn span(seconds: i64) -> String {
     match seconds {
         ..120 => format!("{seconds} s"),
-        ..7_200 => format!("{} min", seconds / 60),
-        ..172_800 => format!("{} h", seconds / 3_600),
+        120..7_200 => format!("{} min", seconds / 60),
+        7_200..172_800 => format!("{} h", seconds / 3_600),
         _ => format!("{} days", seconds / 86_400),
     }
 }

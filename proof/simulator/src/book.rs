@@ -64,6 +64,8 @@ pub(crate) struct Pages {
     known: BTreeMap<OperationId, Known>,
     /// The attempts that a receipt was written for.
     pub(crate) receipts: BTreeMap<OperationId, Vec<Order>>,
+    /// When another key began to seal.
+    pub(crate) key_changes: Vec<u64>,
     /// What was ordered by each attempt that started.
     orders: BTreeMap<(OperationId, u32), Order>,
 }

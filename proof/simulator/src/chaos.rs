@@ -186,6 +186,7 @@ async fn rekey(world: &Arc<World>, number: usize) {
         *generation
     };
     world.trace.note(Place::Faults, format_args!("key {generation} seals from now on"));
+    world.book.pages().key_changes.push(world.trace.now());
     let gateways: Vec<_> = locked(&world.gateways).clone();
     gateways.iter().for_each(|process| gateway::take_up(process, Some(generation)));
     let process = world.gateway(number);

@@ -235,6 +235,14 @@ impl<'a> Case<'a> {
             }
             return Some("nobody has proved that the first did nothing");
         }
+        // An owner that comes late: a later attempt of its operation had started before the other operation did, and was judged against it.
+        let was_overtaken = self.starts.iter().any(|start| {
+            let order = &start.order;
+            order.id == second.id && order.attempt > second.attempt && start.at <= earlier.at
+        });
+        if was_overtaken {
+            return None;
+        }
         if self.world.auditor.was_released(first.id) {
             let had = self.effects.contains_key(&first.id);
             return had.then_some("the first was released, and had its effect");
@@ -265,8 +273,12 @@ impl<'a> Case<'a> {
                 .answers()
                 .into_iter()
                 .filter_map(|(_, answer)| answer.operation_id.as_ref()?.parse().ok());
+            // A request that was on its way when the key changed does not know the new one.
+            let key_changed =
+                || self.pages.key_changes.iter().any(|at| (told.sent..=told.heard).contains(at));
             started.chain(heard).any(|id| self.world.auditor.was_damaged(id))
                 || self.world.auditor.was_unseen_damaged(self.pages)
+                || key_changed()
         };
         let wrong = match answer.meaning {
             Meaning::Undocumented => Some(format!("{} {text}", answer.status)),

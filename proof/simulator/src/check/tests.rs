@@ -103,6 +103,17 @@ async fn a_key_is_new_work_after_its_window_and_not_before() {
     let order = |scene: &Scene| Order { id: OTHER, ..scene.order(&scene.record().expect("it is kept")) };
     let early = |scene: &Scene| scene.world.note_start(&order(scene));
     scene.breaks(early, "P1", "the window of the first is not over");
+    // An owner that comes late starts its work after the next operation did, and after the next attempt of its own.
+    let (scene, record) = Scene::done(by_service(Expired::New), NUMBER).await;
+    let overtaken = |scene: &Scene, attempt| Order { id: OTHER, attempt, ..scene.order(&record) };
+    scene.world.book.pages().starts.insert(0, Start { at: 0, order: overtaken(&scene, 2), reserved: true });
+    let before = scene.verdict();
+    scene.world.note_start(&overtaken(&scene, 1));
+    let after = scene.verdict();
+    let is_told = |said: &[String]| {
+        said.iter().any(|said| said.contains("attempt 1 starts after") && said.contains("window"))
+    };
+    assert!(!is_told(&before) && !is_told(&after), "{after:?}");
     // What has not ended has no window.
     let scene = Scene::of(by_service(Expired::New), NUMBER, false);
     let record = scene.reserve(ID).await;
@@ -287,6 +298,12 @@ async fn every_answer_is_documented_and_has_its_reason() {
         let told = |answer: &mut Answer| answer.meaning = meaning;
         paid().await.0.breaks(|scene| scene.retell(1, told), "answers", words);
     }
+    let (scene, _) = paid().await;
+    scene.retell(1, |answer| answer.meaning = Meaning::Damaged);
+    let heard = scene.world.told()[1].heard;
+    // It was read with the keys of before.
+    scene.world.book.pages().key_changes.push(heard);
+    assert!(!scene.verdict().iter().any(|said| said.contains("nobody has touched it")));
     let nameless = |answer: &mut Answer| answer.operation_id = None;
     paid().await.0.breaks(|scene| scene.retell(1, nameless), "answers", "an outcome without an operation id");
     let malformed = |scene: &Scene| scene.world.told()[1].variant = Variant::Malformed;

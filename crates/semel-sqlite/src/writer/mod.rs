@@ -34,7 +34,7 @@ pub(crate) const QUEUE: usize = 4_096;
 /// How many items one transaction takes at most: enough to make the sync cheap, few enough to be done in some milliseconds.
 const GROUP: usize = 1_024;
 
-/// How many jobs of one group may fail before the rest is answered as unavailable.
+/// How many jobs of one group may fail before the rest is done one by one: each failure costs all others their transaction.
 const FAULTS: usize = 8;
 
 // The comments keep these apart from the application's own statements, which must not find ours in the statement cache.
@@ -101,7 +101,14 @@ impl Writer {
                 Err(Trouble::Group(error)) => return fail(group, &error),
             }
         }
-        fail(group, &StoreError::Unavailable("too many writes of one transaction failed".into()));
+        for mut job in group {
+            match self.attempt(std::slice::from_mut(&mut job)) {
+                Ok(now) => job.committed(now),
+                Err(Trouble::Job(_, error) | Trouble::Closures(error) | Trouble::Group(error)) => {
+                    job.failed(error)
+                }
+            }
+        }
     }
 
     /// One transaction with everything in it. On an error it is rolled back.

@@ -121,7 +121,17 @@ impl Api {
         self.0.endpoint.authority()
     }
 
-    /// Sends one request.
+    /// Reads. An answer that was lost is asked for once more: a connection that stood idle may have been closed just then, and nothing
+    /// is written by it.
+    pub(crate) async fn read(&self, operation: &str, request: &Value) -> Result<Value, StoreError> {
+        let answer = match self.call(operation, request).await {
+            Err(Failure::Unknown(_)) => self.call(operation, request).await,
+            answer => answer,
+        };
+        answer.map_err(Failure::of_read)
+    }
+
+    /// Sends one request, once.
     pub(crate) async fn call(&self, operation: &str, request: &Value) -> Result<Value, Failure> {
         let Inner { client, endpoint, signer, credentials, places, skew, time, .. } = &*self.0;
         let credentials =

@@ -1,7 +1,7 @@
 //! What an index says, over all of its shards, in order. It says it late: whatever is found is a hint, and read again before anything is
 //! decided by it.
 
-use crate::api::{Api, Failure};
+use crate::api::Api;
 use crate::names::{Index, NAME, SHARDS};
 use crate::requests::object;
 use crate::value::{Attributes, bytes, text};
@@ -113,7 +113,7 @@ async fn page(
         "ScanIndexForward": order == Order::Ascending,
         "Limit": at_once,
     });
-    let mut answer = api.call("Query", &request).await.map_err(Failure::of_read)?;
+    let mut answer = api.read("Query", &request).await?;
     let is_more = answer.get("LastEvaluatedKey").is_some_and(|key| !key.is_null());
     let items = answer.get_mut("Items").and_then(Value::as_array_mut).map(std::mem::take).unwrap_or_default();
     let mut entries = VecDeque::with_capacity(items.len());

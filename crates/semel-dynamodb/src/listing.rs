@@ -1,6 +1,6 @@
 //! Listings, counts, and what is due.
 
-use crate::api::{Api, Failure};
+use crate::api::Api;
 use crate::index::{Entries, Order, after, before};
 use crate::item::{WITHOUT_ANSWER, parse_line, tenant_partition};
 use crate::names::{self, DUE, LIST, LIVE_UNTIL, NAME, RECORD, SHARDS, TENANT, due_partition, sort_key};
@@ -181,7 +181,7 @@ impl Api {
                 if let Some(from) = from.take() {
                     request["ExclusiveStartKey"] = from;
                 }
-                let mut answer = self.call("Query", &request).await.map_err(Failure::of_read)?;
+                let mut answer = self.read("Query", &request).await?;
                 count += answer.get("Count").and_then(serde_json::Value::as_u64).unwrap_or(0);
                 from = answer
                     .get_mut("LastEvaluatedKey")

@@ -19,7 +19,7 @@ impl Api {
     pub(crate) async fn item(&self, name: &str) -> Result<Option<Item>, StoreError> {
         let request =
             json!({ "TableName": self.table(), "Key": { NAME: text(name) }, "ConsistentRead": true });
-        let mut answer = self.call("GetItem", &request).await.map_err(Failure::of_read)?;
+        let mut answer = self.read("GetItem", &request).await?;
         Ok(object(answer.get_mut("Item")))
     }
 
@@ -48,7 +48,7 @@ impl Api {
             let mut wanted = json!({ self.table(): of_table });
             loop {
                 let request = json!({ "RequestItems": wanted });
-                let mut answer = self.call("BatchGetItem", &request).await.map_err(Failure::of_read)?;
+                let mut answer = self.read("BatchGetItem", &request).await?;
                 let items = answer.pointer_mut(&format!("/Responses/{}", self.table()));
                 let items = items.and_then(Value::as_array_mut).map(std::mem::take).unwrap_or_default();
                 let came = items.len();

@@ -38,7 +38,7 @@ impl RedisCluster {
             "1000",
         ];
         let settings = [&settings[..], more].concat();
-        let nodes = (0..6).map(|_| Redis::start_with(&settings)).collect::<Result<Vec<_>, _>>()?;
+        let nodes = (0..6).map(|_| node(&settings)).collect::<Result<Vec<_>, _>>()?;
         let mut create = Command::new("redis-cli");
         create.args(["--cluster", "create"]);
         create.args(nodes.iter().map(|node| format!("127.0.0.1:{}", node.port())));
@@ -105,4 +105,15 @@ impl RedisCluster {
             thread::sleep(Duration::from_millis(50));
         }
     }
+}
+
+/// One node. It also listens on its port plus 10,000, which somebody else may have taken.
+fn node(settings: &[&str]) -> Result<Redis, String> {
+    for _ in 0..9 {
+        match Redis::start_with(settings) {
+            Err(error) if error.contains("Address already in use") => {}
+            started => return started,
+        }
+    }
+    Redis::start_with(settings)
 }

@@ -27,6 +27,7 @@ pub(super) struct Resolution {
     pub(super) attempt: Option<u32>,
     /// The version that the operator looked at: if the operation was changed since, nothing is done.
     #[serde(default, deserialize_with = "whole_or_none")]
+    #[schema(maximum = 9_007_199_254_740_991_u64)]
     pub(super) version: Option<u64>,
     /// Where else it is written about: kept in the audit.
     #[schema(max_length = 200, pattern = r"^[^\u0000-\u001f\u007f-\u009f]*$")]
@@ -88,19 +89,24 @@ impl From<StrictResource> for ResourceDocument {
     }
 }
 
+/// The largest number that every reader of JSON keeps whole.
+const LARGEST: u64 = (1 << 53) - 1;
+
 /// `201.0` is as whole a number as `201`, in JSON's eyes.
 pub(super) fn whole<'de, N: TryFrom<u64>, D: Deserializer<'de>>(from: D) -> Result<N, D::Error> {
     let number = serde_json::Number::deserialize(from)?;
     #[expect(
         clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
         clippy::cast_sign_loss,
         reason = "it is whole, and within these bounds"
     )]
     let spelled_out = || {
         let value = number.as_f64()?;
-        (value.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&value)).then_some(value as u64)
+        (value.fract() == 0.0 && (0.0..=LARGEST as f64).contains(&value)).then_some(value as u64)
     };
-    let whole = number.as_u64().or_else(spelled_out).and_then(|whole| N::try_from(whole).ok());
+    let whole = number.as_u64().or_else(spelled_out).filter(|whole| *whole <= LARGEST);
+    let whole = whole.and_then(|whole| N::try_from(whole).ok());
     whole.ok_or_else(|| {
         D::Error::custom(format_args!("invalid value: {number} is not a whole number in range"))
     })

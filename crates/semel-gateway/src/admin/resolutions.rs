@@ -46,6 +46,7 @@ struct ResolutionOf {
     attempt: u32,
     /// The version that the operator looked at: if the operation was changed since, nothing is done.
     #[serde(deserialize_with = "super::resolution::whole")]
+    #[schema(maximum = 9_007_199_254_740_991_u64)]
     version: u64,
     /// The answer for retries; only with `completed` and `failed`.
     response: Option<StrictResponse>,

@@ -54,8 +54,7 @@ fn results() -> &'static Results {
 /// Events of an application, which their receiver refuses.
 async fn append_events(store: &Path) {
     let events = ["pay_1", "pay_2"].map(|payment| {
-        let kind = if payment == "pay_1" { "<b>Bad</b>" } else { "Bad" };
-        Event::json(format!("payment/{payment}"), kind, format!("{{\"payment\":\"{payment}\"}}"))
+        Event::json(format!("payment/{payment}"), "payment.made", format!("{{\"payment\":\"{payment}\"}}"))
     });
     let store = SqliteStore::open(store).await.unwrap();
     store.transaction(move |tx| append(tx, &events)).await.unwrap();

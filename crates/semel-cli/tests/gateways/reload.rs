@@ -44,14 +44,14 @@ async fn a_hundred_reloads_under_load_and_every_request_is_answered_rightly() {
     let service = Service::start();
     let directory = tempfile::tempdir().unwrap();
     let store = format!("sqlite:{}", directory.path().join("semel.db").display());
-    // They differ in everything that a reload exchanges: statuses, routes, fingerprints, limits, who is believed, what is done beside.
+    // They differ in everything that a reload exchanges, but in what would make live keys execute again: statuses, routes, fingerprints, limits, who is believed, what is done beside.
     let one = configuration(&service, &store, "", PAYMENTS);
     let other = configuration(
         &service,
         &store,
         "profile = \"stripe\"",
         &format!(
-            "{PAYMENTS}retention = \"48h\"\n[route.fingerprint]\nignore = [\"/trace\"]\n\
+            "[key]\nscope = \"operation\"\n{PAYMENTS}retention = \"48h\"\n[route.fingerprint]\nignore = [\"/trace\"]\n\
              [[route]]\noperation = \"refund\"\nmatch = \"POST /refunds\"\n\
              [limits]\nconnections = 50\nrequests_in_flight = 40\n[worker]\nforget = \"soft\"\n"
         ),

@@ -27,7 +27,8 @@ fn rules_and_dashboard_speak_of_metrics_that_are_there() {
     // Nobody asks for the service or the collector here.
     let nowhere = "127.0.0.1:9".parse().unwrap();
     let rest = format!(
-        "[[webhook]]\nsource = \"provider\"\nsecrets = [\"{SECRET}\"]\n[telemetry]\notlp = \"http://127.0.0.1:9\"\n"
+        "[[webhook]]\nsource = \"provider\"\nsecrets = [\"{SECRET}\"]\n[telemetry]\notlp = \"http://127.0.0.1:9\"\n\
+         [cache]\nurl = \"redis://127.0.0.1:9\"\n"
     );
     let gateway = Gateway::start(&config(directory.path(), "semel.toml", nowhere, &rest));
     let scraped = gateway.ask("/metrics").body;

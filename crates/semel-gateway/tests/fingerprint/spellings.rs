@@ -53,7 +53,6 @@ async fn an_old_record_is_compared_as_it_was_before_spellings_were_declared() {
 
 #[tokio::test]
 async fn where_bytes_are_compared_another_spelling_is_another_request() {
-    let shop = Shop::open().await;
     for (number, sections) in [
         format!("{ROUTE}bytes = true\n"),
         // As its protocol has it.
@@ -63,14 +62,15 @@ async fn where_bytes_are_compared_another_spelling_is_another_request() {
     .into_iter()
     .enumerate()
     {
+        let shop = Shop::open().await;
         let profile = if number == 1 { "ucp_of_ours" } else { "ietf" };
         let door = shop.door_with(&format!("profile = \"{profile}\"\n"), &sections).await;
         let key = format!("compared-by-bytes-{number}");
         let first = door.send(&key, &json(r#"{"amount":10,"to":"x"}"#)).await;
-        assert_eq!(first.execution(), number + 1);
+        assert_eq!(first.execution(), 1);
         door.send(&key, &json(r#"{"amount":10,"to":"x"}"#)).await.is_replay_of(&first);
         let other = door.send(&key, &json(r#"{"to":"x","amount":10}"#)).await;
         assert_eq!(other.status, if number == 1 { 409 } else { 422 }, "{other:?}");
+        assert_eq!(shop.executions(), 1);
     }
-    assert_eq!(shop.executions(), 2);
 }

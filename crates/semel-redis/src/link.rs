@@ -99,7 +99,7 @@ impl Link {
         self.counts.open.store(true, Ordering::Relaxed);
         self.counts.troubles[trouble as usize].fetch_add(1, Ordering::Relaxed);
         tracing::warn!(redis = %self.url, trouble = trouble.as_str(), "Redis is not used for now; the store is asked");
-        // A slow answer is no reason to connect anew.
+        // A slow answer is no reason to reconnect.
         self.probe(matches!(trouble, Trouble::Timeout).then_some(connection));
     }
 

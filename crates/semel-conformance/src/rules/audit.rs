@@ -227,7 +227,7 @@ pub async fn what_was_acknowledged_of_the_audit_is_there_after_a_restart(bench: 
 }
 
 pub async fn a_cursor_from_elsewhere_is_refused(bench: Bench) -> Checked {
-    let from = Some(AuditCursor("nobody's".into()));
+    let from = Some(AuditCursor("of no page".into()));
     let page = bench.store().audited(AuditFilter::default(), from, 10).await;
     assert!(page.is_err(), "{page:?}");
     Ok(())

@@ -11,7 +11,7 @@ use semel::{OperationId, Record, StoredResponse};
 pub struct Revealed {
     /// The operation, with the whole key that the client sent.
     pub seen: Seen,
-    /// The stored answer, unsealed; `None`: there is none.
+    /// The stored answer, unsealed; `None` without one.
     pub response: Option<StoredResponse>,
 }
 
@@ -47,7 +47,7 @@ impl Acts {
     async fn revealing(&self, operator: &Operator, id: OperationId) -> Result<(Record, Seen), ActError> {
         self.require(operator, Role::Operator, AuditAction::Reveal, Some(id.to_string())).await?;
         let seen = self.seen(operator, id).await?;
-        // Found anew, for the answer is sealed to the record as it is stored.
+        // Found again, for the answer is sealed to the record as it is stored.
         let (_, found) = self.engine.find(id).await?;
         Ok((found.ok_or(ActError::NoSuchOperation)?, seen))
     }

@@ -36,7 +36,8 @@ pub use server::serve;
 pub(crate) use server::{LiveAdmin, serve_at};
 
 use crate::acts::{Acts, Policies};
-use crate::console::{self, ConsoleConfig, ConsoleSettings, ReplacedConfig};
+use crate::config::ConsoleConfig;
+use crate::console::{self, ConsoleSettings, ReplacedConfig};
 use crate::contract::Contract;
 use crate::identity::{Directory, Role};
 use crate::metrics::{Metrics, MetricsSnapshot};
@@ -86,7 +87,7 @@ pub struct Admin {
     pub layer: IdempotencyLayer,
     /// What the audit calls this process.
     pub instance: Arc<str>,
-    /// The pages for people. `None`: there are none.
+    /// The pages for people, if there are any.
     pub console: Option<ConsolePages>,
 }
 

@@ -1,9 +1,31 @@
 //! `[console]`: what operators see in a browser.
 
+use super::link::{InvalidLink, LinkTemplate, PLACEHOLDERS};
 use super::section::{Section, TextForm};
-use crate::console::{ConsoleConfig, InvalidLink, LinkTemplate, PLACEHOLDERS};
 use crate::setting::InvalidValue;
 use std::time::Duration;
+
+/// How long a session lasts unless the configuration says otherwise: a shift.
+const SESSION_LASTS: Duration = Duration::from_secs(8 * 3_600);
+
+/// What `[console]` says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ConsoleConfig {
+    /// Whether there is a console. Default: yes.
+    pub enabled: bool,
+    /// How long a session lasts. Default 8 h.
+    pub session: Duration,
+    /// Links of every operation to other systems.
+    pub links: Vec<LinkTemplate>,
+    /// The runbooks of operations, by the operation's name.
+    pub runbooks: Vec<(String, LinkTemplate)>,
+}
+
+impl Default for ConsoleConfig {
+    fn default() -> Self {
+        Self { enabled: true, session: SESSION_LASTS, links: Vec::new(), runbooks: Vec::new() }
+    }
+}
 
 const NAME: TextForm = TextForm { what: "a name", example: "Bank" };
 const LINK: TextForm =

@@ -15,6 +15,7 @@ mod fingerprint;
 mod from_flags;
 mod key;
 mod limits;
+mod link;
 mod listeners;
 mod nearest;
 mod outbox;
@@ -34,16 +35,17 @@ mod worker;
 
 pub(crate) use address::port_of;
 pub use cache::CacheConfig;
+pub use console::ConsoleConfig;
 pub use cors::{AllowedOrigins, CorsConfig};
 pub use error::{ConfigError, ConfigErrors, Location};
 pub use from_flags::{QuickStart, QuickStartErrors};
+pub use link::{InvalidLink, LinkTemplate, PLACEHOLDERS};
 pub use outbox::{OutboxConfig, SinkConfig};
 pub use quota::QuotaConfig;
 pub use semel_worker::Forget;
 pub use telemetry::TelemetryConfig;
 pub use worker::WorkerConfig;
 
-use crate::console::ConsoleConfig;
 use crate::identity::Directory;
 use crate::limits::Limits;
 use crate::route::Routes;

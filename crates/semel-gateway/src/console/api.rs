@@ -97,7 +97,7 @@ impl Api {
         *request.method_mut() = method;
         // Made of what was percent-encoded; what were none would be answered with 404.
         *request.uri_mut() = target.parse().unwrap_or_default();
-        // Not all that came with the visitor's request: parameters of the console's paths are none of the API's.
+        // Not all that came with the visitor's request: the API does not know the parameters of the console's paths.
         request.extensions_mut().insert(visitor.operator());
         let mut router = self.router.clone();
         match router.call(request).await {

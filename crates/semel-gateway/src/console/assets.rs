@@ -1,6 +1,5 @@
 //! Stylesheet, modules and icon, compiled in. Their hash is in their address, so that browsers keep them until they change.
 
-use super::page;
 use axum::extract::Path;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
@@ -36,7 +35,7 @@ pub(super) fn base() -> String {
 pub(super) async fn asset(Path((version, name)): Path<(String, String)>) -> Response {
     let found = ASSETS.iter().find(|(asset, _, _)| *asset == name);
     let Some((_, kind, text)) = found.filter(|_| version == *VERSION) else {
-        return page::refused(StatusCode::NOT_FOUND, "There is no such file.");
+        return (StatusCode::NOT_FOUND, "There is no such file.\n").into_response();
     };
     ([(CONTENT_TYPE, *kind), (CACHE_CONTROL, "private, max-age=31536000, immutable")], *text).into_response()
 }

@@ -9,7 +9,7 @@ use http::header::{
     X_FRAME_OPTIONS,
 };
 
-/// Own sources only, nothing inline, in nobody's frame.
+/// Own sources only, nothing inline, in no frame.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; \
                       base-uri 'none'; frame-ancestors 'none'";
 
@@ -27,7 +27,7 @@ pub(super) async fn guard(request: Request, next: Next) -> Response {
         .insert("permissions-policy", HeaderValue::from_static("camera=(), geolocation=(), microphone=()"));
     // A browser sends a POST again by itself if a connection that was kept breaks before the answer. On a new one it does not.
     headers.insert(CONNECTION, HeaderValue::from_static("close"));
-    // Assets have their hash in their address, and nobody's data.
+    // Assets have their hash in their address, and no data of users.
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
 }

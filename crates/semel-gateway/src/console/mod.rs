@@ -1,6 +1,6 @@
 //! The web console: pages for the people on call, on the admin listener.
 //!
-//! The path of a request: `headers.rs` (what every answer carries) → `visitor.rs` (who it is; no form of another page's) → a screen. Screens ask the
+//! The path of a request: `headers.rs` (what every answer carries) → `gate.rs` (who it is; no form of another page's) → a screen. Screens ask the
 //! admin API inside the process (`api.rs`), so that roles and tenants are decided in one place, and show what it tells after `strangers.rs` has made
 //! it harmless. What operators do goes through the same acts as the API's.
 //!
@@ -16,6 +16,7 @@ mod contract;
 mod cookie;
 mod documents;
 mod form;
+mod gate;
 mod headers;
 mod id;
 mod known;
@@ -38,12 +39,10 @@ mod strangers;
 mod visitor;
 mod words;
 
-pub(crate) use links::PLACEHOLDERS;
-pub use links::{InvalidLink, LinkTemplate};
-
 pub use replaced::ReplacedConfig;
 
 use crate::acts::Acts;
+use crate::config::ConsoleConfig;
 use crate::contract::Contract;
 use crate::identity::Directory;
 use api::Api;
@@ -57,32 +56,9 @@ use known::Known;
 use semel::StoreHandle;
 use session::Sessions;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// A form at most: an answer that is typed in, percent-encoded.
 const LONGEST_FORM: usize = 4 << 20;
-
-/// How long a session lasts unless the configuration says otherwise: a shift.
-pub const SESSION_LASTS: Duration = Duration::from_secs(8 * 3_600);
-
-/// What `[console]` says.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ConsoleConfig {
-    /// Whether there is a console. Default: yes.
-    pub enabled: bool,
-    /// How long a session lasts. Default 8 h.
-    pub session: Duration,
-    /// Links of every operation to other systems.
-    pub links: Vec<LinkTemplate>,
-    /// The runbooks of operations, by the operation's name.
-    pub runbooks: Vec<(String, LinkTemplate)>,
-}
-
-impl Default for ConsoleConfig {
-    fn default() -> Self {
-        Self { enabled: true, session: SESSION_LASTS, links: Vec::new(), runbooks: Vec::new() }
-    }
-}
 
 /// What the console shows besides what the API tells.
 pub(crate) struct ConsoleSettings {
@@ -140,7 +116,7 @@ pub(crate) fn router(api: Router, settings: ConsoleSettings) -> Router {
         .route("/console/settings", get(contract::settings))
         .route("/console/keys", get(contract::keys))
         .route("/console/sign-out", post(sign_in::sign_out))
-        .layer(from_fn_with_state(Arc::clone(&console), visitor::gate));
+        .layer(from_fn_with_state(Arc::clone(&console), gate::gate));
     let outside = Router::new()
         .route("/console/sign-in", get(sign_in::show).post(sign_in::sign_in))
         .route("/console/assets/{version}/{name}", get(assets::asset))

@@ -125,7 +125,7 @@ pub(super) async fn sign_in(State(console): State<Arc<Console>>, request: Reques
         console.attempts.failed(party);
         tracing::warn!(peer = ?peer(&parts.extensions), "console: wrong token");
         console.note_failure(&parts.extensions, &parts.headers).await;
-        let problem = "This is nobody's token.";
+        let problem = "No user has this token.";
         return form(&console, came, StatusCode::UNAUTHORIZED, Some(problem), target, kept);
     };
     console.attempts.succeeded(party);

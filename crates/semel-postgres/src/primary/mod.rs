@@ -47,7 +47,7 @@ struct Inner {
     moves: watch::Sender<u64>,
 }
 
-/// The primary, or why there is none and what the hosts answered.
+/// The primary, or why no host is one, and what the hosts answered.
 type Found = Result<usize, (Misplaced, String)>;
 
 /// A host's answer.

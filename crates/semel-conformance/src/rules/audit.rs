@@ -221,7 +221,8 @@ pub async fn what_was_acknowledged_of_the_audit_is_there_after_a_restart(bench: 
     append(&client, &entry(2), None).await;
     let (before, version) = (all(&client).await, client.record(&record.key).await.version);
     drop(client);
-    let client = bench.reopened().await?.client();
+    let bench = bench.reopened().await?;
+    let client = bench.client();
     assert_eq!((all(&client).await, client.record(&record.key).await.version), (before, version));
     Ok(())
 }

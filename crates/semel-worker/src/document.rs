@@ -45,7 +45,7 @@ impl SaidOutcome {
 /// assert_eq!(document.stored(Unkeepable::Refused)?.status, 201);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 pub struct ResponseDocument {
     /// The status, from 200 to 599.
     pub status: u16,
@@ -61,7 +61,7 @@ pub struct ResponseDocument {
 }
 
 /// What an operation made, or concerns.
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 pub struct ResourceDocument {
     /// What kind of thing it is.
     #[serde(rename = "type")]

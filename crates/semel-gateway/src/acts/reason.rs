@@ -45,15 +45,13 @@ const TICKET: usize = 200;
 
 /// Where else it is written about.
 pub(crate) fn ticket(given: Option<String>) -> Result<Option<String>, InvalidReason> {
-    let Some(ticket) = given.map(|ticket| ticket.trim().to_owned()).filter(|ticket| !ticket.is_empty())
-    else {
-        return Ok(None);
-    };
+    let Some(ticket) = given else { return Ok(None) };
     if ticket.chars().count() > TICKET {
         return Err(InvalidReason::TooLong("ticket", TICKET));
     }
+    // Line breaks count as white space too: before any is trimmed.
     if ticket.chars().any(char::is_control) {
         return Err(InvalidReason::Ticket);
     }
-    Ok(Some(ticket))
+    Ok(Some(ticket.trim().to_owned()).filter(|ticket| !ticket.is_empty()))
 }

@@ -39,6 +39,7 @@ impl Stated {
 }
 
 /// What an operator states.
+#[derive(Clone)]
 pub struct Statement {
     /// The outcome.
     pub outcome: Stated,

@@ -6,10 +6,11 @@ use super::problem::{AdminProblem, ProblemDocument};
 use super::query::operation_id;
 use super::resolution::{Outcome, Resolution, StrictResource, StrictResponse};
 use super::{Shared, body};
-use crate::acts::{ActError, Operator};
+use crate::acts::{ActError, Operator, Statement};
 use axum::body::Body;
 use axum::extract::State;
 use axum::{Extension, Json};
+use semel::StoreResponse;
 use semel::audit::AuditAction;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -112,11 +113,17 @@ pub(super) async fn resolve_many(
         return Err(AdminProblem::body(format!("`resolutions` must have 1 to {MOST} items")));
     }
     let mut parsed = Vec::with_capacity(resolutions.len());
-    for resolution in resolutions {
-        parsed.push((operation_id(&resolution.operation_id)?, resolution));
+    for (number, resolution) in resolutions.into_iter().enumerate() {
+        let id = operation_id(&resolution.operation_id)?;
+        let statement = Resolution::from(resolution).statement();
+        // What no operation could be told is an invalid body, before anything is done.
+        if let Err(error) = statement.clone().checked(StoreResponse::Full) {
+            return Err(AdminProblem::body(format!("resolution {} of the list: {error}", number + 1)));
+        }
+        parsed.push((id, Statement { after_lease: true, ..statement }));
     }
     let (mut results, mut store_failed) = (Vec::with_capacity(parsed.len()), false);
-    for (id, resolution) in parsed {
+    for (id, statement) in parsed {
         let mut result = ResultOf {
             operation_id: id.to_string(),
             settled: false,
@@ -130,8 +137,6 @@ pub(super) async fn resolve_many(
             results.push(result);
             continue;
         }
-        let mut statement = Resolution::from(resolution).statement();
-        statement.after_lease = true;
         match shared.acts.settle_as(AuditAction::BulkItem, &operator, id, statement).await {
             Ok(seen) => {
                 result.settled = true;

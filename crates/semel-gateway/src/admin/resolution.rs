@@ -52,7 +52,7 @@ pub(super) struct StrictResponse {
     #[schema(minimum = 200, maximum = 599)]
     #[serde(deserialize_with = "whole")]
     status: u16,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "plain_fields")]
     #[schema(schema_with = super::schemas::header_fields)]
     headers: BTreeMap<String, String>,
     /// The body as text.
@@ -110,6 +110,22 @@ pub(super) fn whole<'de, N: TryFrom<u64>, D: Deserializer<'de>>(from: D) -> Resu
     whole.ok_or_else(|| {
         D::Error::custom(format_args!("invalid value: {number} is not a whole number in range"))
     })
+}
+
+/// Header fields as people write them: names of letters, digits and hyphens, values of visible characters and spaces.
+fn plain_fields<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
+    let fields = BTreeMap::<String, String>::deserialize(from)?;
+    let is_name = |name: &str| {
+        let name = name.strip_prefix("trailer:").unwrap_or(name);
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    };
+    let is_value = |value: &str| value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    match fields.iter().find(|(name, value)| !is_name(name) || !is_value(value)) {
+        None => Ok(fields),
+        Some((name, _)) => Err(D::Error::custom(format_args!(
+            "`headers`: {name:?} is not a valid header field, or has an invalid value"
+        ))),
+    }
 }
 
 fn whole_or_none<'de, N: TryFrom<u64>, D: Deserializer<'de>>(from: D) -> Result<Option<N>, D::Error> {

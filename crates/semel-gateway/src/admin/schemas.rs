@@ -14,6 +14,10 @@ pub(super) fn text() -> ObjectBuilder {
     ObjectBuilder::new().schema_type(SchemaType::Type(Type::String))
 }
 
+fn text_or_null() -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(SchemaType::from_iter([Type::String, Type::Null]))
+}
+
 /// The names of the states.
 pub(super) fn states() -> Schema {
     text().enum_values(Some(State::ALL.map(State::as_str))).build().into()
@@ -98,7 +102,7 @@ pub(super) fn webhook_results() -> Schema {
 
 /// A name without control characters.
 pub(super) fn operator() -> Schema {
-    text().min_length(Some(1)).max_length(Some(100)).pattern(Some(NAME)).build().into()
+    text_or_null().min_length(Some(1)).max_length(Some(100)).pattern(Some(NAME)).build().into()
 }
 
 const NAME: &str =
@@ -108,7 +112,7 @@ const NAME: &str =
 pub(super) fn base64() -> Schema {
     // The bits that pad the last character are zero.
     const BASE64: &str = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";
-    text().pattern(Some(BASE64)).build().into()
+    text_or_null().pattern(Some(BASE64)).build().into()
 }
 
 /// Header fields by name.

@@ -105,7 +105,9 @@ pub(super) fn whole<'de, N: TryFrom<u64>, D: Deserializer<'de>>(from: D) -> Resu
         let value = number.as_f64()?;
         (value.fract() == 0.0 && (0.0..=LARGEST as f64).contains(&value)).then_some(value as u64)
     };
-    let whole = number.as_u64().or_else(spelled_out).filter(|whole| *whole <= LARGEST);
+    // The description's int32 has a sign.
+    let largest = if size_of::<N>() > 4 { LARGEST } else { i32::MAX.unsigned_abs().into() };
+    let whole = number.as_u64().or_else(spelled_out).filter(|whole| *whole <= largest);
     let whole = whole.and_then(|whole| N::try_from(whole).ok());
     whole.ok_or_else(|| {
         D::Error::custom(format_args!("invalid value: {number} is not a whole number in range"))

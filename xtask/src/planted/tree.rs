@@ -172,8 +172,7 @@ fn collect(root: &Path, below: &Path, target: &Path, files: &mut BTreeSet<PathBu
         let below = below.join(&name);
         if !entry.file_type()?.is_dir() {
             files.insert(below);
-        } else if name != ".git" && name != "target" && path != target && !path.join("CACHEDIR.TAG").exists()
-        {
+        } else if name != ".git" && path != target && !path.join("CACHEDIR.TAG").exists() {
             collect(root, &below, target, files)?;
         }
     }
